@@ -1,0 +1,221 @@
+"""Builds an index folder from a corpus: reads it once, feeds papers and Lucene side by side."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import cpu_count
+from pathlib import Path
+
+import numpy as np
+
+from citerec.atomic import building
+from citerec.corpus.collect import Collector
+from citerec.corpus.graph import open_graph, spill_references, write_graph
+from citerec.corpus.papers import Papers, write_papers
+from citerec.corpus.queries import shipped_queries, write_queries
+from citerec.corpus.readers import Located, detect_format, read_papers
+from citerec.corpus.readers.source import Source, find_source, sha256_of
+from citerec.corpus.splits import FOLDER as SPLITS
+from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
+from citerec.errors import ConfigError, IndexExistsError
+from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
+from citerec.index.bm25 import Bm25Builder, write_rows
+from citerec.java import leave_thread, start_jvm
+from citerec.manifest import NAME, Manifest, checksums, write_manifest
+from citerec.types import Paper
+
+LUCENE_BATCH = 4096  # papers handed to Lucene at once
+LUCENE_QUEUE = 2  # batches that may wait for it
+
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, out of how much
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildConfig:
+    """How a corpus is read and what is made of it."""
+
+    format: str = "auto"
+    force: bool = False  # replace an index that is there
+    skip_bad: bool = False  # leave out records that cannot be taken
+    threads: int = 0  # for Lucene; 0 for one per processor
+    heap: str | None = None  # of the JVM, such as "2g"
+
+    def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise ConfigError(f"threads must not be negative, got {self.threads}")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build kept, and what it left out."""
+
+    index: Path
+    manifest: Manifest
+    examples: tuple[str, ...]  # the first faults, each with its place
+    ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
+
+
+def build_index(
+    corpus: Path, index: Path, config: BuildConfig, progress: Progress | None = None
+) -> BuildReport:
+    """Build an index folder from a corpus; it appears whole or not at all.
+
+    Args:
+        corpus: A file, or a folder of shards.
+        index: The folder to make.
+        config: How.
+        progress: Is told how far the build is.
+
+    Raises:
+        IndexExistsError: If the folder is there and `config.force` is not set.
+        BadInputError: If the corpus cannot be read, or a record is bad and `skip_bad` is not set.
+        OutputError: If the folder cannot be written.
+    """
+    check_target(index, force=config.force)
+    tell = progress or (lambda *_: None)
+    source = find_source(corpus)
+    name = config.format
+    if name == "auto":
+        name = detect_format(source, skip_bad=config.skip_bad)
+    start_jvm(config.heap)
+    with building(index) as folder:
+        collector = Collector(config.skip_bad)
+        _read(folder, source, read_papers(source, name, _bytes_read(source, tell)), collector, config)
+        _finish(folder, source, collector, tell)
+        manifest = _manifest(folder, source, name, index.name, collector)
+        write_manifest(folder, manifest)
+    return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
+
+
+def check_target(index: Path, *, force: bool) -> None:
+    """Refuse to build over what is there, unless it is an index and `force` says so.
+
+    Raises:
+        IndexExistsError: If an index is there.
+        ConfigError: If something else is there.
+    """
+    if not index.exists() or (index.is_dir() and not any(index.iterdir())):
+        return
+    if not (index / NAME).is_file():
+        raise ConfigError(f"{index} is there and is no index; it is left alone, name another folder")
+    if not force:
+        raise IndexExistsError(index)
+
+
+def _read(
+    folder: Path,
+    source: Source,
+    records: Iterator[Located],
+    collector: Collector,
+    config: BuildConfig,
+) -> None:
+    """Stream the records into papers.arrow, the graph and Lucene."""
+    threads = config.threads or cpu_count() or 1
+    with (
+        spill_references(folder / "references.tmp") as spill,
+        write_papers(folder / PAPERS) as papers,
+        _lucene(folder / BM25, threads) as index_batch,
+    ):
+        batch: list[Paper] = []
+        for located in records:
+            if (paper := collector.take(located)) is None:
+                continue
+            papers.add(paper)
+            spill.add(len(collector.rows) - 1, paper.citations)
+            batch.append(paper)
+            if len(batch) == LUCENE_BATCH:
+                index_batch(batch)
+                batch = []
+        if not collector.rows:
+            raise ConfigError(f"{source.path} holds no paper that can be taken; nothing is built")
+        index_batch(batch)
+        spill.close()
+        graph = write_graph(folder / CITATIONS, spill, collector.rows)
+    collector.counts.update(asdict(graph))
+
+
+@contextmanager
+def _lucene(folder: Path, threads: int) -> Generator[Callable[[list[Paper]], None]]:
+    """Index batches in a thread of their own, so that reading goes on meanwhile."""
+    builder = Bm25Builder(folder, threads=threads)
+    waiting: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(1) as pool:
+
+        def index(batch: list[Paper]) -> None:
+            if len(waiting) == LUCENE_QUEUE:
+                waiting.popleft().result()
+            waiting.append(pool.submit(builder.add, batch))
+
+        try:
+            yield index
+            for done in waiting:
+                done.result()
+        except BaseException:
+            pool.submit(builder.abandon)
+            raise
+        else:
+            pool.submit(builder.close).result()
+        finally:
+            pool.submit(leave_thread)
+
+
+def _finish(folder: Path, source: Source, collector: Collector, tell: Progress) -> None:
+    """Write what needs every paper: the rows of Lucene's documents, the order of ids, the splits."""
+    tell("finishing", 0, 3)
+    ids = list(collector.rows)
+    collector.counts["bm25_documents"] = write_rows(folder / BM25, collector.rows)
+    tell("finishing", 1, 3)
+    rank = np.empty(len(ids), np.int32)
+    rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
+    np.save(folder / ID_RANK, rank)
+    tell("finishing", 2, 3)
+    queries = shipped_queries(source.folder)
+    splits = queries.splits if queries else shipped_splits(source.folder)
+    if queries:
+        write_queries(folder / SPLITS, queries)
+    collector.counts["shipped_splits"] = splits is not None
+    if splits is None:
+        years = Papers(folder / PAPERS).years
+        splits = split_by_year(ids, years, open_graph(folder / CITATIONS))
+    write_splits(folder / SPLITS, splits)
+    collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
+    tell("finishing", 3, 3)
+
+
+def _manifest(
+    folder: Path, source: Source, format_name: str, name: str, collector: Collector
+) -> Manifest:
+    shipped = collector.counts.pop("shipped_splits")
+    return Manifest(
+        name=name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        citerec=version("citerec"),
+        corpus={
+            "path": str(source.path),
+            "format": format_name,
+            "files": len(source.files),
+            "sha256": sha256_of(source),
+        },
+        counts=dict(collector.counts),
+        settings={
+            "bm25": {"analysis": "english (Porter, stop words)", "text": "title + abstract"},
+            "splits": "shipped" if shipped else "by year, 80/10/10",
+            "encoder": None,
+        },
+        checksums=checksums(folder),
+    )
+
+
+def _bytes_read(source: Source, tell: Progress) -> Callable[[int], None]:
+    total = sum(file.stat().st_size for file in source.files)
+    seen = Counter[str]()
+
+    def read(more: int) -> None:
+        seen["bytes"] += more
+        tell("reading", seen["bytes"], total)
+
+    return read

@@ -1,0 +1,1 @@
+"""A corpus on its way in (`readers`, `build`) and as it lies in an index (`papers`, `graph`)."""

@@ -1,0 +1,122 @@
+"""The citation graph of an index: who cites whom among its papers, as CSR over row numbers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+INDPTR, INDICES = "indptr.npy", "indices.npy"
+_SPILL = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Citations in CSR: row `r` cites `indices[indptr[r]:indptr[r + 1]]`, rising, none twice."""
+
+    indptr: npt.NDArray[np.int64]  # shape (papers + 1,)
+    indices: npt.NDArray[np.int32]  # shape (citations,)
+
+    def cited_by(self, row: int) -> npt.NDArray[np.int32]:
+        """Return the rows of the papers that the paper at `row` cites."""
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+    @property
+    def citing(self) -> npt.NDArray[np.int32]:
+        """The citing row of each entry of `indices`, same shape."""
+        rows = np.arange(len(self.indptr) - 1, dtype=np.int32)
+        return np.repeat(rows, np.diff(self.indptr))
+
+
+def open_graph(folder: Path) -> Graph:
+    """Map the graph in a folder into memory."""
+    return Graph(np.load(folder / INDPTR, mmap_mode="r"), np.load(folder / INDICES, mmap_mode="r"))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCounts:
+    """What became of the references that the papers state."""
+
+    citations: int  # in the graph
+    self_citations: int
+    repeated_references: int
+    unknown_references: int  # of papers outside the corpus
+
+
+class ReferenceSpill:
+    """Keeps references on disk until every docid is known, so that memory stays flat."""
+
+    BATCH = 4096
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_stream(self._sink, _SPILL)
+        self._rows: list[int] = []
+        self._references: list[tuple[str, ...]] = []
+
+    def add(self, row: int, references: tuple[str, ...]) -> None:
+        """Note the references of the paper at `row`; rows rise."""
+        if references:
+            self._rows.append(row)
+            self._references.append(references)
+            if len(self._rows) == self.BATCH:
+                self._flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        if not self._sink.closed:
+            self._flush()
+            self._writer.close()
+            self._sink.close()
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        with pa.memory_map(str(self._path)) as source:
+            for batch in pa.ipc.open_stream(source):
+                yield from zip(batch["row"].to_pylist(), batch["references"].to_pylist())
+
+    def _flush(self) -> None:
+        batch = pa.record_batch([self._rows, self._references], schema=_SPILL)
+        self._writer.write_batch(batch)
+        self._rows, self._references = [], []
+
+
+@contextmanager
+def spill_references(path: Path) -> Iterator[ReferenceSpill]:
+    """Open a spill; its file is gone once the block ends."""
+    spill = ReferenceSpill(path)
+    try:
+        yield spill
+    finally:
+        spill.close()
+        path.unlink(missing_ok=True)
+
+
+def write_graph(folder: Path, spill: ReferenceSpill, rows: dict[str, int]) -> GraphCounts:
+    """Resolve the spilled references to rows and write the graph.
+
+    Args:
+        folder: Where `indptr.npy` and `indices.npy` go.
+        spill: The references of each paper, as docids.
+        rows: The row of each docid of the corpus.
+    """
+    degrees = np.zeros(len(rows) + 1, np.int64)
+    chunks: list[npt.NDArray[np.int32]] = []
+    selfs = repeated = unknown = 0
+    for row, references in spill:
+        distinct = set(references)
+        known = {rows[docid] for docid in distinct if docid in rows}
+        repeated += len(references) - len(distinct)
+        unknown += len(distinct) - len(known)
+        selfs += row in known
+        cited = np.array(sorted(known - {row}), np.int32)
+        degrees[row + 1] = len(cited)
+        chunks.append(cited)
+    indices = np.concatenate(chunks) if chunks else np.zeros(0, np.int32)
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / INDPTR, np.cumsum(degrees))
+    np.save(folder / INDICES, indices)
+    return GraphCounts(len(indices), selfs, repeated, unknown)

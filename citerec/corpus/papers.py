@@ -1,0 +1,110 @@
+"""`papers.arrow`: the papers of an index, memory-mapped; the row number is a paper's internal id."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from citerec.types import Paper
+
+BATCH = 4096  # papers in each Arrow batch, so that a row's batch is found by division
+NO_YEAR = 0  # how `Papers.years` writes an unknown year
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("abstract", pa.string(), nullable=False),
+        pa.field("year", pa.int32()),
+        pa.field("authors", pa.list_(pa.string())),
+        pa.field("venue", pa.string(), nullable=False),
+    ]
+)
+
+
+class PaperWriter:
+    """Writes papers to an Arrow file, one batch in memory at a time."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self._pending: list[Paper] = []
+
+    def add(self, paper: Paper) -> None:
+        """Append one paper; its row number is how many came before it."""
+        self._pending.append(paper)
+        if len(self._pending) == BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending as one batch."""
+        if self._pending:
+            columns = [
+                pa.array([getattr(paper, field.name) for paper in self._pending], field.type)
+                for field in SCHEMA
+            ]
+            self._writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+            self._pending = []
+
+
+@contextmanager
+def write_papers(path: Path) -> Iterator[PaperWriter]:
+    """Open an Arrow file for papers; it is whole once the block ends."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+        papers = PaperWriter(writer)
+        yield papers
+        papers.flush()
+
+
+class Papers:
+    """The papers of an index, read on demand from the memory-mapped file."""
+
+    def __init__(self, path: Path) -> None:
+        self._table: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __getitem__(self, row: int) -> Paper:
+        """Return the paper at `row`, without its citations (those are in the graph)."""
+        values = {name: self._value(name, row) for name in SCHEMA.names}
+        return Paper(**values | {"authors": tuple(values["authors"] or ())})
+
+    @cached_property
+    def years(self) -> npt.NDArray[np.int32]:
+        """The year of each row, shape (n,); `NO_YEAR` where unknown."""
+        return pc.fill_null(self._table["year"], NO_YEAR).to_numpy()
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """The docid of each row, shape (n,); all in memory, so for batch work only."""
+        return self._table["id"].to_numpy()
+
+    def ids_at(self, rows: Iterable[int]) -> list[str]:
+        """Return the docids of some rows."""
+        return [self._value("id", int(row)) for row in rows]
+
+    def titles(self) -> Iterator[str]:
+        """Yield the title of each row."""
+        for chunk in self._table["title"].chunks:
+            yield from chunk.to_pylist()
+
+    def row_of(self, docid: str) -> int | None:
+        """Return the row of a docid, or None if the corpus has no such paper."""
+        row = pc.index(self._table["id"], docid).as_py()
+        return None if row < 0 else row
+
+    def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
+        """Return the rows of docids, shape (len(docids),); -1 where there is no such paper."""
+        wanted = pa.array(docids, pa.string())
+        found = pc.index_in(wanted, value_set=self._table["id"].combine_chunks())
+        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int32)
+
+    def _value(self, column: str, row: int) -> Any:
+        batch, offset = divmod(row, BATCH)
+        return self._table[column].chunk(batch)[offset].as_py()

@@ -1,0 +1,87 @@
+"""Queries that are no papers of the corpus, with their gold, as a BEIR folder ships them.
+
+In an index they lie in `splits/`: `queries.jsonl` (canonical records) and `<split>.qrels` (TREC).
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from citerec.corpus.readers import parse_record
+from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.source import read_lines
+from citerec.corpus.splits import SPLITS
+from citerec.errors import BadInputError
+from citerec.run import read_qrels, write_qrels
+from citerec.types import Query
+
+QUERIES = "queries.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedQueries:
+    """Queries and, for each split, the docids that each of its queries cites."""
+
+    queries: Mapping[str, Query]  # by id
+    gold: Mapping[str, Mapping[str, frozenset[str]]]  # split -> query id -> docids
+
+    @property
+    def splits(self) -> dict[str, list[str]]:
+        """The ids of the queries of each split."""
+        return {name: list(self.gold.get(name, {})) for name in SPLITS}
+
+
+def shipped_queries(folder: Path) -> ShippedQueries | None:
+    """Read `queries.jsonl` and `qrels/*.tsv` beside a corpus, or return None if it ships none.
+
+    Raises:
+        BadInputError: If one of the files cannot be read, or a judged query is not there.
+    """
+    files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
+    files = {name: file for name, file in files.items() if file.is_file()}
+    found = next((f for f in sorted(folder.glob(f"{QUERIES}*")) if f.is_file()), None)
+    if found is None or not files:
+        return None
+    queries = {query.id: query for query in _beir_queries(found)}
+    gold = {name: read_qrels(file) for name, file in files.items()}
+    for name, judged in gold.items():
+        if unknown := sorted(judged.keys() - queries.keys()):
+            raise BadInputError(files[name], f"query {unknown[0]!r} is not in {found.name}")
+    return ShippedQueries(queries, gold)
+
+
+def write_queries(folder: Path, shipped: ShippedQueries) -> None:
+    """Write queries and their gold into the splits folder of an index."""
+    folder.mkdir(exist_ok=True)
+    lines = [orjson.dumps(asdict(query)) + b"\n" for query in shipped.queries.values()]
+    (folder / QUERIES).write_bytes(b"".join(lines))
+    for name, gold in shipped.gold.items():
+        write_qrels(gold, folder / f"{name}.qrels")
+
+
+def open_queries(folder: Path) -> ShippedQueries | None:
+    """Open what `write_queries` wrote, or return None if there is nothing."""
+    if not (folder / QUERIES).is_file():
+        return None
+    records = (orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines())
+    queries = [Query(**record | {"authors": tuple(record["authors"])}) for record in records]
+    gold = {
+        name: read_qrels(folder / f"{name}.qrels")
+        for name in SPLITS
+        if (folder / f"{name}.qrels").is_file()
+    }
+    return ShippedQueries({query.id: query for query in queries}, gold)
+
+
+def _beir_queries(path: Path) -> list[Query]:
+    queries: list[Query] = []
+    for number, line in read_lines(path):
+        fields = Fields(parse_record(path, number, line), path, number)
+        metadata: Any = fields.record.get("metadata")
+        more = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+        year = Fields(more, path, number).year()
+        queries.append(Query(id=fields.id("_id"), title=fields.title("text"), year=year))
+    return queries

@@ -1,0 +1,113 @@
+"""Takes the fields of one record, checks their types and says where a wrong one stands."""
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from citerec.errors import BadRecordError
+
+MAX_ID = 512  # characters
+MAX_TITLE = 20_000  # characters
+MAX_ABSTRACT = 2_000_000  # characters
+YEARS = range(1, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One record of a corpus, with the place it was read from."""
+
+    record: Mapping[str, Any]
+    path: Path
+    line: int
+
+    def fail(self, message: str, kind: str = "wrong_types") -> NoReturn:
+        """Refuse the record; `kind` is what it is counted under."""
+        raise BadRecordError(self.path, self.line, message, kind=kind)
+
+    def id(self, key: str = "id") -> str:
+        """Take the paper's id: a string without control characters, not empty."""
+        value = self._required(key)
+        if not isinstance(value, str):
+            self.fail(f"{key!r} must be a string, found {shown(value)}")
+        if not value.strip():
+            self.fail(f"{key!r} is empty; every paper needs an id")
+        if len(value) > MAX_ID:
+            self.fail(f"{key!r} has {len(value)} characters; at most {MAX_ID} are taken")
+        if any(unicodedata.category(c) == "Cc" for c in value):
+            self.fail(f"{key!r} holds a line break or control character: {shown(value)}")
+        return value
+
+    def title(self, key: str = "title") -> str:
+        """Take the title, its white space made single blanks; it may be empty, not missing."""
+        value = self._required(key)
+        if not isinstance(value, str):
+            self.fail(f"{key!r} must be a string, found {shown(value)}")
+        if len(value) > MAX_TITLE:
+            self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_TITLE:,} are taken")
+        return " ".join(value.split())
+
+    def text(self, key: str) -> str:
+        """Take a text that may be missing or null: then it is empty."""
+        value = self.record.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self.fail(f"{key!r} must be a string, found {shown(value)}")
+        if len(value) > MAX_ABSTRACT:
+            self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_ABSTRACT:,} are taken")
+        return value.strip()
+
+    def year(self, key: str = "year") -> int | None:
+        """Take a year: 2019, "2019", 2019.0, or none where it is missing, null or ""."""
+        value = self.record.get(key)
+        if value is None or value == "":
+            return None
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+            value = int(value.strip()[:5])
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value not in YEARS:
+            self.fail(f"{key!r} must be a year such as 2019, or null; found {shown(value)}")
+        return value
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """Take a list of strings that may be missing or null: then it is empty."""
+        return self.items(key, lambda item: item if isinstance(item, str) else None)
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Take a list of authors, each a string or an object with a "name"."""
+        return tuple(name for name in self.items(key, _name) if name)
+
+    def items(self, key: str, take: Callable[[Any], str | None]) -> tuple[str, ...]:
+        """Take a list, each item as `take` reads it; None from `take` is a wrong type."""
+        value: Any = self.record.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.fail(f"{key!r} must be a list, found {shown(value)}")
+        items: list[str] = []
+        for item in cast("list[Any]", value):
+            if (text := take(item)) is None:
+                self.fail(f"{key!r} must hold strings, found {shown(item)}")
+            items.append(text)
+        return tuple(items)
+
+    def _required(self, key: str) -> Any:
+        if key not in self.record:
+            there = ", ".join(list(self.record)[:6]) or "none"
+            self.fail(f"no {key!r} in this record (its fields: {there})", kind="missing_fields")
+        return self.record[key]
+
+
+def shown(value: object) -> str:
+    """Return a value as a message can show it: one short line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _name(author: Any) -> str | None:
+    if isinstance(author, dict):
+        author = cast("dict[str, Any]", author).get("name", "")
+    return author.strip() if isinstance(author, str) else None

@@ -1,0 +1,29 @@
+"""Open Research Corpus (Semantic Scholar, 2017 on): JSON lines with `paperAbstract`, `outCitations`.
+
+Source: https://api.semanticscholar.org/corpus, Ammar et al., NAACL 2018.
+"""
+
+from collections.abc import Mapping
+
+from citerec.corpus.readers.fields import Fields
+from citerec.types import Paper
+
+OWN_KEYS = {"paperAbstract", "outCitations", "inCitations", "s2Url", "keyPhrases"}
+
+
+def matches(keys: Mapping[str, object]) -> bool:
+    """Whether a record of these keys is of this format."""
+    return "id" in keys and not OWN_KEYS.isdisjoint(keys)
+
+
+def read(fields: Fields) -> Paper:
+    """Turn one record into a paper."""
+    return Paper(
+        id=fields.id(),
+        title=fields.title(),
+        abstract=fields.text("paperAbstract"),
+        year=fields.year(),
+        authors=fields.names("authors"),
+        venue=fields.text("venue"),
+        citations=fields.strings("outCitations"),
+    )

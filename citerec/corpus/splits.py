@@ -1,0 +1,95 @@
+"""Which papers are train, dev and test queries: as the corpus ships it, else by the protocol.
+
+The protocol: papers that have a year, by year and within a year by the sha1 of their id; the oldest 80 % are train,
+the next 10 % dev, the latest 10 % test; a paper that cites nothing it may cite is no query.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.graph import Graph
+from citerec.corpus.papers import NO_YEAR
+from citerec.errors import BadInputError
+
+SPLITS = ("train", "dev", "test")
+FOLDER = "splits"
+
+
+def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which citations count as gold, shape (citations,): not those of a later year.
+
+    A paper whose year is unknown is not known to be later, on either side.
+    """
+    citing, cited = years[graph.citing], years[graph.indices]
+    return (cited <= citing) | (citing == NO_YEAR)
+
+
+def split_by_year(
+    ids: Sequence[str], years: npt.NDArray[np.int32], graph: Graph
+) -> dict[str, list[str]]:
+    """Split the queries of a corpus by the protocol.
+
+    Args:
+        ids: The docid of each row.
+        years: The year of each row, shape (n,).
+        graph: Who cites whom.
+
+    Returns:
+        The docids of each split, oldest first.
+    """
+    gold = gold_citations(graph, years)
+    answers = np.bincount(graph.citing[gold], minlength=len(ids))
+    dated = [int(row) for row in np.flatnonzero(years != NO_YEAR)]
+    dated.sort(key=lambda row: (years[row], hashlib.sha1(ids[row].encode()).hexdigest()))
+    ends = (len(dated) * 8 // 10, len(dated) * 9 // 10, len(dated))
+    splits: dict[str, list[str]] = {}
+    start = 0
+    for name, end in zip(SPLITS, ends, strict=True):
+        splits[name] = [ids[row] for row in dated[start:end] if answers[row]]
+        start = end
+    return splits
+
+
+def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
+    """Read `splits/{train,dev,test}.ids` beside a corpus, or return None if it ships none.
+
+    Raises:
+        BadInputError: If some of the three are there, but not all, or an id stands in two places.
+    """
+    files = {name: folder / FOLDER / f"{name}.ids" for name in SPLITS}
+    there = [name for name, file in files.items() if file.is_file()]
+    if not there:
+        return None
+    if len(there) < len(SPLITS):
+        missing = ", ".join(f"{name}.ids" for name in SPLITS if name not in there)
+        raise BadInputError(folder / FOLDER, f"{missing} is missing; expected all three, or none")
+    splits = {name: read_ids(file) for name, file in files.items()}
+    seen: dict[str, str] = {}
+    for name, ids in splits.items():
+        for docid in ids:
+            if docid in seen:
+                raise BadInputError(
+                    files[name], f"{docid!r} is a {seen[docid]} query, too; expected it once"
+                )
+            seen[docid] = name
+    return splits
+
+
+def read_ids(path: Path) -> list[str]:
+    """Read ids, one a line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise BadInputError(path, "not UTF-8 text; expected one id a line") from error
+    return [line.strip() for line in lines if line.strip()]
+
+
+def write_splits(folder: Path, splits: dict[str, list[str]]) -> None:
+    """Write each split as a file of ids, one a line."""
+    folder.mkdir(exist_ok=True)
+    for name, ids in splits.items():
+        (folder / f"{name}.ids").write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")

@@ -1,0 +1,36 @@
+"""Who may be recommended: one rule, which every stage asks."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.papers import NO_YEAR, Papers
+from citerec.types import Eligible, Query
+
+
+def eligible(
+    query: Query, papers: Papers, *, year_max: int | None = None, excluded: Iterable[int] = ()
+) -> Eligible:
+    """Decide which papers `query` may be given: not itself, not from its future, none excluded.
+
+    An unknown year is let through, on either side: dropping it would lower recall without a trace.
+
+    Args:
+        query: Its year bounds the papers' years unless `year_max` does.
+        papers: The papers of the index.
+        year_max: The latest year of a paper; by default the query's.
+        excluded: Rows that are out whatever their year.
+    """
+    own = papers.row_of(query.id)
+    bound = query.year if year_max is None else year_max
+    return Eligible(bound, frozenset(excluded) | ({own} if own is not None else frozenset()))
+
+
+def mask(eligible: Eligible, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which rows are eligible, shape (n,); `years` holds the year of each row."""
+    within = np.ones(len(years), np.bool_)
+    if eligible.year_max is not None:
+        within &= (years <= eligible.year_max) | (years == NO_YEAR)
+    within[list(eligible.excluded)] = False
+    return within

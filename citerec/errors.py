@@ -1,0 +1,113 @@
+"""Everything that citerec raises on purpose; the command line prints it as one line and exits with 2.
+
+    CiterecError
+    ├── ConfigError             an option or a setting that cannot be
+    ├── BadInputError           a file that cannot be read as what it should be
+    │   └── BadRecordError      one record of a corpus, with its file and line
+    ├── IndexNotFoundError      no index folder there, or more than one to choose from
+    ├── IndexExistsError        a build would replace an index, and nobody said so
+    ├── IndexFormatError        an index folder of another format version
+    ├── IndexDamagedError       a file of an index is missing or is not what was written
+    ├── OutputError             a folder or file that cannot be written, or a full disk
+    ├── JavaError               no Java that can run Lucene
+    └── MissingExtraError       an optional part that is not installed
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class CiterecError(Exception):
+    """What the user can mend: the message says what was found, what was expected, what to do."""
+
+
+class ConfigError(CiterecError):
+    """An option or a setting that cannot be."""
+
+
+class BadInputError(CiterecError):
+    """A file that cannot be read as what it should be."""
+
+    def __init__(self, path: Path | str, message: str, *, line: int | None = None) -> None:
+        where = f"{path}" if line is None else f"{path}, line {line}"
+        super().__init__(f"{where}: {message}")
+        self.path, self.line, self.message = path, line, message
+
+
+class BadRecordError(BadInputError):
+    """One record of a corpus that cannot be taken; `kind` is the name it is counted under."""
+
+    def __init__(self, path: Path | str, line: int, message: str, *, kind: str) -> None:
+        super().__init__(path, message, line=line)
+        self.kind = kind
+
+
+class IndexNotFoundError(CiterecError):
+    """No index folder there, or more than one to choose from."""
+
+
+class IndexExistsError(CiterecError):
+    """A build would replace an index, and nobody said so."""
+
+    def __init__(self, index: Path) -> None:
+        super().__init__(
+            f"{index} is there already; replace it with --force, or name another folder with --index"
+        )
+        self.index = index
+
+
+class IndexFormatError(CiterecError):
+    """An index folder of another format version."""
+
+    def __init__(self, index: Path, *, found: object, expected: int) -> None:
+        super().__init__(
+            f"{index} has index format {found!r}, this citerec reads format {expected}; "
+            f"rebuild it: citerec index CORPUS --index {index} --force"
+        )
+        self.index, self.found, self.expected = index, found, expected
+
+
+class IndexDamagedError(CiterecError):
+    """A file of an index is missing or is not what was written."""
+
+    def __init__(self, index: Path, faults: list[str]) -> None:
+        shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
+        super().__init__(
+            f"{index} is damaged: {shown}; "
+            f"rebuild it: citerec index CORPUS --index {index} --force"
+        )
+        self.index, self.faults = index, faults
+
+
+class OutputError(CiterecError):
+    """A folder or file that cannot be written, or a full disk."""
+
+
+class JavaError(CiterecError):
+    """No Java that can run Lucene."""
+
+
+class MissingExtraError(CiterecError):
+    """An optional part that is not installed."""
+
+
+@contextmanager
+def extra(name: str) -> Generator[None]:
+    """Turn a missing optional dependency into an error that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{error.name} is not installed; run: pip install 'citerec[{name}]'"
+        ) from error
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """Turn a failed write under `path` (no permission, no space, no folder) into an `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        what = error.strerror or str(error)
+        raise OutputError(f"cannot write {error.filename or path}: {what}") from error

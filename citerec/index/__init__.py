@@ -1,0 +1,1 @@
+"""Builds the parts of an index: `bm25`."""

@@ -1,0 +1,120 @@
+"""Builds the Lucene part of an index with Anserini's own indexer, which Pyserini can open, too.
+
+Fields: `id` (the docid), `contents` (title and abstract, English analysis), `year` (four
+digits; 0000 where unknown). Neither texts nor vectors are stored: the papers have them.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.errors import OutputError
+from citerec.java import as_type, is_java_exception, java_class
+from citerec.text import contents
+from citerec.types import Paper
+
+CONTENTS, YEAR = "contents", "year"
+ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
+_SLICE = 50_000  # documents whose ids are fetched from Lucene at once
+
+
+class Bm25Builder:
+    """Feeds papers to Lucene, a batch at a time."""
+
+    def __init__(self, folder: Path, *, threads: int, buffer_mb: int = 256) -> None:
+        self._folder = folder
+        arguments = [
+            *("-input", str(folder), "-collection", "JsonCollection", "-index", str(folder)),
+            *("-fields", YEAR, "-threads", str(threads), "-memoryBuffer", str(buffer_mb)),
+        ]
+        self._indexer: Any = java_class("io.anserini.index.SimpleIndexer")(arguments)
+
+    def add(self, papers: Iterable[Paper]) -> None:
+        """Index a batch of papers; one without any text has nothing to be found by.
+
+        Raises:
+            OutputError: If Lucene could not write them.
+        """
+        documents = [_document(paper) for paper in papers if contents(paper).strip()]
+        try:
+            done = self._indexer.addRawDocuments(documents) if documents else 0
+        except Exception as error:
+            raise self._failed(error) from error
+        if done != len(documents):
+            raise self._failed(None)
+
+    def close(self) -> None:
+        """Write what Lucene still holds; the index is whole after this.
+
+        Raises:
+            OutputError: If Lucene could not write it.
+        """
+        try:
+            self._indexer.close()
+        except Exception as error:
+            raise self._failed(error) from error
+        (self._folder / "write.lock").unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Let go of the files of a build that failed; they are about to be removed."""
+        with suppress(Exception):
+            self._indexer.close()
+
+    def _failed(self, error: Exception | None) -> Exception:
+        if error is not None and not is_java_exception(error):
+            return error
+        reason = str(error).strip().splitlines()[0] if error else "some papers were not taken"
+        return OutputError(
+            f"Lucene cannot write {self._folder}: {reason}; is there space on the disk?"
+        )
+
+
+def write_rows(folder: Path, rows: dict[str, int]) -> int:
+    """Note the row of each Lucene document, so that hits need not be looked up by docid.
+
+    Args:
+        folder: The Lucene index.
+        rows: The row of each docid.
+
+    Returns:
+        How many documents Lucene holds.
+    """
+    reader = open_reader(folder)
+    try:
+        searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
+        table: npt.NDArray[np.int32] = np.full(reader.maxDoc(), -1, np.int32)
+        everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
+        scored_docs = java_class("io.anserini.search.ScoredDocs")
+        last: Any = None
+        for start in range(0, reader.maxDoc(), _SLICE):
+            top = searcher.searchAfter(last, everything, _SLICE)
+            docids = scored_docs.fromTopDocs(top, searcher).docids
+            table[start : start + len(docids)] = [rows[docid] for docid in docids]
+            last = java_class("org.apache.lucene.search.ScoreDoc")(start + len(docids) - 1, 1.0)
+    finally:
+        reader.close()
+    np.save(folder / ROWS, table)
+    return len(table)
+
+
+def open_reader(folder: Path) -> Any:
+    """Open a Lucene index for reading."""
+    path = java_class("java.nio.file.Paths").get(str(folder))
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+    reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+    return as_type("org.apache.lucene.index.IndexReader", reader)
+
+
+def year_term(year: int | None) -> str:
+    """Return a year as it is indexed: four digits that sort as the years do, 0000 if unknown."""
+    return f"{year or 0:04d}"
+
+
+def _document(paper: Paper) -> str:
+    fields = {"id": paper.id, CONTENTS: contents(paper), YEAR: year_term(paper.year)}
+    return orjson.dumps(fields).decode()

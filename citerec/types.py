@@ -1,0 +1,138 @@
+"""What flows through the pipeline: papers in, queries, hits between the stages, recommendations out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Rows = npt.NDArray[np.int32]
+    Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """A paper of a corpus."""
+
+    id: str
+    title: str
+    abstract: str = ""
+    year: int | None = None
+    authors: tuple[str, ...] = ()
+    venue: str = ""
+    citations: tuple[str, ...] = ()  # ids of its own references, in the order given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A text that needs references.
+
+    It carries none of its own: what it cites lives in qrels, so it cannot leak into a stage.
+    """
+
+    id: str
+    title: str
+    abstract: str = ""
+    year: int | None = None  # papers of a later year are not eligible
+    authors: tuple[str, ...] = ()
+    venue: str = ""
+
+    @classmethod
+    def of(cls, paper: Paper) -> Self:
+        """Make the query that asks what `paper` should cite."""
+        return cls(
+            id=paper.id,
+            title=paper.title,
+            abstract=paper.abstract,
+            year=paper.year,
+            authors=paper.authors,
+            venue=paper.venue,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What one stage found for one query, inside an index: row numbers of papers, best first.
+
+    Scores fall; equal scores stand by rising docid. Both arrays have the same length.
+    """
+
+    rows: "Rows"
+    scores: "Scores"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Papers for one query by docid, best first: falling score, equal scores by rising docid."""
+
+    ids: tuple[str, ...]
+    scores: tuple[float, ...]  # same length; comparable only within this ranking
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.scores):
+            raise ValueError(f"{len(self.ids)} ids but {len(self.scores)} scores")
+        if len(set(self.ids)) != len(self.ids):
+            raise ValueError("a paper stands twice in one ranking")
+        if bad := [s for s in self.scores if not isfinite(s)]:
+            raise ValueError(f"scores must be finite, got {bad[0]}")
+        for (a, x), (b, y) in pairwise(zip(self.ids, self.scores, strict=True)):
+            if x < y or (x == y and a > b):
+                raise ValueError(f"{a!r} stands before {b!r}; build with Ranking.from_scores")
+
+    @classmethod
+    def from_scores(cls, scores: Mapping[str, float]) -> Self:
+        """Sort papers by score; a NaN or infinite score is a `ValueError`."""
+        if bad := [i for i, s in scores.items() if not isfinite(s)]:
+            raise ValueError(f"scores must be finite; {bad[0]!r} has {scores[bad[0]]}")
+        ids = sorted(scores, key=lambda i: (-scores[i], i))
+        return cls(tuple(ids), tuple(scores[i] for i in ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class StageHit:
+    """Where one stage put a paper."""
+
+    rank: int  # from 1
+    score: float  # comparable only within this stage and query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """One recommended paper, with where each stage put it and why."""
+
+    rank: int  # from 1
+    paper: Paper
+    score: float  # of the last stage
+    stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """Which papers one query may be given; see `citerec.eligibility` for the rule."""
+
+    year_max: int | None = None  # papers of a later year are out; a paper without a year stays in
+    excluded: frozenset[int] = frozenset()  # row numbers
+
+
+class Retriever(Protocol):
+    """Finds candidates in an index: a first stage."""
+
+    def retrieve(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[Hits]:
+        """Return one `Hits` per query, in the order given: its `k` best eligible papers.
+
+        Fewer than `k` come back only where fewer eligible papers match at all.
+        """
+        ...
