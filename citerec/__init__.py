@@ -1,13 +1,13 @@
 """citerec recommends the papers that a text should cite.
 
-    corpus/   files of papers             -> papers and who cites whom   (build.py makes the index)
-    retrieve/ a draft, an index           -> candidates                  (BM25 over index/bm25)
-    recommend a draft                     -> papers that may be cited, best first, with reasons
-    evaluate/ rankings, true citations    -> an honest report
+corpus/   files of papers             -> papers and who cites whom   (build.py makes the index)
+retrieve/ a draft, an index           -> candidates                  (BM25 over index/bm25)
+recommend a draft                     -> papers that may be cited, best first, with reasons
+evaluate/ rankings, true citations    -> an honest report
 
-    >>> from citerec import Query, open_index, Recommender       # doctest: +SKIP
-    >>> recommender = Recommender(open_index(Path("indexes/sample")))
-    >>> recommender.recommend([Query(id="draft", title="Dense retrieval of passages")])
+>>> from citerec import Query, open_index, Recommender       # doctest: +SKIP
+>>> recommender = Recommender(open_index(Path("indexes/sample")))
+>>> recommender.recommend([Query(id="draft", title="Dense retrieval of passages")])
 """
 
 from importlib import import_module

@@ -71,11 +71,11 @@ def _is_alive(pid: int) -> bool:
 def _move(workspace: Path, target: Path) -> None:
     """Put `workspace` at `target`; what was there ends up at `workspace`, to be removed."""
     if not target.exists():
-        os.rename(workspace, target)
+        workspace.rename(target)
     elif not _exchange(workspace, target):
         aside = workspace.with_name(f"{workspace.name}.old")
-        os.rename(target, aside)
-        os.rename(workspace, target)
+        target.rename(aside)
+        workspace.rename(target)
         shutil.rmtree(aside, ignore_errors=True)
 
 

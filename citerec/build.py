@@ -76,7 +76,7 @@ def build_index(
         OutputError: If the folder cannot be written.
     """
     check_target(index, force=config.force)
-    tell = progress or (lambda *_: None)
+    tell = progress or _silent
     source = find_source(corpus)
     name = config.format
     if name == "auto":
@@ -84,7 +84,9 @@ def build_index(
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
-        _read(folder, source, read_papers(source, name, _bytes_read(source, tell)), collector, config)
+        _read(
+            folder, source, read_papers(source, name, _bytes_read(source, tell)), collector, config
+        )
         _finish(folder, source, collector, tell)
         manifest = _manifest(folder, source, name, index.name, collector)
         write_manifest(folder, manifest)
@@ -101,7 +103,9 @@ def check_target(index: Path, *, force: bool) -> None:
     if not index.exists() or (index.is_dir() and not any(index.iterdir())):
         return
     if not (index / NAME).is_file():
-        raise ConfigError(f"{index} is there and is no index; it is left alone, name another folder")
+        raise ConfigError(
+            f"{index} is there and is no index; it is left alone, name another folder"
+        )
     if not force:
         raise IndexExistsError(index)
 
@@ -208,6 +212,10 @@ def _manifest(
         },
         checksums=checksums(folder),
     )
+
+
+def _silent(*_: object) -> None:
+    """Tell nobody."""
 
 
 def _bytes_read(source: Source, tell: Progress) -> Callable[[int], None]:

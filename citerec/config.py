@@ -1,9 +1,18 @@
 """The settings of each stage: frozen, keyword-only, checked at birth."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
+
+
+class StopWords(StrEnum):
+    """Which words a BM25 query leaves out."""
+
+    ANSERINI = "anserini"  # Lucene's 33, as in the literature's tables
+    LONG = "long"  # Snowball's 120 and single characters, too
+    AUTO = "auto"  # long where most papers have no abstract, else Anserini's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +23,7 @@ class Bm25Config:
     b: float = 0.75  # how much a long paper is held back, in [0, 1]
     form: QueryForm = QueryForm.TITLE_ABSTRACT
     key_terms: int = 20  # terms that the form "key-terms" keeps, of highest tf * idf
+    stop_words: StopWords = StopWords.AUTO
     threads: int = 0  # searches at once; 0 for one per processor
 
     def __post_init__(self) -> None:

@@ -1,16 +1,16 @@
 """Everything that citerec raises on purpose; the command line prints it as one line and exits with 2.
 
-    CiterecError
-    ├── ConfigError             an option or a setting that cannot be
-    ├── BadInputError           a file that cannot be read as what it should be
-    │   └── BadRecordError      one record of a corpus, with its file and line
-    ├── IndexNotFoundError      no index folder there, or more than one to choose from
-    ├── IndexExistsError        a build would replace an index, and nobody said so
-    ├── IndexFormatError        an index folder of another format version
-    ├── IndexDamagedError       a file of an index is missing or is not what was written
-    ├── OutputError             a folder or file that cannot be written, or a full disk
-    ├── JavaError               no Java that can run Lucene
-    └── MissingExtraError       an optional part that is not installed
+CiterecError
+├── ConfigError             an option or a setting that cannot be
+├── BadInputError           a file that cannot be read as what it should be
+│   └── BadRecordError      one record of a corpus, with its file and line
+├── IndexNotFoundError      no index folder there, or more than one to choose from
+├── IndexExistsError        a build would replace an index, and nobody said so
+├── IndexFormatError        an index folder of another format version
+├── IndexDamagedError       a file of an index is missing or is not what was written
+├── OutputError             a folder or file that cannot be written, or a full disk
+├── JavaError               no Java that can run Lucene
+└── MissingExtraError       an optional part that is not installed
 """
 
 from collections.abc import Generator
@@ -74,8 +74,7 @@ class IndexDamagedError(CiterecError):
     def __init__(self, index: Path, faults: list[str]) -> None:
         shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
         super().__init__(
-            f"{index} is damaged: {shown}; "
-            f"rebuild it: citerec index CORPUS --index {index} --force"
+            f"{index} is damaged: {shown}; rebuild it: citerec index CORPUS --index {index} --force"
         )
         self.index, self.faults = index, faults
 

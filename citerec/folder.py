@@ -59,7 +59,9 @@ def open_index(path: Path) -> IndexFolder:
         IndexDamagedError: If its manifest is not what was written, or a file is missing.
     """
     manifest = read_manifest(path)
-    if missing := [f"{name} is missing" for name in manifest.checksums if not (path / name).is_file()]:
+    if missing := [
+        f"{name} is missing" for name in manifest.checksums if not (path / name).is_file()
+    ]:
         raise IndexDamagedError(path, missing)
     return IndexFolder(path, manifest)
 
@@ -96,4 +98,3 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
         )
     listed = ", ".join(str(p) for p in there)
     raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")
-

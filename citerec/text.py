@@ -1,8 +1,24 @@
 """How a paper or a draft becomes the text that a stage reads; decided here and nowhere else."""
 
+import re
 from enum import StrEnum
 
 from citerec.types import Paper, Query
+
+# Snowball's English list (https://snowballstem.org/algorithms/english/stop.txt), without contractions.
+STOP_WORDS = frozenset(
+    """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his
+    himself she her hers herself it its itself they them their theirs themselves what which
+    who whom this that these those am is are was were be been being have has had having do
+    does did doing would should could ought cannot a an the and but if or because as until
+    while of at by for with about against between into through during before after above
+    below to from up down in out on off over under again further then once here there when
+    where why how all any both each few more most other some such no nor not only own same
+    so than too very
+    """.split()
+)
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class QueryForm(StrEnum):
@@ -21,3 +37,13 @@ def contents(paper: Paper | Query) -> str:
 def query_text(query: Query, form: QueryForm) -> str:
     """Return the words of `query` that `form` reads; key terms are picked from title + abstract."""
     return query.title if form is QueryForm.TITLE else contents(query)
+
+
+def without_stop_words(text: str) -> str:
+    """Drop function words and single characters; a text of nothing else is returned as it is."""
+    kept = WORD.sub(lambda word: "" if _is_function_word(word[0]) else word[0], text)
+    return kept if WORD.search(kept) else text
+
+
+def _is_function_word(word: str) -> bool:
+    return len(word) == 1 or word.lower() in STOP_WORDS

@@ -1,6 +1,6 @@
 """The citation graph of an index: who cites whom among its papers, as CSR over row numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,9 @@ class ReferenceSpill:
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         with pa.memory_map(str(self._path)) as source:
             for batch in pa.ipc.open_stream(source):
-                yield from zip(batch["row"].to_pylist(), batch["references"].to_pylist())
+                yield from zip(
+                    batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
+                )
 
     def _flush(self) -> None:
         batch = pa.record_batch([self._rows, self._references], schema=_SPILL)
@@ -85,7 +87,7 @@ class ReferenceSpill:
 
 
 @contextmanager
-def spill_references(path: Path) -> Iterator[ReferenceSpill]:
+def spill_references(path: Path) -> Generator[ReferenceSpill]:
     """Open a spill; its file is gone once the block ends."""
     spill = ReferenceSpill(path)
     try:

@@ -1,6 +1,6 @@
 """`papers.arrow`: the papers of an index, memory-mapped; the row number is a paper's internal id."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from citerec.types import Paper
+
+compute: Any = pa.compute  # its functions are made at import, unknown to type checkers
 
 BATCH = 4096  # papers in each Arrow batch, so that a row's batch is found by division
 NO_YEAR = 0  # how `Papers.years` writes an unknown year
@@ -53,9 +55,9 @@ class PaperWriter:
 
 
 @contextmanager
-def write_papers(path: Path) -> Iterator[PaperWriter]:
+def write_papers(path: Path) -> Generator[PaperWriter]:
     """Open an Arrow file for papers; it is whole once the block ends."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+    with pa.OSFile(str(path), "wb") as sink, pa.icompute.new_file(sink, SCHEMA) as writer:
         papers = PaperWriter(writer)
         yield papers
         papers.flush()
@@ -65,20 +67,21 @@ class Papers:
     """The papers of an index, read on demand from the memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
-        self._table: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        self._table: pa.Table = pa.icompute.open_file(pa.memory_map(str(path))).read_all()
 
     def __len__(self) -> int:
         return self._table.num_rows
 
     def __getitem__(self, row: int) -> Paper:
         """Return the paper at `row`, without its citations (those are in the graph)."""
-        values = {name: self._value(name, row) for name in SCHEMA.names}
-        return Paper(**values | {"authors": tuple(values["authors"] or ())})
+        values: dict[str, Any] = {name: self._value(name, row) for name in SCHEMA.names}
+        values["authors"] = tuple(values["authors"] or ())
+        return Paper(**values)
 
     @cached_property
     def years(self) -> npt.NDArray[np.int32]:
         """The year of each row, shape (n,); `NO_YEAR` where unknown."""
-        return pc.fill_null(self._table["year"], NO_YEAR).to_numpy()
+        return compute.fill_null(self._table["year"], NO_YEAR).to_numpy()
 
     @cached_property
     def ids(self) -> npt.NDArray[np.object_]:
@@ -96,14 +99,14 @@ class Papers:
 
     def row_of(self, docid: str) -> int | None:
         """Return the row of a docid, or None if the corpus has no such paper."""
-        row = pc.index(self._table["id"], docid).as_py()
+        row = compute.index(self._table["id"], docid).as_py()
         return None if row < 0 else row
 
     def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the rows of docids, shape (len(docids),); -1 where there is no such paper."""
         wanted = pa.array(docids, pa.string())
-        found = pc.index_in(wanted, value_set=self._table["id"].combine_chunks())
-        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int32)
+        found = compute.index_in(wanted, value_set=self._table["id"].combine_chunks())
+        return compute.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int32)
 
     def _value(self, column: str, row: int) -> Any:
         batch, offset = divmod(row, BATCH)

@@ -1,6 +1,6 @@
 """Queries that are no papers of the corpus, with their gold, as a BEIR folder ships them.
 
-In an index they lie in `splits/`: `queries.jsonl` (canonical records) and `<split>.qrels` (TREC).
+In an index they lie in `splits/`: `queries.jsonl` (canonical records) and `gold.json`.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.source import read_lines
 from citerec.corpus.splits import SPLITS
 from citerec.errors import BadInputError
-from citerec.run import read_qrels, write_qrels
+from citerec.run import read_qrels
 from citerec.types import Query
 
-QUERIES = "queries.jsonl"
+QUERIES, GOLD = "queries.jsonl", "gold.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,11 @@ def write_queries(folder: Path, shipped: ShippedQueries) -> None:
     folder.mkdir(exist_ok=True)
     lines = [orjson.dumps(asdict(query)) + b"\n" for query in shipped.queries.values()]
     (folder / QUERIES).write_bytes(b"".join(lines))
-    for name, gold in shipped.gold.items():
-        write_qrels(gold, folder / f"{name}.qrels")
+    gold = {
+        name: {qid: sorted(docids) for qid, docids in judged.items()}
+        for name, judged in shipped.gold.items()
+    }
+    (folder / GOLD).write_bytes(orjson.dumps(gold))
 
 
 def open_queries(folder: Path) -> ShippedQueries | None:
@@ -69,9 +72,8 @@ def open_queries(folder: Path) -> ShippedQueries | None:
     records = (orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines())
     queries = [Query(**record | {"authors": tuple(record["authors"])}) for record in records]
     gold = {
-        name: read_qrels(folder / f"{name}.qrels")
-        for name in SPLITS
-        if (folder / f"{name}.qrels").is_file()
+        name: {qid: frozenset(docids) for qid, docids in judged.items()}
+        for name, judged in orjson.loads((folder / GOLD).read_bytes()).items()
     }
     return ShippedQueries({query.id: query for query in queries}, gold)
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,34 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.config import Bm25Config
+from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.eligibility import mask
 from citerec.folder import IndexFolder
 from citerec.index.bm25 import CONTENTS, ROWS, YEAR, open_reader, year_term
 from citerec.java import java_class, leave_thread
-from citerec.text import QueryForm, query_text
+from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Eligible, Hits, Query
 
 MAX_CLAUSES = 1_000_000  # distinct terms in a query; Lucene's own limit is 1024
-FILTER_BELOW = 0.4  # eligible share under which Lucene filters by year; above, fetching more is faster
+FILTER_BELOW = (
+    0.4  # eligible share under which Lucene filters by year; above, fetching more is faster
+)
+ABSTRACT_SHARE = 0.5  # of the papers, under which function words are left out of queries
 _TERM = re.compile(rf"weight\({CONTENTS}:(.*) in \d+\)")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
+    """Decide what `StopWords.AUTO` means for an index.
+
+    Where most papers have a title only, few hold a "we" or an "among": such words look rare there, BM25
+    overrates them, and the papers that have an abstract come first for no better reason.
+    """
+    if config.stop_words is not StopWords.AUTO:
+        return config
+    counts = index.manifest.counts
+    mostly_titles = counts["with_abstract"] < ABSTRACT_SHARE * counts["papers"]
+    return replace(config, stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI)
 
 
 class Bm25Retriever:
@@ -37,7 +53,7 @@ class Bm25Retriever:
     name = "bm25"
 
     def __init__(self, index: IndexFolder, config: Bm25Config | None = None) -> None:
-        self.config = config or Bm25Config()
+        self.config = resolve(config or Bm25Config(), index)
         self._years = index.papers.years
         self._sorted_years = np.sort(self._years[self._years != NO_YEAR])
         self._id_rank = index.id_rank
@@ -66,13 +82,16 @@ class Bm25Retriever:
             most: At most this many words each.
         """
         bag = self._lucene.bag(query)
-        surface = self._lucene.surface_forms(query_text(query, self.config.form))
+        words = self._lucene.surface_forms(query)
         documents = {int(row): doc for doc, row in enumerate(self._rows) if row in {*rows}}
+        weights = [
+            self._lucene.weights(bag, documents[row]) if row in documents else [] for row in rows
+        ]
         return [
-            [surface.get(term, term) for term, _ in self._lucene.weights(bag, documents[row])[:most]]
-            if row in documents
-            else []
-            for row in rows
+            [words[term] for term, _ in found if words.get(term, "of").lower() not in STOP_WORDS][
+                :most
+            ]
+            for found in weights
         ]
 
     def _search(self, query: Query, eligible: Eligible, k: int) -> Hits:
@@ -126,7 +145,7 @@ class _Lucene:
 
     def bag(self, query: Query, year_max: int | None = None) -> Any:
         """Build the query; a year bound becomes a filter clause."""
-        text = query_text(query, self._config.form)
+        text = self._text(query)
         if self._config.form is QueryForm.KEY_TERMS:
             bag = self._key_terms(text)
         else:
@@ -140,9 +159,7 @@ class _Lucene:
         builder.add(years, self._occur.FILTER)
         return builder.build()
 
-    def top(
-        self, query: Any, k: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def top(self, query: Any, k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return the Lucene documents and scores of the best `k`, each of shape (at most k,)."""
         text: str = self._to_json.writeValueAsString(self._searcher.search(query, k))
         hits: list[dict[str, Any]] = orjson.loads(text)["scoreDocs"]
@@ -158,13 +175,17 @@ class _Lucene:
                 found[match[1]] = float(part.getValue().doubleValue())
         return sorted(found.items(), key=lambda item: (-item[1], item[0]))
 
-    def surface_forms(self, text: str) -> dict[str, str]:
-        """Return the first word of `text` that stands behind each of its index terms."""
+    def surface_forms(self, query: Query) -> dict[str, str]:
+        """Return the first word of a query that stands behind each of its index terms."""
         forms: dict[str, str] = {}
-        for word in dict.fromkeys(_WORD.findall(text)):
+        for word in dict.fromkeys(WORD.findall(self._text(query))):
             for term in self._analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)
         return forms
+
+    def _text(self, query: Query) -> str:
+        text = query_text(query, self._config.form)
+        return without_stop_words(text) if self._config.stop_words is StopWords.LONG else text
 
     def _analyze(self, text: str) -> list[str]:
         return list(self._utils.analyze(self._analyzer, text))

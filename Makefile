@@ -1,0 +1,58 @@
+# Everything from a clone: `make demo` to see it work, `make test` to know that it does.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check format bench tables clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/python.ok:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "citerec needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 2; }
+	@echo "setting up $(VENV) (once; a few minutes, 3 GB) ..."
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install 'pip>=25.1'
+	@touch $@
+
+$(VENV)/citerec.ok: $(VENV)/python.ok pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/dev.ok: $(VENV)/citerec.ok
+	$(PIP) install --constraint constraints.txt --group dev
+	@touch $@
+
+$(VENV)/bench.ok: $(VENV)/dev.ok
+	$(PIP) install --constraint constraints.txt --group bench
+	@touch $@
+
+demo: $(VENV)/citerec.ok ## Index the bundled sample and recommend papers for a draft
+	$(BIN)/citerec demo
+
+test: $(VENV)/dev.ok ## Run the tests but the slow ones
+	$(BIN)/python -m pytest -n auto
+
+test-all: $(VENV)/dev.ok ## Run every test; those on real corpora need ../shared/data
+	$(BIN)/python -m pytest -n auto -m ""
+
+check: $(VENV)/dev.ok ## Lint, format, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev.ok ## Format the code
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/results/
+	$(BIN)/python experiments/bench.py
+
+clean: ## Remove the environment and what tools left behind
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,89 @@
+"""The command line: parses, calls, prints. Exit codes: 0 done, 2 the input is wrong, 1 anything else."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from citerec.cli import evaluate, index, inspect, recommend
+from citerec.errors import CiterecError
+
+app = typer.Typer(
+    name="citerec",
+    help="Recommend the papers that a text should cite.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+app.command()(index.index)
+app.command()(recommend.recommend)
+app.command()(evaluate.evaluate)
+app.command()(inspect.info)
+app.command()(inspect.verify)
+app.command()(inspect.doctor)
+app.command()(inspect.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"citerec {version('citerec')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(  # pyright: ignore[reportUnusedFunction]
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Recommend the papers that a text should cite."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit as the contract says."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; return its exit code. What the user can mend becomes one line on stderr."""
+    command: Any = typer.main.get_command(app)
+    try:
+        return command.main(list(arguments), prog_name="citerec", standalone_mode=False) or 0
+    except CiterecError as error:
+        return _fail(str(error), 2)
+    except BrokenPipeError:  # the reader of our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing half-written is left", 1)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # what the parser of the command line raises
+            return _usage(error)
+        if type(error).__name__ == "Abort":
+            return _fail("interrupted; nothing half-written is left", 1)
+        raise
+
+
+def _usage(error: Any) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "citerec"
+    message = str(error.format_message()).strip()
+    if not message:  # no command at all: the help has been printed
+        return int(error.exit_code)
+    return _fail(f"{message.replace(chr(10), ' ')} (see: {command} --help)", 2)
+
+
+def _fail(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    print(f"citerec: error: {line}" if code == 2 else f"citerec: {line}", file=sys.stderr)
+    return code
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,101 @@
+"""`citerec index`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from citerec.cli.console import Heap, Model, Quiet, Talk, Threads, Verbose
+from citerec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from citerec.build import BuildReport
+
+GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
+NAMES = {
+    "papers": "papers",
+    "with_abstract": "with an abstract",
+    "without_year": "without a year",
+    "empty_titles": "with an empty title",
+    "citations": "citations among them",
+    "unknown_references": "references to papers outside the corpus",
+    "self_citations": "self-citations left out",
+    "repeated_references": "repeated references left out",
+    "duplicates": "duplicates left out",
+    "conflicting_duplicates": "records left out: id taken by another paper",
+    "broken_lines": "records left out: broken lines",
+    "wrong_types": "records left out: wrong types",
+    "missing_fields": "records left out: missing fields",
+    "train_queries": "train queries",
+    "dev_queries": "dev queries",
+    "test_queries": "test queries",
+}
+
+
+def index(
+    corpus: Annotated[Path, typer.Argument(help="A corpus file, or a folder of shards.")],
+    index: Annotated[
+        Path | None, typer.Option(help="The folder to make; indexes/<corpus name> by default.")
+    ] = None,
+    format: Annotated[
+        str, typer.Option(help="auto, canonical, beir, openresearch or citeomatic.")
+    ] = "auto",
+    encoder: Model = "auto",
+    threads: Threads = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an index that is there.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out records that cannot be taken.")
+    ] = False,
+    heap: Heap = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Build an index folder from a corpus."""
+    from citerec.build import BuildConfig, build_index
+
+    refuse_models(encoder=encoder)
+    talk = Talk(quiet, verbose)
+    target = index or default_index(corpus)
+    config = BuildConfig(format=format, force=force, skip_bad=skip_bad, threads=threads, heap=heap)
+    with talk.progress(bytes_read=True) as tell:
+        report = build_index(corpus, target, config, tell)
+    if not quiet:
+        typer.echo(summary(report))
+    for fault in report.examples:
+        talk.note(f"left out: {fault}")
+    if report.ignored:
+        talk.detail(f"not read: {', '.join(map(str, report.ignored))}")
+
+
+def refuse_models(**models: str) -> None:
+    """Refuse a model for a stage that this version does not have.
+
+    Raises:
+        ConfigError: If one is named.
+    """
+    for stage, model in models.items():
+        if model not in ("none", "auto"):
+            raise ConfigError(
+                f"--{stage} {model}: this version of citerec ranks with BM25 alone; "
+                f"leave the option out, or say --{stage} none"
+            )
+
+
+def default_index(corpus: Path) -> Path:
+    """Return indexes/<corpus name>: the name of the folder, or of the file without its suffixes.
+
+    A file that is just called "corpus" or "papers" goes by the name of its folder.
+    """
+    from citerec.folder import INDEXES
+
+    path = corpus.resolve()
+    stem = path.name if path.is_dir() else path.name.split(".")[0]
+    name = path.parent.name if stem.lower() in GENERIC_NAMES else stem
+    return INDEXES / (name or "corpus")
+
+
+def summary(report: "BuildReport") -> str:
+    """Return what a build made, a line for each count that is not zero."""
+    counts = report.manifest.counts
+    lines = [f"{counts[key]:>12,}  {name}" for key, name in NAMES.items() if counts.get(key)]
+    return "\n".join([f"{report.index}  ({report.manifest.corpus['format']})", *lines])

@@ -1,0 +1,111 @@
+"""`citerec info`, `verify`, `doctor` and `demo`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from citerec.cli.console import Index, Quiet, Talk, Verbose, show
+
+SAMPLE = Path(__file__).parent.parent / "sample"
+
+
+class InfoFormat(StrEnum):
+    """How facts are written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+FactsFormat = Annotated[InfoFormat, typer.Option("--format", help="table or json.")]
+
+
+def info(
+    index: Index = None,
+    format: FactsFormat = InfoFormat.TABLE,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say what an index holds."""
+    from citerec.cli.index import NAMES
+    from citerec.folder import find_index, open_index
+
+    folder = open_index(find_index(index))
+    manifest = folder.manifest
+    if format is InfoFormat.JSON:
+        typer.echo((folder.path / "manifest.json").read_text().rstrip())
+        return
+    counts = [f"{manifest.counts[k]:>12,}  {v}" for k, v in NAMES.items() if manifest.counts.get(k)]
+    size = sum((folder.path / name).stat().st_size for name in manifest.checksums)
+    typer.echo(
+        "\n".join(
+            [
+                f"{folder.path}  ({size / 2**20:,.1f} MB, built {manifest.created} "
+                f"by citerec {manifest.citerec})",
+                f"      corpus  {manifest.corpus['path']} ({manifest.corpus['format']}, "
+                f"sha256 {manifest.corpus['sha256'][:12]})",
+                *counts,
+                f"      splits  {manifest.settings['splits']}",
+                f"     encoder  {manifest.settings['encoder'] or 'none: BM25 alone'}",
+            ]
+        )
+    )
+
+
+def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) -> None:
+    """Check every byte of an index against its manifest."""
+    from citerec.folder import find_index, verify_index
+
+    path = find_index(index)
+    manifest = verify_index(path)
+    if not quiet:
+        typer.echo(f"{path} is whole: {len(manifest.checksums)} files are what was written")
+
+
+def doctor(
+    format: FactsFormat = InfoFormat.TABLE, quiet: Quiet = False, verbose: Verbose = False
+) -> None:
+    """Say whether this machine can run everything, and how to mend what it can't."""
+    from citerec.doctor import as_json, as_table, examine, healthy
+
+    findings = examine()
+    if format is InfoFormat.JSON:
+        typer.echo(as_json(findings))
+    else:
+        show(as_table(findings))
+    if not healthy(findings):
+        raise typer.Exit(1)
+
+
+def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
+    """Index the bundled sample and recommend papers for a sample draft."""
+    from citerec.build import BuildConfig, build_index
+    from citerec.config import RecommendConfig
+    from citerec.export import Format, Result, dump
+    from citerec.folder import INDEXES, open_index
+    from citerec.query import read_queries
+    from citerec.recommend import Recommender
+
+    talk = Talk(quiet, verbose)
+    target = INDEXES / "sample"
+    with talk.progress(bytes_read=True) as tell:
+        report = build_index(SAMPLE / "papers.jsonl", target, BuildConfig(force=True), tell)
+    talk.note(f"indexed {report.manifest.counts['papers']} landmark papers into {target}/")
+    queries = read_queries(SAMPLE / "draft.json").queries
+    talk.note(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
+    recommender = Recommender(open_index(target), RecommendConfig(k=10))
+    found = recommender.recommend(queries, explain=True)
+    results = [Result(query, items) for query, items in zip(queries, found, strict=True)]
+    typer.echo(dump(results, Format.TABLE, batch=False), nl=False)
+    if not quiet:
+        typer.echo(NEXT_STEPS)
+
+
+NEXT_STEPS = """
+What to do next:
+  citerec recommend --index indexes/sample --title "..." --abstract "..."     ask with your own draft
+  citerec recommend --index indexes/sample --query paper.bib --format bibtex  a file in, BibTeX out
+  citerec evaluate --index indexes/sample                                     how good is it? an honest report
+  citerec index my-papers.jsonl                                               your own corpus: one JSON paper a line
+  citerec doctor                                                              what this machine can run"""

@@ -1,0 +1,134 @@
+"""`citerec recommend`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from citerec.cli.console import Heap, Index, Model, Quiet, Talk, Threads, Verbose, write_result
+from citerec.cli.index import refuse_models
+from citerec.config import Bm25Config, RecommendConfig, StopWords
+from citerec.errors import ConfigError
+from citerec.export import Format, Result
+from citerec.text import QueryForm
+from citerec.types import Query
+
+if TYPE_CHECKING:
+    from citerec.query import QueryFile
+    from citerec.recommend import Recommender
+
+AT_ONCE = 256  # queries of a batch searched together, between two steps of the progress bar
+
+K1 = Annotated[
+    float, typer.Option("--k1", min=0, help="BM25: how soon a repeated term stops counting.")
+]
+B = Annotated[
+    float, typer.Option("--b", min=0, max=1, help="BM25: how much long papers are held back.")
+]
+StopWordsOption = Annotated[StopWords, typer.Option(help="BM25: which words a query leaves out.")]
+
+
+def recommend(
+    query: Annotated[
+        str | None,
+        typer.Option(
+            help="A file of one paper or many, or - for stdin: JSON, JSONL, BibTeX, RIS, CSL-JSON, text."
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title, in place of --query.")] = None,
+    abstract: Annotated[str, typer.Option(help="The abstract that goes with --title.")] = "",
+    index: Index = None,
+    k: Annotated[int, typer.Option("--k", min=1, help="How many papers.")] = 20,
+    reranker: Model = "auto",
+    ranker: Model = "auto",
+    year_max: Annotated[
+        int | None, typer.Option(help="The latest year of a paper; the query's by default.")
+    ] = None,
+    exclude: Annotated[
+        Path | None, typer.Option(help="Papers to leave out: ids one a line, or a .bib.")
+    ] = None,
+    format: Annotated[Format, typer.Option(help="How the papers are written.")] = Format.TABLE,
+    output: Annotated[Path | None, typer.Option(help="A file, in place of stdout.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why, for each paper.")] = False,
+    query_form: Annotated[
+        QueryForm, typer.Option(help="BM25: what of the query is searched with.")
+    ] = QueryForm.TITLE_ABSTRACT,
+    k1: K1 = 1.2,
+    b: B = 0.75,
+    stop_words: StopWordsOption = StopWords.AUTO,
+    threads: Threads = 0,
+    heap: Heap = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Recommend papers that a text should cite, best first."""
+    from citerec.export import dump
+    from citerec.folder import find_index, open_index
+    from citerec.java import start_jvm
+    from citerec.recommend import Recommender
+
+    refuse_models(reranker=reranker, ranker=ranker)
+    talk = Talk(quiet, verbose)
+    bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
+    asked = _queries(query, title, abstract)
+    folder = open_index(find_index(index))
+    start_jvm(heap)
+    recommender = Recommender(folder, RecommendConfig(k=k, bm25=bm25))
+    talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, BM25 alone")
+    excluded = _excluded(exclude, recommender, talk)
+    with talk.progress() as tell:
+        results = _recommend(recommender, asked.queries, year_max, excluded, explain, tell)
+    color = format is Format.TABLE and output is None and _is_terminal()
+    write_result(dump(results, format, batch=asked.batch, color=color), output)
+
+
+def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":
+    from citerec.query import QueryFile, read_queries
+
+    if (query is None) == (title is None):
+        raise ConfigError("give the text either by --query FILE (- for stdin) or by --title")
+    if query is not None:
+        if abstract:
+            raise ConfigError("--abstract goes with --title; a query file has its own")
+        return read_queries(query)
+    words = " ".join((title or "").split())
+    if not words and not abstract.strip():
+        raise ConfigError("--title is empty; give the title of your text")
+    return QueryFile((Query(id="query", title=words, abstract=abstract.strip()),))
+
+
+def _excluded(path: Path | None, recommender: "Recommender", talk: Talk) -> frozenset[int]:
+    if path is None:
+        return frozenset()
+    from citerec.query.exclude import read_excluded
+
+    listed = read_excluded(path)
+    for fault in listed.unread:
+        talk.warn(f"{path}: {fault}; it excludes nothing")
+    found = recommender.rows_of(listed)
+    talk.note(f"{path}: {len(found)} papers of this corpus are excluded")
+    return found
+
+
+def _recommend(
+    recommender: "Recommender",
+    queries: tuple[Query, ...],
+    year_max: int | None,
+    excluded: frozenset[int],
+    explain: bool,
+    tell: Callable[[str, int, int], None],
+) -> list[Result]:
+    results: list[Result] = []
+    for start in range(0, len(queries), AT_ONCE):
+        part = queries[start : start + AT_ONCE]
+        found = recommender.recommend(part, year_max=year_max, excluded=excluded, explain=explain)
+        results += [Result(q, items) for q, items in zip(part, found, strict=True)]
+        tell("queries", len(results), len(queries))
+    return results
+
+
+def _is_terminal() -> bool:
+    import sys
+
+    return sys.stdout.isatty()

@@ -1,0 +1,1 @@
+"""Holds rankings against what papers truly cite: the protocol, the metrics, the report."""

@@ -1,0 +1,190 @@
+"""From runs and qrels to everything that a report says: figures, tests, and where they come from."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from citerec.errors import ConfigError
+from citerec.evaluate.metrics import (
+    METRICS,
+    Comparison,
+    SystemResult,
+    compare,
+    evaluate_run,
+    mean_metrics,
+)
+from citerec.evaluate.significance import RESAMPLES
+from citerec.run import Qrels, Run
+
+GOLD_BINS = ((1, 2), (3, 5), (6, 10), (11, 20), (21, None))  # citations of a query, both ends in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What is to be measured: the runs of some systems on the same queries."""
+
+    corpus: str
+    split: str
+    known_graph: str
+    qrels: Qrels
+    runs: Sequence[Run]  # in the order of the report; names differ
+    query_words: Mapping[str, int] = field(default_factory=dict[str, int])  # as far as known
+    seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int = 0  # of the resamples
+    resamples: int = RESAMPLES
+
+    def __post_init__(self) -> None:
+        if not self.qrels or not all(self.qrels.values()):
+            raise ConfigError("nothing to evaluate: no query, or one that cites no paper")
+        if not self.runs:
+            raise ConfigError("nothing to evaluate: no run")
+        names = [run.name for run in self.runs]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"two runs are named {twice[0]!r}; give one another name")
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Some of the queries, and what each system reaches on them."""
+
+    label: str
+    queries: int
+    systems: Mapping[str, Mapping[str, float]]  # by name and `METRICS`
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was measured."""
+
+    evaluation: Evaluation
+    systems: tuple[SystemResult, ...]
+    comparisons: tuple[Comparison, ...]
+    by_gold: tuple[Bin, ...]  # by how many papers a query cites
+    by_words: tuple[Bin, ...]  # by how long a query is, in quartiles; empty if not known
+
+
+def assess(evaluation: Evaluation) -> Report:
+    """Measure all runs, compare every pair, and break the figures down.
+
+    Raises:
+        ConfigError: If a run shares no query with the qrels.
+    """
+    systems = tuple(_measured(evaluation, run) for run in evaluation.runs)
+    rng = np.random.default_rng(evaluation.seed)
+    comparisons = compare(systems, rng=rng, resamples=evaluation.resamples)
+    return Report(
+        evaluation,
+        systems,
+        tuple(comparisons),
+        by_gold=_by_gold(evaluation, systems),
+        by_words=_by_words(evaluation, systems),
+    )
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Return what `report.json` holds; `citerec evaluate` promises its keys."""
+    evaluation = report.evaluation
+    return {
+        "corpus": evaluation.corpus,
+        "split": evaluation.split,
+        "queries": len(evaluation.qrels),
+        "known_graph": evaluation.known_graph,
+        "seed": evaluation.seed,
+        "resamples": evaluation.resamples,
+        "systems": [_system_json(system) for system in report.systems],
+        "comparisons": [_comparison_json(comparison) for comparison in report.comparisons],
+        "breakdown": {
+            "gold": [_bin_json(part) for part in report.by_gold],
+            "query_words": [_bin_json(part) for part in report.by_words],
+        },
+        "provenance": dict(evaluation.provenance),
+    }
+
+
+def _measured(evaluation: Evaluation, run: Run) -> SystemResult:
+    return evaluate_run(
+        run,
+        evaluation.qrels,
+        rng=np.random.default_rng(evaluation.seed),
+        resamples=evaluation.resamples,
+        seconds=evaluation.seconds.get(run.name),
+    )
+
+
+def _by_gold(evaluation: Evaluation, systems: Sequence[SystemResult]) -> tuple[Bin, ...]:
+    sizes = {qid: len(gold) for qid, gold in evaluation.qrels.items()}
+    parts = (
+        _bin(
+            f"{low}+" if high is None else f"{low}-{high}",
+            evaluation,
+            systems,
+            lambda qid, low=low, high=high: low <= sizes[qid] and (not high or sizes[qid] <= high),
+        )
+        for low, high in GOLD_BINS
+    )
+    return tuple(part for part in parts if part.queries)
+
+
+def _by_words(evaluation: Evaluation, systems: Sequence[SystemResult]) -> tuple[Bin, ...]:
+    words = {qid: n for qid, n in evaluation.query_words.items() if qid in evaluation.qrels}
+    if not words:
+        return ()
+    lengths = np.array(list(words.values()))
+    quartile = np.searchsorted(np.quantile(lengths, [0.25, 0.5, 0.75]), lengths, side="left")
+    quartile_of = dict(zip(words, quartile.tolist(), strict=True))
+    return tuple(
+        _bin(
+            f"{lengths[quartile == q].min()}-{lengths[quartile == q].max()}",
+            evaluation,
+            systems,
+            lambda qid, q=q: quartile_of.get(qid) == q,
+        )
+        for q in np.unique(quartile).tolist()  # many queries of one length can empty a quartile
+    )
+
+
+def _bin(
+    label: str,
+    evaluation: Evaluation,
+    systems: Sequence[SystemResult],
+    belongs: Callable[[str], bool],
+) -> Bin:
+    inside = np.array([belongs(qid) for qid in sorted(evaluation.qrels)])
+    if not inside.any():
+        return Bin(label, 0, {})
+    metrics = {
+        system.name: mean_metrics({name: s[inside] for name, s in system.per_query.items()})
+        for system in systems
+    }
+    return Bin(label, int(inside.sum()), metrics)
+
+
+def _system_json(system: SystemResult) -> dict[str, Any]:
+    return {
+        "name": system.name,
+        "metrics": dict(system.metrics),
+        "ci95": {metric: list(system.ci95[metric]) for metric in METRICS},
+        "seconds": system.seconds,
+        "dropped_queries": system.dropped,
+        "missing_queries": system.missing,
+    }
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "a": comparison.a,
+        "b": comparison.b,
+        "metric": comparison.metric,
+        "difference": comparison.difference,
+        "p_student": comparison.p_student,
+        "p_fisher": comparison.p_fisher,
+        "p_holm": comparison.p_holm,
+    }
+
+
+def _bin_json(part: Bin) -> dict[str, Any]:
+    systems = {name: dict(metrics) for name, metrics in part.systems.items()}
+    return {"bin": part.label, "queries": part.queries, "systems": systems}

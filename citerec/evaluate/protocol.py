@@ -1,0 +1,212 @@
+"""The protocol: which queries are asked, what counts as right, and what a system may know.
+
+Date-strict: a query's papers are of no later year, and the known citations are those made by train-split
+papers of an earlier year (`train`), or by all papers of an earlier year (`earlier`, as a deployed
+system would know them).
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.config import Bm25Config
+from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.queries import open_queries
+from citerec.corpus.splits import SPLITS, gold_citations, read_ids
+from citerec.eligibility import eligible, mask
+from citerec.errors import ConfigError
+from citerec.evaluate.baselines import (
+    citation_order,
+    most_cited_hits,
+    oracle_run,
+    query_rng,
+    random_hits,
+)
+from citerec.folder import IndexFolder
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.run import Qrels, Run
+from citerec.text import QueryForm, contents
+from citerec.types import Eligible, Hits, Query, Ranking
+
+
+class KnownGraph(StrEnum):
+    """Which citations a stage may use at query time."""
+
+    TRAIN = "train"
+    EARLIER = "earlier"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The queries of a split, who may be recommended to each, and what each truly cites."""
+
+    split: str
+    queries: tuple[Query, ...]
+    eligible: tuple[Eligible, ...]  # one per query
+    qrels: Qrels
+
+    @property
+    def words(self) -> dict[str, int]:
+        """How many words each query has, title and abstract."""
+        return {query.id: len(contents(query).split()) for query in self.queries}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the systems of one evaluation share."""
+
+    bm25: Bm25Config = Bm25Config()
+    known_graph: KnownGraph = KnownGraph.TRAIN
+    depth: int = 1000  # papers per query; the metrics look no deeper
+    seed: int = 0
+
+
+def load_task(index: IndexFolder, split: str) -> Task:
+    """Load the queries of a split with their gold.
+
+    Gold is what a query cites in the corpus and of no later year; a query without any is left out.
+
+    Raises:
+        ConfigError: If the index has no such split, or the split no query.
+    """
+    file = index.splits / f"{split}.ids"
+    if split not in SPLITS or not file.is_file():
+        raise ConfigError(f"no split {split!r} in {index.path}; there are: {', '.join(SPLITS)}")
+    shipped = open_queries(index.splits)
+    if shipped is not None:
+        qrels = dict(shipped.gold.get(split, {}))
+        queries = [shipped.queries[qid] for qid in qrels]
+    else:
+        queries, qrels = _corpus_queries(index, read_ids(file))
+    if not queries:
+        raise ConfigError(
+            f"the {split} split of {index.path} has no query that cites a paper in it"
+        )
+    rules = tuple(eligible(query, index.papers) for query in queries)
+    return Task(split, tuple(queries), rules, qrels)
+
+
+def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:
+    papers, graph = index.papers, index.graph
+    gold = gold_citations(graph, papers.years)
+    queries: list[Query] = []
+    qrels: dict[str, frozenset[str]] = {}
+    for row in papers.rows_of(ids).tolist():
+        if row < 0:  # a shipped split may name a paper that the corpus does not hold
+            continue
+        mine = slice(graph.indptr[row], graph.indptr[row + 1])
+        if cited := papers.ids_at(graph.indices[mine][gold[mine]]):
+            query = Query.of(papers[row])
+            queries.append(query)
+            qrels[query.id] = frozenset(cited)
+    return queries, qrels
+
+
+def run_system(
+    name: str, index: IndexFolder, task: Task, setting: Setting
+) -> tuple[Run, float | None]:
+    """Run one system over the queries of a task.
+
+    Args:
+        name: One of `SYSTEMS`.
+        index: What it searches.
+        task: The queries.
+        setting: What all systems share.
+
+    Returns:
+        The run, and the seconds that it took (None for the oracle, which does not search).
+
+    Raises:
+        ConfigError: If there is no such system.
+    """
+    if name not in SYSTEMS:
+        raise ConfigError(f"no system {name!r}; there are: {', '.join(SYSTEMS)}")
+    if name == "oracle":
+        return oracle_run(task.qrels), None
+    start = perf_counter()
+    hits = SYSTEMS[name](index, task, setting)
+    seconds = perf_counter() - start
+    ids = index.papers.ids
+    rankings = {
+        query.id: Ranking(tuple(ids[found.rows]), tuple(found.scores.tolist()))
+        for query, found in zip(task.queries, hits, strict=True)
+    }
+    return Run(name, rankings), seconds
+
+
+def _bm25(form: QueryForm | None) -> Callable[[IndexFolder, Task, Setting], list[Hits]]:
+    def search(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+        config = replace(setting.bm25, form=form) if form else setting.bm25
+        retriever = Bm25Retriever(index, config)
+        return retriever.retrieve(task.queries, task.eligible, setting.depth)
+
+    return search
+
+
+def _random(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+    years = index.papers.years
+    return [
+        random_hits(mask(rule, years), setting.depth, query_rng(setting.seed, query.id))
+        for query, rule in zip(task.queries, task.eligible, strict=True)
+    ]
+
+
+def _most_cited(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+    """Count citations once for each year of a query, not once for each query."""
+    years = index.papers.years
+    by_year: defaultdict[int | None, list[int]] = defaultdict(list)
+    for i, query in enumerate(task.queries):
+        by_year[query.year].append(i)
+    found: dict[int, Hits] = {}
+    for year, members in by_year.items():
+        counts = known_citations(index, year, setting.known_graph)
+        order = citation_order(counts, index.id_rank)
+        for i in members:
+            allowed = mask(task.eligible[i], years)
+            found[i] = most_cited_hits(order, counts, allowed, setting.depth)
+    return [found[i] for i in range(len(task.queries))]
+
+
+def known_citations(
+    index: IndexFolder, year: int | None, known: KnownGraph
+) -> npt.NDArray[np.int64]:
+    """Count the citations to each paper that a query of a year may know of, shape (n,).
+
+    Args:
+        index: The index.
+        year: The query's; citations by papers of this year or later, or without a year, are not
+            known. None for a query without a year: then a year sets no bound.
+        known: Whose citations count.
+    """
+    graph, years = index.graph, index.papers.years
+    citing = np.ones(len(years), np.bool_)
+    if year is not None:
+        citing = (years < year) & (years != NO_YEAR)
+    if known is KnownGraph.TRAIN:
+        train = np.zeros(len(years), np.bool_)
+        rows = index.papers.rows_of(read_ids(index.splits / "train.ids"))
+        train[rows[rows >= 0]] = True
+        citing &= train
+    return np.bincount(graph.indices[citing[graph.citing]], minlength=len(years))
+
+
+def _oracle(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+    """Hand out the gold itself: see `oracle_run`, which needs no index."""
+    del index, setting
+    return [Hits(np.zeros(0, np.int32), np.zeros(0, np.float32)) for _ in task.queries]
+
+
+SYSTEMS: Mapping[str, Callable[[IndexFolder, Task, Setting], list[Hits]]] = {
+    "bm25": _bm25(None),
+    "bm25-title": _bm25(QueryForm.TITLE),
+    "bm25-key-terms": _bm25(QueryForm.KEY_TERMS),
+    "most-cited": _most_cited,
+    "random": _random,
+    "oracle": _oracle,
+}
+DEFAULT_SYSTEMS = ("bm25", "most-cited", "random", "oracle")

@@ -1,0 +1,131 @@
+"""The report folder: figures for programs, for people and for papers, and the runs they come from.
+
+report.json          everything that was measured
+report.md            the same for reading
+report.tex           the table for a paper
+recall_by_depth.png  how deep one must read
+per_query.csv        every metric of every system for every query
+<system>.run         TREC runs
+qrels.txt            TREC qrels
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.atomic import building
+from citerec.errors import ConfigError
+from citerec.evaluate.assessment import Report, as_json
+from citerec.evaluate.metrics import PER_QUERY
+from citerec.evaluate.plots import draw_recall, recall_by_depth
+from citerec.evaluate.tables import latex, markdown
+from citerec.run import write_qrels, write_run
+
+JSON, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
+PLOT, PER_QUERY_CSV, QRELS = "recall_by_depth.png", "per_query.csv", "qrels.txt"
+FILES = {JSON, MARKDOWN, LATEX, PLOT, PER_QUERY_CSV, QRELS}
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Write the report folder, in one step; a former report there is replaced.
+
+    Raises:
+        ConfigError: If `folder` holds anything that is no part of a former report.
+        OutputError: If it cannot be written.
+    """
+    target = folder.resolve()
+    _refuse_others_files(target)
+    with building(target) as new:
+        (new / JSON).write_bytes(_json(as_json(report)))
+        (new / MARKDOWN).write_text("\n".join(_page(report)), encoding="utf-8")
+        (new / LATEX).write_text(latex(report), encoding="utf-8")
+        _draw(report, new / PLOT)
+        _write_per_query(report, new / PER_QUERY_CSV)
+        write_qrels(report.evaluation.qrels, new / QRELS)
+        runs = report.evaluation.runs
+        for run, name in zip(runs, run_files([run.name for run in runs]), strict=True):
+            write_run(run, new / name)
+
+
+def run_files(names: Sequence[str]) -> list[str]:
+    """Name the run file of each system: `<system>.run`, with `_` for what a file name may not hold.
+
+    Names that would meet, also where a file system ignores case, get a number.
+    """
+    taken: set[str] = set()
+    files: list[str] = []
+    for name in names:
+        stem = re.sub(r"[^\w.+-]", "_", name)[:80].strip(".") or "_"
+        file, number = f"{stem}.run", 1
+        while file.casefold() in taken:
+            number += 1
+            file = f"{stem}-{number}.run"
+        taken.add(file.casefold())
+        files.append(file)
+    return files
+
+
+def _refuse_others_files(folder: Path) -> None:
+    """Make sure that replacing `folder` destroys nothing but a former report."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; name a folder for the report")
+    found = sorted(path.name for path in folder.iterdir())
+    ours = _files_of(folder / JSON)
+    if others := [name for name in found if name not in ours]:
+        raise ConfigError(
+            f"{folder} holds {others[0]!r}, which is no part of a former report; "
+            "name a new or an empty folder"
+        )
+
+
+def _files_of(report: Path) -> set[str]:
+    """Return what the folder of a `report.json` holds; nothing if it is not one of ours."""
+    try:
+        content: Any = json.loads(report.read_bytes())
+        runs = run_files([system["name"] for system in content["systems"]])
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
+    return FILES | set(runs)
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(content, default=str, option=options)
+
+
+def _page(report: Report) -> Iterator[str]:
+    yield from markdown(report)
+    yield f"![recall by depth]({PLOT})"
+    yield ""
+    yield "## Provenance"
+    yield ""
+    yield "```json"
+    yield _json(dict(report.evaluation.provenance)).decode().rstrip()
+    yield "```"
+    yield ""
+
+
+def _draw(report: Report, path: Path) -> None:
+    evaluation = report.evaluation
+    curves = {run.name: recall_by_depth(run, evaluation.qrels) for run in evaluation.runs}
+    draw_recall(curves, path, title=f"{evaluation.corpus}, {evaluation.split} split")
+
+
+def _write_per_query(report: Report, path: Path) -> None:
+    evaluation = report.evaluation
+    columns = [(system, metric) for system in report.systems for metric in PER_QUERY]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        names = [f"{system.name} {metric}" for system, metric in columns]
+        table.writerow(["qid", "n_gold", "query_words", *names])
+        for row, qid in enumerate(sorted(evaluation.qrels)):
+            scores = [float(system.per_query[metric][row]) for system, metric in columns]
+            words = evaluation.query_words.get(qid, "")
+            table.writerow([qid, len(evaluation.qrels[qid]), words, *scores])

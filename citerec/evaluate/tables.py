@@ -1,0 +1,236 @@
+"""A report's tables: Markdown for reading, LaTeX for a paper, rich for the terminal."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
+
+from citerec.evaluate.assessment import Bin, Report
+from citerec.evaluate.metrics import METRICS, SystemResult
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEADINGS = {
+    "f1@20": "F1@20",
+    "f1@20 (of means)": "F1 of means",
+    "mrr": "MRR",
+    "recall@100": "R@100",
+    "recall@1000": "R@1000",
+    "ndcg@20": "nDCG@20",
+    "map": "MAP",
+}
+ALPHA = 0.05  # a corrected p below it is marked as significant
+COMPARED = ("f1@20", "mrr")  # in the Markdown; report.json has all
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': "''",
+        "\N{RIGHTWARDS ARROW}": r"$\rightarrow$",
+        "\N{EN DASH}": "--",
+        "\N{EM DASH}": "---",
+        **{mark: f"\\{mark}" for mark in "{}#$%&_"},
+    }
+)
+
+
+def decimal(value: float) -> str:
+    """Print a figure with three decimals and without a leading zero, as IR papers do."""
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+def markdown(report: Report) -> Iterator[str]:
+    """Yield the lines of `report.md`, but for the provenance."""
+    evaluation = report.evaluation
+    yield f"# {_cell(evaluation.corpus)}, {_cell(evaluation.split)} split"
+    yield ""
+    yield f"{len(evaluation.qrels)} queries, every one of them counted."
+    yield f"Citations known to the systems: {_cell(evaluation.known_graph)}."
+    yield f"In brackets: 95 % bootstrap intervals over queries ({_draws(report)})."
+    yield ""
+    yield from _systems(report)
+    yield from _notes(report.systems)
+    yield from _comparisons(report)
+    yield from _breakdown("citations of the query", report.by_gold)
+    yield from _breakdown("words of the query", report.by_words)
+
+
+def latex(report: Report) -> str:
+    """Return a LaTeX table; its document needs the package booktabs and nothing else.
+
+    The best value of a column is bold. A system's letters name those that it beats significantly.
+    """
+    letters = {s.name: _letter(number) for number, s in enumerate(report.systems)}
+    beaten = _beaten(report, letters)
+    best = {m: max(decimal(s.metrics[m]) for s in report.systems) for m in METRICS}
+    rows = [
+        " & ".join(
+            [f"{letters[s.name]} & {_tex(s.name)}"]
+            + [_value(s, m, best[m], beaten.get((s.name, m), "")) for m in METRICS]
+        )
+        for s in report.systems
+    ]
+    heading = " & ".join(["", "System", *HEADINGS.values()])
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_caption(report)}}}",
+        f"\\begin{{tabular}}{{ll{'l' * len(METRICS)}}}",
+        "\\toprule",
+        f"{heading} \\\\",
+        "\\midrule",
+        *(f"{row} \\\\" for row in rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def summary_table(report: Report) -> "Table":
+    """Return the systems and their metrics as a table for the terminal, 80 columns if names are short."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("system", overflow="fold", min_width=10)
+    for heading in [*HEADINGS.values(), "s"]:
+        table.add_column(heading.replace(" means", "\nmeans"), justify="right", no_wrap=True)
+    for system in report.systems:
+        figures = [decimal(system.metrics[metric]) for metric in METRICS]
+        figures[0] += f" {_interval(system, METRICS[0])}"
+        # Text, since "[...]" in a string is markup.
+        cells = [system.name, *figures, _seconds(system)]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _systems(report: Report) -> Iterator[str]:
+    rows = [
+        [s.name, *(f"{decimal(s.metrics[m])} {_interval(s, m)}" for m in METRICS), _seconds(s)]
+        for s in report.systems
+    ]
+    yield from _table(["system", *HEADINGS.values(), "seconds"], rows)
+
+
+def _notes(systems: Sequence[SystemResult]) -> Iterator[str]:
+    for system in systems:
+        if system.missing:
+            yield f"- {_cell(system.name)}: queries it finds nothing for, counted zero: {system.missing}."
+        if system.dropped:
+            yield f"- {_cell(system.name)}: queries of its run that the qrels lack, dropped: {system.dropped}."
+    yield ""
+
+
+def _comparisons(report: Report) -> Iterator[str]:
+    shown = [c for c in report.comparisons if c.metric in COMPARED]
+    if not shown:
+        return
+    yield "## Comparisons"
+    yield ""
+    yield "Paired by query, two-sided: Student's t, Fisher's randomisation test, and the latter"
+    yield "corrected by Holm for all pairs of a metric. All metrics are in report.json."
+    yield ""
+    rows = [
+        [
+            HEADINGS[c.metric],
+            c.a,
+            c.b,
+            f"{c.difference:+.4f}",
+            "-" if c.p_student is None else _p(c.p_student),
+            _p(c.p_fisher),
+            _p(c.p_holm),
+        ]
+        for c in shown
+    ]
+    heading = ["metric", "a", "b", "b - a", "p Student", "p Fisher", "p Holm"]
+    yield from _table(heading, rows)
+
+
+def _breakdown(by: str, bins: Sequence[Bin]) -> Iterator[str]:
+    if not bins:
+        return
+    yield f"## F1@20 by {by}"
+    yield ""
+    names = list(bins[0].systems)
+    rows = [
+        [b.label, str(b.queries), *(decimal(b.systems[n]["f1@20"]) for n in names)] for b in bins
+    ]
+    yield from _table([by, "queries", *names], rows)
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _row(heading)
+    yield _row(["---"] * len(heading))
+    yield from (_row(row) for row in rows)
+    yield ""
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _interval(system: SystemResult, metric: str) -> str:
+    low, high = system.ci95[metric]
+    return f"[{decimal(low)}, {decimal(high)}]"
+
+
+def _seconds(system: SystemResult) -> str:
+    return "-" if system.seconds is None else f"{system.seconds:.1f}"
+
+
+def _p(p: float) -> str:
+    return "< .001" if p < 0.001 else decimal(p)
+
+
+def _draws(report: Report) -> str:
+    return f"{report.evaluation.resamples:,} resamples, seed {report.evaluation.seed}"
+
+
+def _letter(number: int) -> str:
+    rounds, letter = divmod(number, len(ascii_lowercase))
+    return ascii_lowercase[letter] + (str(rounds) if rounds else "")
+
+
+def _beaten(report: Report, letters: dict[str, str]) -> dict[tuple[str, str], str]:
+    """By system and metric, the letters of those that it is significantly better than."""
+    beaten: dict[tuple[str, str], str] = {}
+    for c in report.comparisons:
+        if c.p_holm < ALPHA and c.difference:
+            better, worse = (c.b, c.a) if c.difference > 0 else (c.a, c.b)
+            beaten[better, c.metric] = beaten.get((better, c.metric), "") + letters[worse]
+    return beaten
+
+
+def _value(system: SystemResult, metric: str, best: str, beaten: str) -> str:
+    text = decimal(system.metrics[metric])
+    shown = f"\\textbf{{{text}}}" if text == best else text
+    return f"{shown}$^{{{beaten}}}$" if beaten else shown
+
+
+def _caption(report: Report) -> str:
+    evaluation = report.evaluation
+    return (
+        f"{_tex(evaluation.corpus)}, {_tex(evaluation.split)} split, {len(evaluation.qrels)} queries. "
+        "Superscripts name the systems that are significantly worse (paired randomisation test, "
+        f"Holm-corrected over pairs, $p < {ALPHA}$)."
+    )
+
+
+def _tex(text: str) -> str:
+    """Escape what LaTeX reads as a command, and put `?` for what its default fonts lack."""
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    known = "".join(c if ord(c) < 0x180 or ord(c) in _LATEX else "?" for c in plain)
+    return known.translate(_LATEX)

@@ -1,0 +1,79 @@
+"""Recommendations as text, for people and for the programs they use; one module per format."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from citerec.export.result import Result
+
+__all__ = ["Format", "Result", "dump"]
+
+
+class Format(StrEnum):
+    """What `citerec recommend --format` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    TREC = "trec"
+    BIBTEX = "bibtex"
+    RIS = "ris"
+    CSL = "csl"
+
+
+def dump(
+    results: Sequence[Result],
+    format: Format,
+    *,
+    batch: bool,
+    width: int | None = None,
+    color: bool = False,
+) -> str:
+    """Write `results` as `format`.
+
+    A bibliography (BibTeX, RIS, CSL) of a batch holds each paper once.
+
+    Args:
+        results: One per query, in the order of the queries; exactly one where `batch` is false.
+        format: JSON is a list of papers for one query, and JSONL for a batch.
+        batch: Whether there were many queries.
+        width: Columns of a table; those of the terminal if not given.
+        color: Whether a table may hold escape codes of a terminal.
+
+    Returns:
+        The text, ended by a line feed; empty where a format has nothing to say.
+    """
+    if not batch and len(results) != 1:
+        raise ValueError(f"one query has one result, got {len(results)}")
+    match format:
+        case Format.TABLE:
+            from citerec.export import table
+
+            return table.dump(results, batch=batch, width=width, color=color)
+        case Format.JSON | Format.JSONL:
+            from citerec.export import jsonl
+
+            lines = batch or format is Format.JSONL
+            return jsonl.dump(results) if lines else jsonl.dump_list(results[0])
+        case Format.TREC:
+            from citerec.export import trec
+
+            return trec.dump(results)
+        case Format.BIBTEX | Format.RIS | Format.CSL:
+            return _bibliography(results, format)
+
+
+def _bibliography(results: Sequence[Result], format: Format) -> str:
+    """Write the recommended papers in a format of reference managers."""
+    match format:
+        case Format.BIBTEX:
+            from citerec.export import bibtex
+
+            return bibtex.dump(results)
+        case Format.RIS:
+            from citerec.export import ris
+
+            return ris.dump(results)
+        case _:
+            from citerec.export import csl
+
+            return csl.dump(results)

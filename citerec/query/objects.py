@@ -1,0 +1,222 @@
+"""Papers as JSON: one, a list, or one a line; with our keys, those of CSL or of other corpora."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from citerec.errors import BadInputError
+from citerec.query.record import Draft, Record, first_year
+
+IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
+_TITLES = ("title", "display_name")
+_ABSTRACTS = ("abstract", "paperAbstract", "text", "abstract_inverted_index")
+_YEARS = ("year", "publication_year", "issued")
+_AUTHORS = ("authors", "author", "authorships")
+_VENUES = ("venue", "container-title", "journal")
+_CSL = frozenset({"author", "issued", "container-title", "DOI"})
+_MARKUP = re.compile(r"</?(?:i|b|em|p|sub|sup|sc|span|jats:[a-z-]+)(?:\s[^<>]*)?>")
+_YEAR = re.compile(r"\s*[1-9][0-9]{3}\s*")
+_KINDS = ((dict, "an object"), (list, "a list"), (str, "a string"), (bool, "true or false"))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value of a JSON file, with where it stands."""
+
+    number: int
+    line: int | None
+    value: Any
+
+
+def read_items(text: str, name: Path | str) -> list[Item]:
+    """Read what the file holds: one value, the elements of its list, or one value a line.
+
+    Raises:
+        BadInputError: If it is no JSON; names the line.
+    """
+    if _is_jsonl(text):
+        return [Item(n, n, _loads(line, name, line=n)) for n, line in _lines(text)]
+    value = _loads(text, name)
+    if isinstance(value, list):
+        elements = cast("list[Any]", value)
+        return [Item(n, None, element) for n, element in enumerate(elements, start=1)]
+    start = len(text) - len(text.lstrip())
+    return [Item(1, text.count("\n", 0, start) + 1, value)]
+
+
+def read_drafts(text: str, name: Path | str) -> list[Draft]:
+    """Read the papers of a JSON, JSONL or CSL-JSON file.
+
+    Raises:
+        BadInputError: If it is no JSON, or a value is of another type than its key asks for.
+    """
+    return [_Object(_record(item, name), name).draft() for item in read_items(text, name)]
+
+
+def _is_jsonl(text: str) -> bool:
+    """Whether `text` is one value a line, be a line broken or not."""
+    lines = [line for _, line in _lines(text)]
+    if len(lines) < 2:
+        return False
+    if all(line.lstrip().startswith("{") for line in lines):
+        return True
+    try:
+        return isinstance(orjson.loads(lines[0]), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    r"""Yield the lines that are not blank, numbered; a U+2028 inside JSON ends none, only `\n`."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadInputError(
+            name,
+            f"this is not valid JSON: {error.msg} (column {error.colno})",
+            line=line or error.lineno,
+        ) from None
+
+
+def _record(item: Item, name: Path | str) -> Record:
+    label = "" if item.line else f"item {item.number} of the list"
+    if not isinstance(item.value, dict):
+        record = Record(number=item.number, line=item.line, label=label, fields={})
+        raise record.error(name, f"an object with a title was expected, found {_kind(item.value)}")
+    fields = cast("dict[str, Any]", item.value)
+    return Record(number=item.number, line=item.line, label=label, fields=fields)
+
+
+def _kind(value: Any) -> str:
+    number = "null" if value is None else f"the number {value}"
+    return next((what for kind, what in _KINDS if isinstance(value, kind)), number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """One JSON object that should be a paper, of the file `name`."""
+
+    record: Record
+    name: Path | str
+
+    def draft(self) -> Draft:
+        """Read every field that a query has; unknown keys are passed over."""
+        title, abstract = self._text(_TITLES), self._text(_ABSTRACTS)
+        if not title.strip() and "text" in self.record.fields:
+            title, abstract = abstract, ""  # a query of BEIR is only a text
+        return Draft(
+            record=self.record,
+            id=self._id(),
+            title=title,
+            abstract=abstract,
+            year=self._year(),
+            authors=self._authors(),
+            venue=self._venue(),
+        )
+
+    def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
+        """Return the first of `keys` that holds something, with its value; else an empty string."""
+        for key in keys:
+            value = self.record.fields.get(key)
+            if value is not None and value != "":
+                return key, value
+        return keys[0], ""
+
+    def _wrong(self, key: str, expected: str, value: Any) -> BadInputError:
+        return self.record.error(self.name, f'"{key}" must be {expected}, found {_kind(value)}')
+
+    def _text(self, keys: tuple[str, ...]) -> str:
+        key, value = self._first(keys)
+        if key == "abstract_inverted_index":
+            return _from_positions(value)
+        if not isinstance(value, str):
+            raise self._wrong(key, "a string", value)
+        return _MARKUP.sub("", value) if self.record.fields.keys() & _CSL else value
+
+    def _id(self) -> str:
+        key, value = self._first(IDS)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            raise self._wrong(key, "a string", value)
+        return value
+
+    def _year(self) -> int | None:
+        key, value = self._first(_YEARS)
+        if key == "issued" and isinstance(value, dict):
+            return _issued(cast("dict[str, Any]", value))
+        if value == "":
+            return None
+        number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
+        digits = str(value).removesuffix(".0") if number else ""
+        if not _YEAR.fullmatch(digits):
+            found = f'"{value}"' if isinstance(value, str) else _kind(value)
+            message = f'"{key}" must be a year such as 2019, or null; found {found}'
+            raise self.record.error(self.name, message)
+        return int(digits)
+
+    def _authors(self) -> tuple[str, ...]:
+        key, value = self._first(_AUTHORS)
+        if isinstance(value, str):  # as in the snapshot of arXiv
+            return tuple(re.split(r";| and ", value))
+        if not isinstance(value, list):
+            raise self._wrong(key, "a list of names", value)
+        people = cast("list[Any]", value)
+        return tuple(self._name(key, person) for person in people)
+
+    def _name(self, key: str, person: Any) -> str:
+        if isinstance(person, str):
+            return person
+        if not isinstance(person, dict):
+            raise self._wrong(key, "a list of names", person)
+        fields = cast("dict[str, Any]", person)
+        if isinstance(fields.get("author"), dict):  # an authorship of OpenAlex
+            fields = cast("dict[str, Any]", fields["author"])
+        whole = _strings(fields, "name", "literal", "display_name")[:1]
+        parts = _strings(fields, "given", "non-dropping-particle", "family", "suffix")
+        return " ".join(whole or parts)
+
+    def _venue(self) -> str:
+        key, value = self._first(_VENUES)
+        if isinstance(value, dict):  # {"raw": …} in AMiner, {"name": …} in S2AG
+            return "".join(_strings(cast("dict[str, Any]", value), "raw", "name")[:1])
+        if not isinstance(value, str):
+            raise self._wrong(key, "a string", value)
+        return value
+
+
+def _strings(fields: dict[str, Any], *keys: str) -> list[str]:
+    """Return those of the values of `keys` that are strings and not empty."""
+    return [value for key in keys if isinstance(value := fields.get(key), str) and value]
+
+
+def _from_positions(index: Any) -> str:
+    """Put an abstract of OpenAlex together, which gives for each word where it stands."""
+    words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
+    places = [
+        (place, word)
+        for word, positions in words.items()
+        if isinstance(positions, list)
+        for place in cast("list[Any]", positions)
+        if isinstance(place, int)
+    ]
+    return " ".join(word for _, word in sorted(places))
+
+
+def _issued(date: dict[str, Any]) -> int | None:
+    """Return the year of a date of CSL: `date-parts`, or words such as `raw` gives."""
+    value: Any = date.get("date-parts")
+    while isinstance(value, list) and value:  # [[2019, 5]]: the year stands first
+        value = cast("list[Any]", value)[0]
+    words = _strings(date, "raw", "literal")
+    return first_year(str(value) if isinstance(value, (int, str)) else " ".join(words))

@@ -1,0 +1,79 @@
+"""A query as plain text: the title on the first line, the abstract below it."""
+
+import re
+from pathlib import Path
+
+import orjson
+
+from citerec.errors import BadInputError
+from citerec.query.record import Draft, Record
+
+_TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
+_ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
+_NOT_PROSE = (
+    (
+        re.compile(r"^[ \t]*\\(?:documentclass|begin\{document|title\{)", re.MULTILINE),
+        "LaTeX source",
+    ),
+    (re.compile(r"\APMID- ", re.MULTILINE), "PubMed's own format"),
+)
+
+
+def read_drafts(text: str, name: Path | str) -> list[Draft]:
+    """Read the one paper that `text` is: first line with words the title, the rest the abstract.
+
+    A leading `Title:` and `Abstract:` are understood; between the two a title may be wrapped.
+
+    Raises:
+        BadInputError: If the text is LaTeX source, PubMed's format or a lone JSON value.
+    """
+    _refuse(text, name)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    title, rest = _split(lines)
+    if rest:
+        rest[0] = _ABSTRACT.sub("", rest[0], count=1) if _ABSTRACT.match(rest[0]) else rest[0]
+    record = Record(number=1, line=1, fields={})
+    return [
+        Draft(
+            record=record,
+            id="",
+            title=title,
+            abstract=" ".join(rest),
+            year=None,
+            authors=(),
+            venue="",
+        )
+    ]
+
+
+def _split(lines: list[str]) -> tuple[str, list[str]]:
+    """Split the lines into the title and those of the abstract, whose label is still there."""
+    label = _TITLE.match(lines[0])
+    first = lines[0][label.end() :] if label else lines[0]
+    if _ABSTRACT.match(first):
+        return "", lines
+    if label and label[1]:
+        starts = [i for i, line in enumerate(lines) if i and _ABSTRACT.match(line)]
+        end = starts[0] if starts else (1 if first else 2)
+        return " ".join([first, *lines[1:end]]), lines[end:]
+    return first, lines[1:]
+
+
+def _refuse(text: str, name: Path | str) -> None:
+    for pattern, what in _NOT_PROSE:
+        if pattern.search(text):
+            raise BadInputError(
+                name, f"this is {what}; pass the paper: citerec recommend --title T --abstract A"
+            )
+    if _is_json_value(text.strip()):
+        raise BadInputError(
+            name, "this is a lone JSON value; an object with a title was expected", line=1
+        )
+
+
+def _is_json_value(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text in {"NaN", "Infinity", "-Infinity"}
+    return True

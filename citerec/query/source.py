@@ -1,0 +1,111 @@
+"""Bytes from a file or standard input, made text; and which format that text is in."""
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO
+
+from citerec.errors import BadInputError
+
+_STDIN = "standard input"
+_UNPACK = "unpack it first"
+_UTF8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
+_FOREIGN = (  # how the file starts, what that is, what to do
+    (b"%PDF-", "a PDF", "pass its text: pdftotext paper.pdf - | citerec recommend --query -"),
+    (b"PK\x03\x04", "a zip archive (or a Word document)", "save it as plain text"),
+    (b"\xd0\xcf\x11\xe0", "an old Word document", "save it as plain text"),
+    (b"{\\rtf", "an RTF document", "save it as plain text"),
+    (b"\x1f\x8b", "compressed by gzip", f"{_UNPACK}: gunzip FILE.gz"),
+    (b"BZh", "compressed by bzip2", f"{_UNPACK}: bunzip2 FILE.bz2"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", f"{_UNPACK}: unzstd FILE.zst"),
+    (b"\xfd7zXZ", "compressed by xz", f"{_UNPACK}: unxz FILE.xz"),
+    (b"\x89PNG", "a PNG image", "pass the text itself"),
+    (b"\xff\xd8\xff", "a JPEG image", "pass the text itself"),
+    (b"\xff\xfe", "UTF-16 text", _UTF8),
+    (b"\xfe\xff", "UTF-16 text", _UTF8),
+    (b"<?xml", "XML", "pass the title and the abstract as text"),
+    (b"<!doctype", "HTML", "pass the title and the abstract as text"),
+    (b"<html", "HTML", "pass the title and the abstract as text"),
+)
+_BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
+_RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
+
+
+class Kind(StrEnum):
+    """The formats that a file of papers may be in; CSL is JSON, too."""
+
+    JSON = "JSON"
+    BIBTEX = "BibTeX"
+    RIS = "RIS"
+    TEXT = "plain text"
+
+
+def read_bytes(path: str | Path, stdin: BinaryIO | None = None) -> tuple[bytes, str]:
+    """Read the file `path`, or standard input where that is `-`.
+
+    Returns:
+        The bytes, and what messages shall call their source.
+
+    Raises:
+        BadInputError: If there is no such file, or it cannot be read.
+    """
+    if str(path) == "-":
+        return (stdin or sys.stdin.buffer).read(), _STDIN
+    try:
+        return Path(path).read_bytes(), str(path)
+    except FileNotFoundError:
+        raise BadInputError(
+            path, "no such file; for a text itself: citerec recommend --title T --abstract A"
+        ) from None
+    except IsADirectoryError:
+        raise BadInputError(path, "this is a folder, and a file was expected") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        what = getattr(error, "strerror", None) or str(error)
+        raise BadInputError(path, f"cannot be read: {what}") from error
+
+
+def decode(data: bytes, name: Path | str, *, reads: str) -> str:
+    r"""Return `data` as text, its lines ended by `\n`.
+
+    Args:
+        data: UTF-8; a byte order mark is dropped.
+        name: What messages call the source.
+        reads: What citerec would read here, for the message about anything else.
+
+    Raises:
+        BadInputError: If it is empty or no UTF-8 text; says what it is and what to do.
+    """
+    _refuse_foreign(data, name, reads)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            name,
+            f"byte 0x{data[error.start]:02x} is not UTF-8; if this is Latin-1, "
+            "convert it: iconv -f ISO-8859-1 -t UTF-8 FILE",
+            line=data.count(b"\n", 0, error.start) + 1,
+        ) from None
+    if not text.strip():
+        raise BadInputError(name, f"this is empty; {reads}")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _refuse_foreign(data: bytes, name: Path | str, reads: str) -> None:
+    """Raise for data that is some other thing than text, by how it starts or a NUL in it."""
+    start = data[:64].lstrip().lower()
+    for prefix, what, todo in _FOREIGN:
+        if start.startswith(prefix.lower()):
+            raise BadInputError(name, f"this is {what}; {reads}; {todo}")
+    if b"\0" in data:
+        raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
+
+
+def kind_of(text: str) -> Kind:
+    """Tell by the content which format `text` is in; what is no other is plain text."""
+    if _JSON.match(text):
+        return Kind.JSON
+    if _BIBTEX.search(text):
+        return Kind.BIBTEX
+    return Kind.RIS if _RIS.search(text) else Kind.TEXT

@@ -1,0 +1,55 @@
+"""What the tests share: small corpora, and indexes that are built once."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec.build import BuildConfig, build_index
+from citerec.folder import IndexFolder, open_index
+
+SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"
+REAL_DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def sample_index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
+    """The bundled sample, indexed; tests must not change it."""
+    folder = tmp_path_factory.mktemp("indexes") / "sample"
+    build_index(SAMPLE, folder, BuildConfig())
+    return open_index(folder)
+
+
+@pytest.fixture
+def write_jsonl(tmp_path: Path) -> Callable[..., Path]:
+    """Write records as JSON lines; returns the file."""
+
+    def write(records: Sequence[Mapping[str, Any]], name: str = "corpus.jsonl") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def build(tmp_path: Path, write_jsonl: Callable[..., Path]) -> Callable[..., IndexFolder]:
+    """Index records; returns the opened index."""
+
+    def make(records: Sequence[Mapping[str, Any]], **settings: Any) -> IndexFolder:
+        corpus = write_jsonl(records, "made/corpus.jsonl")
+        build_index(corpus, tmp_path / "index", BuildConfig(**settings))
+        return open_index(tmp_path / "index")
+
+    return make
+
+
+def real_corpus(name: str) -> Path:
+    """Return a corpus of ../shared/data; the test is skipped where there is none."""
+    folder = REAL_DATA / name
+    if not folder.is_dir():
+        pytest.skip(f"needs the corpus {name} in {REAL_DATA}")
+    return folder

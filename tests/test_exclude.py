@@ -1,0 +1,137 @@
+"""What a user has cited already: lists of ids and bibliographies, matched against a corpus."""
+
+# ruff: noqa: RUF001 - letters of other scripts look alike
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citerec.errors import BadInputError
+from citerec.query.exclude import Excluded, id_key, matching_rows, read_excluded, title_key
+from citerec.query.latex import to_text
+
+
+def excluded(folder: Path, text: str | bytes) -> Excluded:
+    path = folder / "exclude"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_excluded(path)
+
+
+def test_plain_ids_stand_one_a_line(tmp_path: Path) -> None:
+    found = excluded(tmp_path, "\ufeff# cited already\r\np1\r\n\r\n  12345\r\n")
+
+    assert found == Excluded(ids=frozenset({"p1", "12345"}), titles=(), unread=())
+
+
+def test_one_number_is_an_id(tmp_path: Path) -> None:
+    assert excluded(tmp_path, "12345").ids == {"12345"}
+
+
+def test_a_line_of_words_is_a_title_too(tmp_path: Path) -> None:
+    found = excluded(tmp_path, "Attention is all you need\n")
+
+    assert found.titles == ("Attention is all you need",)
+    assert found.ids == {"Attention is all you need"}
+
+
+def test_a_bibliography_gives_keys_dois_and_titles(tmp_path: Path) -> None:
+    bibtex = r"""
+    @article{goedel31, title = {{\"U}ber {BERT}}, DOI = {https://doi.org/10.1145/ABC\_1}}
+    @misc{ours, title = {Über BERT}, citerec-id = {W7}}
+    @misc{link, url = {http://dx.doi.org/10.1002/a--b}}
+    """
+
+    found = excluded(tmp_path, bibtex)
+
+    assert found.titles == ("Über BERT",)
+    assert found.ids == {"goedel31", "10.1145/abc_1", "ours", "W7", "10.1002/a--b", "link"}
+    assert found.unread == ()
+
+
+def test_broken_entries_of_a_bibliography_are_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    bibtex = "@misc{a, title = {A {broken}\n@misc{b, title = {B}}\n@misc{c, year = 2019}\n"
+
+    found = excluded(tmp_path, bibtex)
+
+    assert found.titles == ("B",)
+    assert found.ids == {"b"}
+    assert [entry.split(":")[0] for entry in found.unread] == ["line 1", "line 3"]
+    assert found.unread[1] == "line 3: entry 'c' has neither a title nor an id"
+
+
+def test_ris_and_json_count_by_title_id_and_doi(tmp_path: Path) -> None:
+    ris = "TY  - JOUR\nTI  - A\nDO  - 10.1000/X\nER  - \n\nTY  - GEN\nPY  - 2019\nER  - \n"
+    jsonl = '{"id": 7, "title": "A", "year": "soon"}\n{"colour": "blue"}\n'
+    csl = json.dumps([{"title": "A", "DOI": "10.1000/X"}, "p2", 5])
+
+    assert excluded(tmp_path, ris).ids == {"10.1000/x"}
+    assert excluded(tmp_path, ris).unread == ("line 6: this record has neither a title nor an id",)
+    assert excluded(tmp_path, jsonl).ids == {"7"}
+    assert excluded(tmp_path, jsonl).titles == ("A",)
+    assert excluded(tmp_path, jsonl).unread == ("line 2 has neither a title nor an id",)
+    assert excluded(tmp_path, csl).ids == {"10.1000/x", "p2"}
+    assert excluded(tmp_path, csl).unread == ("item 3 of the list has neither a title nor an id",)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(b"", "empty"), (b"%PDF-1.4", "a PDF"), (b'{"id": "a"}\n{"id": ', "line 2")],
+)
+def test_what_is_no_list_is_an_error(tmp_path: Path, data: bytes, words: str) -> None:
+    with pytest.raises(BadInputError, match=words):
+        excluded(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    "doi", ["10.1145/ABC", "doi:10.1145/abc", "https://doi.org/10.1145/abc", "10.1145/abc "]
+)
+def test_a_doi_has_one_key_however_it_is_written(doi: str) -> None:
+    assert id_key(doi) == "10.1145/abc"
+
+
+def test_other_ids_are_compared_as_they_are() -> None:
+    assert id_key("W123a") == "W123a"
+    assert id_key("10.1/short") == "10.1/short"
+
+
+@pytest.mark.parametrize(
+    ("title", "key"),
+    [
+        ("BERT: Pre-training of Deep Nets!", "bert pre training of deep nets"),
+        (r"{\"U}ber  {BERT}", "uber bert"),
+        ("Über BERT", "uber bert"),
+        ("Straße & C₆₀ \ufb01x", "strasse c60 fix"),
+        (r"$\alpha$-helix of C$_{60}$", "α helix of c60"),
+        ("α-helix of C60", "α helix of c60"),
+        ("深度学习：综述", "深度学习 综述"),
+        ("Обучение", "обучение"),
+        ("?!", ""),
+    ],
+)
+def test_titles_are_compared_by_letters_and_digits(title: str, key: str) -> None:
+    assert title_key(title) == key
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_a_key_is_its_own_key(title: str) -> None:
+    key = title_key(title)
+
+    assert title_key(key) == key
+
+
+@settings(deadline=None)
+@given(st.text("abÜß{}$- \"'é,", max_size=30))
+def test_a_title_has_the_key_of_its_latex(title: str) -> None:
+    assert title_key(to_text(title)) == title_key(title)
+
+
+def test_rows_of_a_corpus_are_found_by_title() -> None:
+    corpus = ["Über BERT.", "Other", "", "?", "UBER-BERT"]
+
+    rows = matching_rows([r"{\"U}ber BERT", "missing", "!"], iter(corpus))
+
+    assert rows == {r"{\"U}ber BERT": (0, 4), "missing": (), "!": ()}

@@ -1,0 +1,348 @@
+"""Recommendations as text: what programs are promised, and what people see."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+
+import bibtexparser
+import numpy as np
+import orjson
+import pytest
+import rispy
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from pybtex.database import parse_string as parse_with_pybtex
+
+from citerec.export import Format, Result, dump
+from citerec.export.names import Name, split_name
+from citerec.query import parse_queries
+from citerec.types import Paper, Query, Recommendation, StageHit
+
+ATTENTION = Paper(
+    id="10.5555/a_b",
+    title="Attention Is All You Need: GPT-2 & 50% more",
+    abstract="Secret.",
+    year=2017,
+    authors=("Ashish Vaswani", "van der Berg, Jan", "The Gene Consortium"),
+    venue="NeurIPS",
+)
+BARE = Paper(id="p 2", title="Vitamin D")
+QUERY = Query(id="my draft", title="T")
+WILD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+def result(
+    papers: Sequence[Paper], scores: Sequence[float] = (), *, query: Query = QUERY
+) -> Result:
+    pairs = zip(papers, scores or [1.0 / (n + 1) for n in range(len(papers))], strict=True)
+    ranked = enumerate(pairs, start=1)
+    return Result(query, tuple(Recommendation(rank=n, paper=p, score=s) for n, (p, s) in ranked))
+
+
+def dump_one(format: Format, *papers: Paper) -> str:
+    return dump([result(papers)], format, batch=False, width=80)
+
+
+def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
+    found = Recommendation(
+        rank=1,
+        paper=ATTENTION,
+        score=41.25,
+        stages={"bm25": StageHit(3, 41.25)},
+        reasons=("shares 'attention'",),
+    )
+
+    text = dump([Result(QUERY, (found,))], Format.JSON, batch=False)
+
+    assert json.loads(text) == [
+        {
+            "rank": 1,
+            "id": "10.5555/a_b",
+            "title": ATTENTION.title,
+            "year": 2017,
+            "score": 41.25,
+            "stages": {"bm25": {"rank": 3, "score": 41.25}},
+            "reasons": ["shares 'attention'"],
+        }
+    ]
+
+
+def test_json_of_a_batch_is_one_line_a_query() -> None:
+    batch = [result([BARE]), result([], query=Query(id="q2", title="T"))]
+
+    lines = dump(batch, Format.JSON, batch=True).splitlines()
+
+    assert [json.loads(line)["query"] for line in lines] == ["my draft", "q2"]
+    assert [len(json.loads(line)["results"]) for line in lines] == [1, 0]
+
+
+def test_jsonl_of_one_query_is_one_line() -> None:
+    text = dump_one(Format.JSONL, BARE)
+
+    assert text.count("\n") == 1
+    assert json.loads(text)["results"][0]["year"] is None
+
+
+def test_a_score_that_is_not_finite_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        result([BARE], [float("nan")])
+
+
+def test_one_query_has_one_result() -> None:
+    with pytest.raises(ValueError, match="got 2"):
+        dump([result([]), result([])], Format.JSON, batch=False)
+
+
+def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
+    text = dump_one(Format.TREC, BARE, ATTENTION)
+
+    assert text == "my_draft Q0 p_2 1 1 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
+
+
+def test_equal_or_rising_scores_of_a_run_are_made_to_fall() -> None:
+    papers = [Paper(id=f"p{n}", title="T") for n in range(4)]
+
+    text = dump([result(papers, [2.0, 2.0, 7.0, 1.0])], Format.TREC, batch=False)
+
+    scores = [np.float32(line.split()[4]) for line in text.splitlines()]
+    assert scores[0] == 2
+    assert scores[0] > scores[1] > scores[2] > scores[3]
+    assert scores[2] == pytest.approx(2)
+    assert scores[3] == 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=8))
+@example([1e300, 1e300, -1e300])
+def test_a_run_falls_strictly_and_keeps_float32(scores: list[float]) -> None:
+    papers = [Paper(id=f"p{n}", title="T") for n in range(len(scores))]
+    assume(np.unique(np.clip(scores, -3e38, 3e38).astype(np.float32)).size == len(scores))
+    falling = sorted(scores, reverse=True)
+
+    text = dump([result(papers, falling)], Format.TREC, batch=False)
+
+    written = [np.float32(line.split()[4]) for line in text.splitlines()]
+    assert all(a > b for a, b in pairwise(written))
+    assert [w for w in written if abs(w) < 3e38] == [
+        np.float32(s) for s in falling if abs(s) < 3e38
+    ]
+
+
+def test_bibtex_escapes_protects_and_names() -> None:
+    text = dump_one(Format.BIBTEX, ATTENTION, BARE)
+
+    assert text == (
+        "@article{vaswani2017attention,\n"
+        r"  title = {Attention Is All You Need: {GPT}-2 \& 50\% more}," + "\n"
+        "  author = {Vaswani, Ashish and van der Berg, Jan and {The Gene Consortium}},\n"
+        "  year = {2017},\n"
+        "  journal = {NeurIPS},\n"
+        "  doi = {10.5555/a_b},\n"
+        "  citerec-id = {10.5555/a_b},\n"
+        "}\n"
+        "\n"
+        "@misc{anonvitamin,\n"
+        "  title = {Vitamin {D}},\n"
+        "  citerec-id = {p 2},\n"
+        "}\n"
+    )
+
+
+def test_citation_keys_are_unique_and_ascii() -> None:
+    same = [Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gödel",)) for n in range(28)]
+
+    keys = re.findall(r"@misc\{(.*),", dump_one(Format.BIBTEX, *same))
+
+    base = "godel2019eclair"
+    assert keys[:3] == [base, f"{base}a", f"{base}b"]
+    assert keys[26:] == [f"{base}z", f"{base}aa"]
+
+
+def test_a_bibliography_of_a_batch_has_each_paper_once() -> None:
+    batch = [result([BARE, ATTENTION]), result([BARE], query=Query(id="q2", title="T"))]
+
+    for format in (Format.BIBTEX, Format.RIS, Format.CSL):
+        assert dump(batch, format, batch=True).count("Vitamin") == 1
+
+
+@settings(deadline=None)
+@given(title=WILD, venue=WILD, name=WILD)
+@example(title="{ a \\ $ & % # _ ~ ^ } {{", venue="}", name="and")
+@example(title="@article{x, a -- b ``c''", venue="\\", name="A, B, C, D")
+def test_any_bibtex_can_be_parsed_by_others(title: str, venue: str, name: str) -> None:
+    paper = Paper(id="x\\{", title=title, venue=venue, year=1999, authors=(name, "B C"))
+
+    text = dump_one(Format.BIBTEX, paper, BARE)
+
+    library = bibtexparser.parse_string(text)
+    assert not library.failed_blocks
+    assert [entry["citerec-id"] for entry in library.entries][1:] == ["p 2"]
+    assert len(parse_with_pybtex(text, "bibtex").entries) == 2
+
+
+# Three runs of signs mean a dash or a quote to LaTeX; everything else comes back as it was.
+PLAIN = WILD.filter(lambda title: not re.search(r"--|``|''", title))
+
+
+def one_line(text: str) -> str:
+    return " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text).split())
+
+
+@settings(deadline=None)
+@given(title=PLAIN, doc_id=WILD, year=st.none() | st.integers(1000, 9999))
+@example(title="{BERT} \\alpha $x$ ~ ^2 'n'", doc_id="a--b_''{\\~}", year=2019)
+def test_an_export_is_a_query_with_the_same_title(
+    title: str, doc_id: str, year: int | None
+) -> None:
+    assume(one_line(title) and one_line(doc_id))
+    title, doc_id = unicodedata.normalize("NFC", title), unicodedata.normalize("NFC", doc_id)
+    paper = Paper(id=one_line(doc_id), title=title, year=year, authors=("Ada Lovelace",))
+    expected = Query(
+        id=paper.id, title=one_line(title), year=year, authors=("Ada Lovelace",), venue=""
+    )
+
+    bibtex = parse_queries(dump_one(Format.BIBTEX, paper).encode())
+    ris = parse_queries(dump_one(Format.RIS, paper).encode())
+
+    assert bibtex.queries == (expected,)
+    assert ris.queries == (expected,)
+
+
+def test_csl_can_be_read_back() -> None:
+    (query,) = parse_queries(dump_one(Format.CSL, ATTENTION).encode()).queries
+
+    assert query == Query(
+        id=ATTENTION.id,
+        title=ATTENTION.title,
+        year=2017,
+        authors=("Ashish Vaswani", "Jan van der Berg", "The Gene Consortium"),
+        venue="NeurIPS",
+    )
+
+
+def test_csl_holds_names_in_parts_and_no_abstract() -> None:
+    (item,) = json.loads(dump_one(Format.CSL, ATTENTION))
+
+    assert item == {
+        "id": "10.5555/a_b",
+        "type": "article-journal",
+        "title": ATTENTION.title,
+        "author": [
+            {"family": "Vaswani", "given": "Ashish"},
+            {"family": "van der Berg", "given": "Jan"},
+            {"literal": "The Gene Consortium"},
+        ],
+        "issued": {"date-parts": [[2017]]},
+        "container-title": "NeurIPS",
+        "DOI": "10.5555/a_b",
+    }
+
+
+def test_ris_can_be_read_by_rispy() -> None:
+    first, second = rispy.loads(dump_one(Format.RIS, ATTENTION, BARE))
+
+    assert first == {
+        "type_of_reference": "JOUR",
+        "id": "10.5555/a_b",
+        "title": ATTENTION.title,
+        "authors": ["Vaswani, Ashish", "van der Berg, Jan", "The Gene Consortium"],
+        "year": "2017",
+        "journal_name": "NeurIPS",
+        "doi": "10.5555/a_b",
+    }
+    assert second["title"] == "Vitamin D"
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [(Format.JSON, "[]\n"), (Format.CSL, "[]\n"), (Format.BIBTEX, ""), (Format.RIS, "")],
+)
+def test_nothing_found_is_an_empty_list(format: Format, text: str) -> None:
+    assert dump_one(format) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("R. L. Ribler", Name("Ribler", "R. L.")),
+        ("Ribler, R. L.", Name("Ribler", "R. L.")),
+        ("Ribler RL", Name("Ribler", "RL")),
+        ("Ribler", Name("Ribler")),
+        ("X. LI", Name("LI", "X.")),
+        ("Ludwig van Beethoven", Name("van Beethoven", "Ludwig")),
+        ("John Smith Jr.", Name("Smith", "John", "Jr.")),
+        ("Smith, Jr., John", Name("Smith", "John", "Jr.")),
+        ("Wei Wang 0001", Name("Wang", "Wei")),
+        ("王小明", Name("王小明")),
+        ("The ATLAS Collaboration", Name("The ATLAS Collaboration", group=True)),
+        ("", Name("")),
+    ],
+)
+def test_names_are_split_as_people_would(name: str, parts: Name) -> None:
+    assert split_name(name) == parts
+
+
+def test_a_table_shows_rank_year_title_authors_id_score_and_reasons() -> None:
+    found = Recommendation(rank=1, paper=ATTENTION, score=0.01639, reasons=("cited by 3",))
+
+    text = dump([Result(QUERY, (found,))], Format.TABLE, batch=False, width=60)
+
+    assert text.splitlines() == [
+        "#  Year  Paper                                         Score",
+        "1  2017  Attention Is All You Need: GPT-2 & 50%      0.01639",
+        "         more",
+        "         Vaswani et al. · 10.5555/a_b",
+        "         cited by 3",
+    ]
+
+
+def test_a_table_tells_when_nothing_matches() -> None:
+    assert dump_one(Format.TABLE) == "No eligible paper of this corpus matches.\n"
+
+
+def test_a_table_of_a_batch_has_the_ids_of_its_queries() -> None:
+    batch = [result([BARE]), result([], query=Query(id="q[2]", title="T"))]
+
+    text = dump(batch, Format.TABLE, batch=True, width=60)
+
+    assert text.startswith("my draft\n#")
+    assert text.endswith("\nq[2]\nNo eligible paper of this corpus matches.\n")
+
+
+def test_titles_cannot_act_on_the_terminal() -> None:
+    evil = Paper(id="a[red]b\x07", title="[bold]A[/bold] \x1b[31mB\n\u202eC :smile: https://x.y")
+
+    text = dump_one(Format.TABLE, evil)
+
+    assert "[bold]A[/bold] \u241b[31mB \ufffdC :smile: https://x.y" in text
+    assert "a[red]b\u2407" in text
+    assert "\x1b" not in text
+
+
+def test_color_is_used_only_when_asked_for() -> None:
+    plain = dump([result([BARE])], Format.TABLE, batch=False, width=60)
+    colored = dump([result([BARE])], Format.TABLE, batch=False, width=60, color=True)
+
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == plain.split()
+
+
+@settings(deadline=None)
+@given(WILD, st.integers(1, 200))
+def test_any_title_fits_a_table_of_any_width(title: str, width: int) -> None:
+    paper = Paper(id=title, title=title, authors=(title,))
+
+    text = dump([result([paper])], Format.TABLE, batch=False, width=width)
+
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+
+
+@settings(deadline=None)
+@given(WILD)
+def test_json_holds_any_title_on_one_line(title: str) -> None:
+    text = dump_one(Format.JSONL, Paper(id=title, title=title))
+
+    assert text.count("\n") == 1
+    assert orjson.loads(text)["results"][0]["title"] == title

@@ -1,0 +1,298 @@
+"""ranx's metrics against arithmetic and brute force, and the statistics against SciPy."""
+
+import subprocess
+import sys
+from math import log2
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from citerec.errors import ConfigError
+from citerec.evaluate.metrics import (
+    METRICS,
+    PER_QUERY,
+    aligned,
+    combine,
+    compare,
+    evaluate_run,
+    mean_metrics,
+    per_query,
+)
+from citerec.evaluate.significance import (
+    bootstrap_interval,
+    holm,
+    randomisation_test,
+    student_test,
+)
+from citerec.run import Qrels, Run
+from citerec.types import Ranking
+
+
+def ranking(ids: list[str]) -> Ranking:
+    return Ranking(tuple(ids), tuple(float(-n) for n in range(len(ids))))
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def by_hand(ids: list[str], gold: frozenset[str]) -> dict[str, float]:
+    """Every metric from its definition, for one query."""
+    ids = ids[:1000]
+    hits = [rank for rank, i in enumerate(ids, start=1) if i in gold]
+    p = sum(r <= 20 for r in hits) / 20
+    r = sum(r <= 20 for r in hits) / len(gold)
+    ideal = sum(1 / log2(rank + 1) for rank in range(1, min(len(gold), 20) + 1))
+    return {
+        "f1@20": 2 * p * r / (p + r) if p else 0.0,
+        "mrr": 1 / hits[0] if hits else 0.0,
+        "recall@100": sum(r <= 100 for r in hits) / len(gold),
+        "recall@1000": len(hits) / len(gold),
+        "ndcg@20": sum(1 / log2(rank + 1) for rank in hits if rank <= 20) / ideal,
+        "map": sum(n / rank for n, rank in enumerate(hits, start=1)) / len(gold),
+        "precision@20": p,
+        "recall@20": r,
+    }
+
+
+def a_draw(generator: np.random.Generator, queries: int) -> tuple[dict[str, list[str]], Qrels]:
+    found: dict[str, list[str]] = {}
+    qrels: dict[str, frozenset[str]] = {}
+    for number in generator.permutation(queries):
+        papers = [f"p{n}" for n in generator.permutation(1500)]
+        found[f"q{number}"] = papers[: generator.choice([0, 3, 19, 20, 21, 100, 1500])]
+        # Half of the gold is near the top, the rest anywhere, also where no ranking reaches.
+        near, far = generator.choice(30, size=2), generator.choice(1500, generator.integers(1, 40))
+        qrels[f"q{number}"] = frozenset(papers[n] for n in [*near, *far]) | {"nowhere"}
+    return found, qrels
+
+
+def test_metrics_of_one_small_ranking() -> None:
+    qrels = {"q": frozenset({"a", "b"})}
+    run = Run("x", {"q": ranking(["no", "a", "no2", "b"])})
+
+    scores = per_query(run, qrels)
+
+    # P@20 = 2/20 and R@20 = 1: F1 = 2 * 0.1 / 1.1; precision is 1/2 at both hits.
+    assert scores["f1@20"][0] == pytest.approx(0.2 / 1.1)
+    assert scores["mrr"][0] == 1 / 2
+    assert scores["map"][0] == pytest.approx((1 / 2 + 2 / 4) / 2)
+    ideal = 1 / log2(2) + 1 / log2(3)
+    assert scores["ndcg@20"][0] == pytest.approx((1 / log2(3) + 1 / log2(5)) / ideal)
+
+
+def test_ranx_agrees_with_the_definitions_on_random_rankings() -> None:
+    found, qrels = a_draw(rng(), queries=600)  # more than one batch of queries
+    run = Run("x", {qid: ranking(ids) for qid, ids in found.items()})
+
+    scores = per_query(run, qrels)
+
+    expected = [by_hand(found[qid], qrels[qid]) for qid in sorted(qrels)]
+    for name in PER_QUERY:
+        assert scores[name] == pytest.approx([e[name] for e in expected], abs=1e-12), name
+
+
+def test_f1_of_means_is_not_the_mean_of_f1() -> None:
+    qrels = {"hit": frozenset(f"p{n}" for n in range(20)), "miss": frozenset({"x"})}
+    run = Run("x", {"hit": ranking([f"p{n}" for n in range(20)])})
+
+    metrics = mean_metrics(per_query(run, qrels))
+
+    assert tuple(metrics) == METRICS
+    assert metrics["f1@20"] == pytest.approx(0.5)
+    assert metrics["f1@20 (of means)"] == pytest.approx(0.5)  # P = R = 1/2
+
+    qrels = {"hit": frozenset({"p1"}), "miss": frozenset({"x"})}
+    metrics = mean_metrics(per_query(run, qrels))
+    assert metrics["f1@20"] == pytest.approx((2 * 0.05 / 1.05) / 2)
+    assert metrics["f1@20 (of means)"] == pytest.approx(2 * 0.025 * 0.5 / 0.525)
+
+
+def test_nothing_found_is_zero_and_not_a_division_by_zero() -> None:
+    metrics = mean_metrics(per_query(Run("x", {}), {"q": frozenset({"a"})}))
+
+    assert metrics == dict.fromkeys(METRICS, 0.0)
+
+
+def test_what_lies_below_rank_1000_counts_nowhere() -> None:
+    papers = [f"p{n}" for n in range(1001)]
+    run = Run("x", {"q": ranking(papers), "r": ranking(papers)})
+
+    scores = per_query(run, {"q": frozenset({"p1000"}), "r": frozenset({"p999"})})
+
+    assert scores["mrr"].tolist() == [0.0, 1 / 1000]
+    assert scores["map"].tolist() == [0.0, 1 / 1000]
+
+
+def test_equal_scores_keep_the_order_of_the_ranking() -> None:
+    tied = Run("x", {"q": Ranking.from_scores({"b": 1.0, "a": 1.0, "c": 1.0})})
+
+    for rank, docid in enumerate("abc", start=1):
+        assert per_query(tied, {"q": frozenset({docid})})["mrr"][0] == pytest.approx(1 / rank)
+
+
+@pytest.mark.parametrize("qrels", [{}, {"q": frozenset[str]()}])
+def test_a_query_without_gold_is_a_mistake_of_the_caller(qrels: Qrels) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        per_query(Run("x", {}), qrels)
+
+
+def test_alignment_counts_dropped_and_unanswered_queries() -> None:
+    qrels = {qid: frozenset({"a"}) for qid in ("q1", "q2", "q3")}
+    run = Run("x", {"q1": ranking(["a"]), "q2": ranking([]), "other": ranking(["a"])})
+
+    alignment = aligned(run, qrels)
+
+    assert list(alignment.run.rankings) == ["q1", "q2"]
+    assert (alignment.dropped, alignment.missing) == (1, 2)
+
+
+def test_a_run_for_another_query_set_is_refused_with_an_example_of_each() -> None:
+    with pytest.raises(ConfigError, match=r"it has e\.g\. 'x', the qrels have e\.g\. 'y'"):
+        aligned(Run("r", {"x": ranking(["a"])}), {"y": frozenset({"a"})})
+
+
+def test_importing_metrics_imports_no_heavy_library() -> None:
+    code = (
+        "import sys, citerec.evaluate.metrics, citerec.evaluate.report;"
+        "print({'ranx', 'numba', 'pandas', 'scipy', 'matplotlib', 'rich'} & set(sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
+
+
+def test_an_interval_covers_the_mean_as_the_normal_approximation_does() -> None:
+    scores = rng().random((400, 1))
+
+    low, high = bootstrap_interval(scores, lambda means: means, rng=rng())[:, 0]
+
+    half = 1.96 * scores.std() / 20
+    assert low == pytest.approx(scores.mean() - half, abs=0.003)
+    assert high == pytest.approx(scores.mean() + half, abs=0.003)
+
+
+def test_an_interval_is_fixed_by_its_seed_however_it_is_cut_into_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = rng().random((50, len(PER_QUERY)))
+
+    once = bootstrap_interval(scores, combine, rng=rng(), resamples=500)
+    monkeypatch.setattr("citerec.evaluate.significance._CELLS", 1000)
+    again = bootstrap_interval(scores, combine, rng=rng(), resamples=500)
+
+    assert once.shape == (2, len(METRICS))
+    assert once == pytest.approx(again)
+    assert not np.allclose(
+        once, bootstrap_interval(scores, combine, rng=np.random.default_rng(8), resamples=500)
+    )
+
+
+def test_f1_of_means_is_resampled_through_its_means() -> None:
+    table = np.zeros((100, len(PER_QUERY)))
+    table[:50, PER_QUERY.index("precision@20")] = 1.0
+    table[50:, PER_QUERY.index("recall@20")] = 1.0
+
+    low, high = bootstrap_interval(table, combine, rng=rng())[:, 1]
+
+    # With a share s of precise queries F1 = 2s(1 - s), at most 1/2; s of 0.4 or 0.6 gives 0.48.
+    assert high == pytest.approx(0.5)
+    assert low == pytest.approx(0.48, abs=0.005)
+
+
+def test_few_queries_are_tested_exactly_as_scipy_does() -> None:
+    a, b = rng().random((8, 3)), rng().random((8, 3)) ** 2
+
+    p = randomisation_test(a, b, lambda means: means, rng=rng())
+
+    for column in range(3):
+        expected = stats.permutation_test(
+            (a[:, column], b[:, column]),
+            lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=np.inf,
+        )
+        assert p[column] == pytest.approx(expected.pvalue)
+
+
+def test_many_queries_are_tested_by_draws_close_to_students_t() -> None:
+    a = rng().random((300, 1))
+    b = a + rng().normal(0.02, 0.2, (300, 1))
+
+    p = randomisation_test(a, b, lambda means: means, rng=rng())[0]
+
+    assert p == pytest.approx(stats.ttest_rel(a[:, 0], b[:, 0]).pvalue, abs=0.01)
+    assert p == randomisation_test(a, b, lambda means: means, rng=rng())[0]
+
+
+def test_every_query_better_is_as_unlikely_as_the_draws_can_say() -> None:
+    a, b = np.zeros((100, 1)), np.ones((100, 1))
+
+    assert randomisation_test(a, b, lambda means: means, rng=rng())[0] == 1 / 10_001
+
+
+def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
+    a, b = np.zeros((2, len(PER_QUERY))), np.zeros((2, len(PER_QUERY)))
+    a[0, PER_QUERY.index("precision@20")] = 1.0
+    a[1, PER_QUERY.index("recall@20")] = 1.0
+
+    p = randomisation_test(a, b, combine, rng=rng())[METRICS.index("f1@20 (of means)")]
+
+    # Only with precision and recall on one side is there an F1: 2 of the 4 ways to swap.
+    assert p == 0.5
+
+
+def test_student_has_nothing_to_say_without_a_difference_or_a_second_query() -> None:
+    same = np.array([0.1, 0.2])
+
+    assert student_test(same, same) == 1.0
+    assert student_test(np.array([0.0]), np.array([1.0])) == 1.0
+    assert student_test(same, same + 0.5) == pytest.approx(0, abs=1e-9)
+
+
+def test_holm_multiplies_and_never_falls_behind() -> None:
+    # Sorted: .01 * 4, .02 * 3, .021 * 2 which may not fall below .06, .9 * 1.
+    assert holm([0.9, 0.02, 0.01, 0.021]) == pytest.approx([0.9, 0.06, 0.04, 0.06])
+    assert holm([0.8, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def three_systems() -> tuple[list[Run], Qrels]:
+    found, qrels = a_draw(rng(), queries=40)
+    base = Run("base", {qid: ranking(ids) for qid, ids in found.items()})
+    best = Run("best", {qid: ranking(sorted(gold)) for qid, gold in qrels.items()})
+    return [base, best, Run("twin", base.rankings)], qrels
+
+
+def test_comparisons_pair_every_system_with_every_later_one() -> None:
+    runs, qrels = three_systems()
+    systems = [evaluate_run(run, qrels, rng=rng(), resamples=200) for run in runs]
+
+    comparisons = compare(systems, rng=rng(), resamples=200)
+
+    pairs = [("base", "best"), ("base", "twin"), ("best", "twin")]
+    assert [(c.metric, c.a, c.b) for c in comparisons] == [(m, *p) for m in METRICS for p in pairs]
+    gain, none, loss = comparisons[:3]
+    assert gain.difference == systems[1].metrics["f1@20"] - systems[0].metrics["f1@20"] > 0
+    assert loss.difference == -gain.difference
+    assert gain.p_student == stats.ttest_rel(*(s.per_query["f1@20"] for s in systems[:2])).pvalue
+    assert (none.difference, none.p_student, none.p_fisher, none.p_holm) == (0, 1, 1, 1)
+    assert gain.p_holm == pytest.approx(3 / 201)  # 1 / 201 and three pairs
+    assert {c.p_student for c in comparisons if c.metric == "f1@20 (of means)"} == {None}
+    assert comparisons == compare(systems, rng=rng(), resamples=200)
+
+
+def test_a_result_says_its_interval_and_what_did_not_match() -> None:
+    runs, qrels = three_systems()
+    run = Run("base", {**runs[0].rankings, "other": ranking(["a"])})
+
+    result = evaluate_run(run, qrels, rng=rng(), resamples=500, seconds=1.5)
+
+    for metric in METRICS:
+        low, high = result.ci95[metric]
+        assert low < result.metrics[metric] < high
+    assert (result.name, result.dropped, result.seconds) == ("base", 1, 1.5)
+    assert result.missing == sum(not len(r) for r in runs[0].rankings.values()) > 0

@@ -1,0 +1,285 @@
+"""The report folder."""
+
+import csv
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from citerec.errors import ConfigError
+from citerec.evaluate.assessment import Evaluation, Report, assess
+from citerec.evaluate.metrics import METRICS
+from citerec.evaluate.plots import recall_by_depth
+from citerec.evaluate.report import run_files, write_report
+from citerec.evaluate.tables import decimal, latex, markdown, summary_table
+from citerec.run import Run, read_qrels, read_run
+from citerec.types import Ranking
+
+GOLD = {"q1": 1, "q2": 2, "q3": 3, "q4": 10, "q5": 20, "q6": 21, "q7": 4, "q8": 5}
+QRELS = {qid: frozenset(f"{qid}-{n:02}" for n in range(size)) for qid, size in GOLD.items()}
+WORDS = {qid: 10 * n for n, qid in enumerate(QRELS, start=1)}
+
+
+def shifted(by: int) -> dict[str, Ranking]:
+    """All that each query cites, below `by` papers that it does not."""
+    return {
+        qid: Ranking.from_scores(
+            {f"no{n}": 999.0 - n for n in range(by)} | {i: -float(i[-2:]) for i in gold}
+        )
+        for qid, gold in QRELS.items()
+    }
+
+
+def evaluation(*runs: Run) -> Evaluation:
+    return Evaluation(
+        corpus="tiny",
+        split="test",
+        known_graph="train",
+        qrels=QRELS,
+        runs=runs or (Run("bm25", shifted(3)), Run("best", shifted(0))),
+        query_words=WORDS,
+        seconds={"bm25": 2.0},
+        provenance={"versions": {"citerec": "0.1"}, "index": Path("indexes/tiny")},
+        seed=3,
+        resamples=256,  # every way to swap 8 queries
+    )
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return assess(evaluation())
+
+
+def test_report_json_has_the_promised_shape(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path / "out")
+
+    content = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [content[key] for key in ("corpus", "split", "queries", "known_graph")] == [
+        "tiny",
+        "test",
+        8,
+        "train",
+    ]
+    first, second = content["systems"]
+    assert [first["name"], second["name"]] == ["bm25", "best"]
+    assert tuple(first["metrics"]) == tuple(first["ci95"]) == METRICS
+    assert first["metrics"]["mrr"] == pytest.approx(1 / 4)
+    assert second["metrics"]["mrr"] == pytest.approx(1)
+    assert all(low <= high for low, high in first["ci95"].values())
+    assert (first["seconds"], second["seconds"]) == (2.0, None)
+    assert len(content["comparisons"]) == len(METRICS)
+    assert content["comparisons"][0]["a"] == "bm25"
+    assert content["provenance"] == {"versions": {"citerec": "0.1"}, "index": "indexes/tiny"}
+
+
+def test_the_folder_holds_every_part(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path / "deep" / "out")
+
+    folder = tmp_path / "deep" / "out"
+    names = "report.json report.md report.tex recall_by_depth.png per_query.csv qrels.txt"
+    expected = {*names.split(), "bm25.run", "best.run"}
+    assert {path.name for path in folder.iterdir()} == expected
+    assert read_qrels(folder / "qrels.txt") == QRELS
+    assert read_run(folder / "bm25.run") == report.evaluation.runs[0]
+    assert (folder / "recall_by_depth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_per_query_csv_has_a_row_for_every_query(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path / "out")
+
+    with (tmp_path / "out" / "per_query.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["qid"] for row in rows] == sorted(QRELS)
+    assert [int(row["n_gold"]) for row in rows] == [GOLD[row["qid"]] for row in rows]
+    assert [int(row["query_words"]) for row in rows] == [WORDS[row["qid"]] for row in rows]
+    assert [float(row["bm25 mrr"]) for row in rows] == [0.25] * 8
+    assert float(rows[0]["best precision@20"]) == 1 / 20
+
+
+def test_figures_break_down_by_gold_and_by_words(report: Report) -> None:
+    by_gold = {part.label: part.queries for part in report.by_gold}
+    by_words = {part.label: part.queries for part in report.by_words}
+
+    assert by_gold == {"1-2": 2, "3-5": 3, "6-10": 1, "11-20": 1, "21+": 1}
+    assert by_words == {"10-20": 2, "30-40": 2, "50-60": 2, "70-80": 2}
+    twenty = report.by_gold[3].systems["best"]
+    assert (twenty["f1@20"], twenty["f1@20 (of means)"]) == pytest.approx((1, 1))
+
+
+def test_queries_of_one_length_are_one_bin_and_unknown_lengths_none() -> None:
+    same = replace(evaluation(), query_words=dict.fromkeys(QRELS, 7))
+    unknown = replace(evaluation(), query_words={})
+
+    assert [(part.label, part.queries) for part in assess(same).by_words] == [("7-7", 8)]
+    assert assess(unknown).by_words == ()
+
+
+def test_markdown_says_what_was_dropped_and_missing() -> None:
+    rankings = shifted(3)
+    odd = Run("a|b", {"q1": rankings["q1"], "gone": rankings["q2"]})
+
+    text = "\n".join(markdown(assess(evaluation(odd))))
+
+    assert "a\\|b: queries it finds nothing for, counted zero: 7." in text
+    assert "a\\|b: queries of its run that the qrels lack, dropped: 1." in text
+    assert "## Comparisons" not in text
+
+
+def test_the_best_value_is_bold_and_bears_the_letters_of_those_it_beats(report: Report) -> None:
+    rows = [line for line in latex(report).splitlines() if line.endswith("\\\\")]
+
+    mrr = [row.split(" & ")[4] for row in rows]
+    # All 8 queries better: only 2 of the 256 ways to swap lie as far apart, p < 0.05.
+    assert mrr == ["MRR", ".250", "\\textbf{1.000}$^{a}$"]
+    recall = [row.split(" & ")[5] for row in rows]
+    assert recall == ["R@100", "\\textbf{1.000}", "\\textbf{1.000}"]
+
+
+NASTY = ["50% of_a & $x^2$ {\\~}#", 'a <b> | "c" → d \N{EN DASH} é', "模型\n2", "_hidden"]
+
+
+def test_latex_compiles_with_nasty_names(tmp_path: Path) -> None:
+    runs = [Run(name, shifted(n)) for n, name in enumerate(NASTY)]
+    table = latex(assess(evaluation(*runs)))
+
+    assert (
+        r"50\% of\_a \& \$x\textasciicircum{}2\$ \{\textbackslash{}\textasciitilde{}\}\#" in table
+    )
+    assert "?? 2" in table
+    if shutil.which("pdflatex"):
+        document = (
+            "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n%s\\end{document}"
+        )
+        (tmp_path / "x.tex").write_text(document % table, encoding="utf-8")
+        command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "x.tex"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout.decode(errors="replace")
+
+
+def test_nasty_names_are_written_drawn_and_printed(tmp_path: Path) -> None:
+    runs = [Run(name, shifted(n)) for n, name in enumerate(NASTY)]
+    report = assess(replace(evaluation(*runs), corpus="$\\frac{"))
+
+    write_report(report, tmp_path / "out")
+    with (tmp_path / "printed").open("w", encoding="utf-8") as file:
+        Console(file=file, width=120).print(summary_table(report))
+
+    assert len(list((tmp_path / "out").glob("*.run"))) == len(NASTY)
+    assert "_hidden" in (tmp_path / "printed").read_text(encoding="utf-8")
+
+
+def test_the_summary_fits_a_terminal_of_80_columns(report: Report, tmp_path: Path) -> None:
+    with (tmp_path / "printed").open("w") as file:
+        Console(file=file, width=80).print(summary_table(report))
+
+    text = (tmp_path / "printed").read_text()
+    low, high = report.systems[0].ci95["f1@20"]
+    f1 = report.systems[0].metrics["f1@20"]
+    row = next(line for line in text.splitlines() if "bm25" in line)
+    assert f"{decimal(f1)} [{decimal(low)}, {decimal(high)}]" in row
+    assert row.rstrip().endswith("2.0")
+    assert "…" not in text
+
+
+def test_run_files_are_safe_and_distinct_where_case_is_ignored() -> None:
+    names = ["bm25+specter", "a/b", "a b", "BM25", "bm25", "..", "x" * 200]
+
+    files = run_files(names)
+
+    assert files[:6] == [
+        "bm25+specter.run",
+        "a_b.run",
+        "a_b-2.run",
+        "BM25.run",
+        "bm25-2.run",
+        "_.run",
+    ]
+    assert len(files[6]) == 84
+
+
+def test_a_former_report_is_replaced_whole(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path / "out")
+    other = assess(evaluation(Run("new", shifted(1))))
+
+    write_report(other, tmp_path / "out")
+
+    assert (tmp_path / "out" / "new.run").exists()
+    assert not (tmp_path / "out" / "bm25.run").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def spoil_with_a_note(folder: Path) -> None:
+    (folder / "notes.md").write_text("mine")
+
+
+def spoil_with_a_run(folder: Path) -> None:
+    (folder / "mine.run").write_text("mine")
+
+
+def spoil_the_report(folder: Path) -> None:
+    (folder / "report.json").write_text("[]")
+
+
+@pytest.mark.parametrize("spoil", [spoil_with_a_note, spoil_with_a_run, spoil_the_report])
+def test_a_folder_with_anything_else_in_it_is_left_alone(
+    report: Report, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    write_report(report, tmp_path / "out")
+    spoil(tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+
+    with pytest.raises(ConfigError, match="no part of a former report"):
+        write_report(report, tmp_path / "out")
+
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_an_empty_folder_is_used_and_a_file_is_refused(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "file").write_text("mine")
+
+    write_report(report, tmp_path / "out")
+    with pytest.raises(ConfigError, match="is a file"):
+        write_report(report, tmp_path / "file")
+
+    assert (tmp_path / "out" / "report.json").exists()
+
+
+def test_recall_by_depth_rises_where_gold_is_found() -> None:
+    qrels = {"q": frozenset({"a", "b"}), "missing": frozenset({"c"})}
+    run = Run("x", {"q": Ranking(("a", "no", "b"), (3.0, 2.0, 1.0))})
+
+    curve = recall_by_depth(run, qrels)
+
+    assert curve[:3].tolist() == [0.25, 0.25, 0.5]
+    assert (len(curve), curve[-1]) == (1000, 0.5)
+
+
+def test_a_system_does_not_depend_on_those_beside_it(report: Report) -> None:
+    alone = assess(evaluation(Run("best", shifted(0))))
+
+    assert alone.systems[0].ci95 == report.systems[1].ci95
+
+
+def test_what_cannot_be_evaluated_is_refused() -> None:
+    run = Run("bm25", shifted(3))
+
+    with pytest.raises(ConfigError, match="two runs are named 'bm25'"):
+        evaluation(run, run)
+    with pytest.raises(ConfigError, match="no query"):
+        replace(evaluation(), qrels={})
+    with pytest.raises(ConfigError, match="no run"):
+        replace(evaluation(), runs=())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, ".000"), (0.1755, ".175"), (1.0, "1.000"), (-0.25, "-.250"), (12.5, "12.500")],
+)
+def test_decimals_have_no_leading_zero(value: float, text: str) -> None:
+    assert decimal(value) == text
