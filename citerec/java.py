@@ -5,7 +5,9 @@ CITEREC_JAVA_HOME names, then JAVA_HOME, then the runtime that comes as the whee
 the usual folders. Only this module and the two `bm25` modules touch Java.
 """
 
+import codecs
 import importlib.util
+import locale
 import os
 import re
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from citerec.errors import JavaError
 
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
+MIN_HEAP_MB = 64  # under 8 Lucene does not load; under 2 the JVM ends the process
 USUAL_FOLDERS = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
@@ -46,13 +49,18 @@ class Java:
     @property
     def fault(self) -> str | None:
         """Why Lucene cannot run on it, or None if it can."""
-        if not self.home.is_dir():
+        try:
+            there = self.home.is_dir()
+            has_library = any((self.home / lib).is_file() for lib in LIBJVM)
+        except OSError as error:
+            return f"it cannot be read: {error.strerror}"
+        if not there:
             return "no such folder"
-        if not any((self.home / lib).is_file() for lib in LIBJVM):
+        if self.version is not None and self.version < MIN_JAVA:
+            return f"it is Java {self.version}"
+        if not has_library:
             return "no JVM library in it"
-        if self.version is None:
-            return "its release file states no version"
-        return None if self.version >= MIN_JAVA else f"it is Java {self.version}"
+        return "its release file states no version" if self.version is None else None
 
 
 def candidates() -> Iterator[Java]:
@@ -104,9 +112,12 @@ def find_jar() -> Path:
 
 
 def check_heap(heap: str) -> str:
-    """Return `heap` if it is a size that Java takes, such as "512m" or "4g"."""
-    if not re.fullmatch(r"[1-9][0-9]*[mMgG]", heap):
+    """Return `heap` if it is a size that Lucene can live with, such as "512m" or "4g"."""
+    size = re.fullmatch(r"([0-9]+)([mMgG])", heap)
+    if not size:
         raise JavaError(f"{heap!r} is no heap size; give megabytes or gigabytes: 512m, 4g")
+    if int(size[1]) * (1024 if size[2] in "gG" else 1) < MIN_HEAP_MB:
+        raise JavaError(f"a heap of {heap} is too small; give {MIN_HEAP_MB}m or more: 512m, 4g")
     return heap
 
 
@@ -160,8 +171,10 @@ def is_java_exception(error: BaseException) -> bool:
 
 
 def _java(home: Path, source: str) -> Java:
-    release = home / "release"
-    text = release.read_text(errors="replace") if release.is_file() else ""
+    try:
+        text = (home / "release").read_text(errors="replace")
+    except OSError:
+        text = ""
     match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
     return Java(home, int(match[1]) if match else None, source)
 
@@ -175,18 +188,27 @@ def _start(heap: str) -> None:
 
     if not jnius_config.vm_running:
         java, jar = find_java(), find_jar()
-        logging = Path(__file__).with_name("java_logging.properties")
         os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks
+        os.environ.pop("JVM_PATH", None)  # where pyjnius would look before
+        if codecs.lookup(locale.getencoding()).name == "ascii":
+            os.environ["LC_ALL"] = "C.UTF-8"  # or Java takes no path beyond ASCII
         jnius_config.set_classpath(str(jar))
-        jnius_config.set_options(
-            f"-Xmx{heap}",
-            "-Xrs",  # Ctrl-C stays Python's, and forked workers do not hang
-            f"-Djava.util.logging.config.file={logging}",  # Lucene's own log
-            "-Dlog4j2.level=OFF",  # Anserini's log, where it finds no configuration
-            "-Dlog4j2.statusLoggerLevel=OFF",
-            f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}",
-        )
+        # -Xrs: Ctrl-C stays Python's, and forked workers do not hang.
+        jnius_config.set_options(f"-Xmx{heap}", "-Xrs", *_quiet(java))
     try:
         _jnius()  # the import starts the JVM
     except Exception as error:
         raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
+
+
+def _quiet(java: Java) -> Iterator[str]:
+    """Yield the options that keep Java's words off stdout, and its warnings and logs off stderr."""
+    logging = Path(__file__).with_name("java_logging.properties")
+    yield "-XX:+DisplayVMOutputToStderr"  # the last words of a JVM that cannot start
+    yield "-Xlog:disable"  # its warnings, which go to stdout
+    yield f"-Djava.util.logging.config.file={logging}"  # Lucene's own log
+    yield "-Dlog4j2.level=OFF"  # Anserini's log, where it finds no configuration
+    yield "-Dlog4j2.statusLoggerLevel=OFF"
+    yield f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}"
+    if java.version is not None and java.version >= 23:  # older ones do not know the option
+        yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 asks for it, Java warns

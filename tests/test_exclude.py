@@ -1,7 +1,5 @@
 """What a user has cited already: lists of ids and bibliographies, matched against a corpus."""
 
-# ruff: noqa: RUF001 - letters of other scripts look alike
-
 import json
 from pathlib import Path
 

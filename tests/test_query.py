@@ -1,7 +1,5 @@
 """Queries as users bring them: every format, and every way to get one wrong."""
 
-# ruff: noqa: RUF001 - what LaTeX stands for looks alike
-
 import io
 import json
 import subprocess

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
+import pyarrow.compute as pc
 
 from citerec.types import Paper
 
-compute: Any = pa.compute  # its functions are made at import, unknown to type checkers
+compute: Any = pc  # its functions are made at import, unknown to type checkers
 
 BATCH = 4096  # papers in each Arrow batch, so that a row's batch is found by division
 NO_YEAR = 0  # how `Papers.years` writes an unknown year
@@ -57,7 +57,7 @@ class PaperWriter:
 @contextmanager
 def write_papers(path: Path) -> Generator[PaperWriter]:
     """Open an Arrow file for papers; it is whole once the block ends."""
-    with pa.OSFile(str(path), "wb") as sink, pa.icompute.new_file(sink, SCHEMA) as writer:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
         papers = PaperWriter(writer)
         yield papers
         papers.flush()
@@ -67,7 +67,7 @@ class Papers:
     """The papers of an index, read on demand from the memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
-        self._table: pa.Table = pa.icompute.open_file(pa.memory_map(str(path))).read_all()
+        self._table: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
     def __len__(self) -> int:
         return self._table.num_rows

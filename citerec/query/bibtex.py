@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
+_SPACE = re.compile(r"\s*")
 _LONGEST = 1_000_000  # characters of a value
 _BARE = re.compile(r'[^\s#{}"=,]+')
 
@@ -107,37 +108,45 @@ def _value(raw: str, macros: Mapping[str, str]) -> str:
         ValueError: If it is no value.
     """
     parts: list[str] = []
-    rest = raw.strip()
+    length, at = 0, _past_space(raw, 0)
     while True:
-        part, end = _part(rest)
-        bare = part == rest[:end]
-        parts.append(macros.get(part.lower(), part) if bare else part)
-        if sum(map(len, parts)) > _LONGEST:  # strings that double each other fill any memory
+        part, end = _part(raw, at)
+        if raw[at] not in '{"':
+            part = macros.get(part.lower(), part)
+        parts.append(part)
+        length += len(part)
+        if length > _LONGEST:  # strings that double each other fill any memory
             raise ValueError(f"it is longer than {_LONGEST} characters")
-        rest = rest[end:].lstrip()
-        if not rest:
+        at = _past_space(raw, end)
+        if at == len(raw):
             return "".join(parts)
-        if rest[0] != "#":
-            raise ValueError(f"a comma is missing before {rest[:20]!r}")
-        rest = rest[1:].lstrip()
+        if raw[at] != "#":
+            raise ValueError(f"a comma is missing before {raw[at : at + 20]!r}")
+        at = _past_space(raw, at + 1)
 
 
-def _part(text: str) -> tuple[str, int]:
-    """Return the first part of `text` without its braces or quotes, and where it ends."""
-    if text.startswith(("{", '"')):
-        end = _closing(text)
-        return text[1:end], end + 1
-    found = _BARE.match(text)
+def _past_space(text: str, at: int) -> int:
+    """Return the first place from `at` on that is no white space."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _part(text: str, at: int) -> tuple[str, int]:
+    """Return the part of a value that begins at `at`, without braces or quotes, and its end."""
+    if text.startswith(("{", '"'), at):
+        end = _closing(text, at)
+        return text[at + 1 : end], end + 1
+    found = _BARE.match(text, at)
     if not found:
         raise ValueError("it has no value")
     return found[0], found.end()
 
 
-def _closing(text: str) -> int:
-    """Return where the brace or quote that `text` starts with is closed."""
+def _closing(text: str, at: int) -> int:
+    """Return where the brace or quote at `at` is closed."""
     depth = 0
-    pattern = _BRACE if text[0] == "{" else _QUOTE
-    for mark in pattern.finditer(text, 1):
+    pattern = _BRACE if text[at] == "{" else _QUOTE
+    for mark in pattern.finditer(text, at + 1):
         if mark[0] == "{":
             depth += 1
         elif depth == 0:
