@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from citerec.cli import evaluate, index, inspect, recommend
+from citerec.cli.experiment import experiment
 from citerec.errors import CiterecError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(index.index)
 app.command()(recommend.recommend)
 app.command()(evaluate.evaluate)
+app.add_typer(experiment, name="experiment")
 app.command()(inspect.info)
 app.command()(inspect.verify)
 app.command()(inspect.doctor)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.readers.source import reading
 from citerec.errors import BadInputError
 
 SPLITS = ("train", "dev", "test")
@@ -80,12 +81,18 @@ def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read ids, one a line."""
+    """Read ids, one a line; an id may hold any blank but a line break.
+
+    Raises:
+        BadInputError: If the file cannot be read, or is not UTF-8 text.
+    """
+    with reading(path):
+        raw = path.read_bytes()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = raw.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise BadInputError(path, "not UTF-8 text; expected one id a line") from error
-    return [line.strip() for line in lines if line.strip()]
+    return [line.removesuffix("\r") for line in lines if line.strip()]
 
 
 def write_splits(folder: Path, splits: dict[str, list[str]]) -> None:

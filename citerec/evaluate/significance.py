@@ -62,8 +62,9 @@ def randomisation_test(
 ) -> Floats:
     """Test whether two systems differ, by swapping their scores query by query.
 
-    p is how often a swapped pair lies as far apart as the real one, to either side. Every way of swapping is tried where there are at most `resamples` of them, else
-    `resamples` are drawn, and the one observed counts among them, so that p is never 0.
+    p is how often a swapped pair lies as far apart as the real one, to either side. Every way of
+    swapping is tried where there are at most `resamples` of them, else `resamples` are drawn, and the
+    one observed counts among them, so that p is never 0.
 
     Args:
         a: (n, m) scores of one system.

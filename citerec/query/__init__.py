@@ -47,7 +47,8 @@ def read_queries(path: str | Path, *, stdin: BinaryIO | None = None) -> QueryFil
     Raises:
         BadInputError: If the file cannot be read as queries; names the line where it can.
     """
-    data, name = read_bytes(path, stdin)
+    hint = "for a text itself: citerec recommend --title T --abstract A"
+    data, name = read_bytes(path, stdin, hint=hint)
     return parse_queries(data, name=name)
 
 

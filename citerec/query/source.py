@@ -42,8 +42,15 @@ class Kind(StrEnum):
     TEXT = "plain text"
 
 
-def read_bytes(path: str | Path, stdin: BinaryIO | None = None) -> tuple[bytes, str]:
+def read_bytes(
+    path: str | Path, stdin: BinaryIO | None = None, *, hint: str = ""
+) -> tuple[bytes, str]:
     """Read the file `path`, or standard input where that is `-`.
+
+    Args:
+        path: The file.
+        stdin: What to read for `-`; `sys.stdin.buffer` if not given.
+        hint: What to do if there is no such file.
 
     Returns:
         The bytes, and what messages shall call their source.
@@ -56,9 +63,7 @@ def read_bytes(path: str | Path, stdin: BinaryIO | None = None) -> tuple[bytes, 
     try:
         return Path(path).read_bytes(), str(path)
     except FileNotFoundError:
-        raise BadInputError(
-            path, "no such file; for a text itself: citerec recommend --title T --abstract A"
-        ) from None
+        raise BadInputError(path, f"no such file{hint and f'; {hint}'}") from None
     except IsADirectoryError:
         raise BadInputError(path, "this is a folder, and a file was expected") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

@@ -1,37 +1,31 @@
 """BM25 over the Lucene part of an index.
 
-Hits come over from Java as one JSON text per query: asking for a thousand hits one by one costs more than the search.
+The Java side is `lucene`; here are eligibility, ties and threads.
 """
 
 import math
 import os
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.eligibility import mask
-from citerec.folder import IndexFolder
-from citerec.index.bm25 import CONTENTS, ROWS, YEAR, open_reader, year_term
-from citerec.java import java_class, leave_thread
-from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
+from citerec.errors import IndexDamagedError
+from citerec.folder import BM25, IndexFolder
+from citerec.index.bm25 import ROWS
+from citerec.java import is_java_exception, leave_thread
+from citerec.retrieve.lucene import Lucene
+from citerec.text import STOP_WORDS
 from citerec.types import Eligible, Hits, Query
 
-MAX_CLAUSES = 1_000_000  # distinct terms in a query; Lucene's own limit is 1024
-FILTER_BELOW = (
-    0.4  # eligible share under which Lucene filters by year; above, fetching more is faster
-)
+FILTER_BELOW = 0.4  # eligible share under which Lucene filters by year: above, fetch more
 ABSTRACT_SHARE = 0.5  # of the papers, under which function words are left out of queries
-_TERM = re.compile(rf"weight\({CONTENTS}:(.*) in \d+\)")
 
 
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
@@ -57,13 +51,20 @@ class Bm25Retriever:
         self._years = index.papers.years
         self._sorted_years = np.sort(self._years[self._years != NO_YEAR])
         self._id_rank = index.id_rank
-        self._rows: npt.NDArray[np.int32] = np.load(index.bm25 / ROWS)
-        self._lucene = _Lucene(index.bm25, self.config)
+        with _opening(index):
+            self._rows: npt.NDArray[np.int32] = np.load(index.bm25 / ROWS)
+            self._lucene = Lucene(index.bm25, self.config)
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
     ) -> list[Hits]:
-        """Return the `k` best eligible papers of each query; queries are searched in parallel."""
+        """Return the `k` best eligible papers of each query; queries are searched in parallel.
+
+        Raises:
+            ValueError: If `k` is less than 1.
+        """
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
         pairs = list(zip(queries, eligible, strict=True))
         found: list[Hits | None] = [None] * len(pairs)
 
@@ -83,16 +84,14 @@ class Bm25Retriever:
         """
         bag = self._lucene.bag(query)
         words = self._lucene.surface_forms(query)
-        documents = {int(row): doc for doc, row in enumerate(self._rows) if row in {*rows}}
-        weights = [
-            self._lucene.weights(bag, documents[row]) if row in documents else [] for row in rows
-        ]
-        return [
-            [words[term] for term, _ in found if words.get(term, "of").lower() not in STOP_WORDS][
-                :most
-            ]
-            for found in weights
-        ]
+        among = np.flatnonzero(np.isin(self._rows, rows))
+        documents = dict(zip(self._rows[among].tolist(), among.tolist(), strict=True))
+        matched: list[list[str]] = []
+        for row in rows:
+            weights = self._lucene.weights(bag, documents[row]) if row in documents else []
+            found = dict.fromkeys(words.get(term, term) for term, _ in weights)
+            matched.append([word for word in found if word.lower() not in STOP_WORDS][:most])
+        return matched
 
     def _search(self, query: Query, eligible: Eligible, k: int) -> Hits:
         """Fetch until `k` eligible hits are in and no hit left behind ties with the last of them."""
@@ -124,98 +123,15 @@ class Bm25Retriever:
         return len(self._sorted_years) - int(np.searchsorted(self._sorted_years, year, "right"))
 
 
-class _Lucene:
-    """The Java side: builds queries and runs them. Safe to call from several threads."""
-
-    def __init__(self, folder: Path, config: Bm25Config) -> None:
-        self._config = config
-        self._reader = open_reader(folder)
-        searcher = java_class("org.apache.lucene.search.IndexSearcher")
-        searcher.setMaxClauseCount(MAX_CLAUSES)
-        self._searcher = searcher(self._reader)
-        bm25 = java_class("org.apache.lucene.search.similarities.BM25Similarity")
-        self._searcher.setSimilarity(bm25(config.k1, config.b))
-        analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer")
-        self._analyzer = analyzer.newDefaultInstance()
-        self._generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-        self._utils = java_class("io.anserini.analysis.AnalyzerUtils")
-        self._builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")
-        self._occur = java_class("org.apache.lucene.search.BooleanClause$Occur")
-        self._to_json = java_class("com.fasterxml.jackson.databind.ObjectMapper")()
-
-    def bag(self, query: Query, year_max: int | None = None) -> Any:
-        """Build the query; a year bound becomes a filter clause."""
-        text = self._text(query)
-        if self._config.form is QueryForm.KEY_TERMS:
-            bag = self._key_terms(text)
-        else:
-            bag = self._generator.buildQuery(CONTENTS, self._analyzer, text)
-        if year_max is None:
-            return bag
-        term_range = java_class("org.apache.lucene.search.TermRangeQuery")
-        years = term_range.newStringRange(YEAR, year_term(None), year_term(year_max), True, True)
-        builder = self._builder()
-        builder.add(bag, self._occur.MUST)
-        builder.add(years, self._occur.FILTER)
-        return builder.build()
-
-    def top(self, query: Any, k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Return the Lucene documents and scores of the best `k`, each of shape (at most k,)."""
-        text: str = self._to_json.writeValueAsString(self._searcher.search(query, k))
-        hits: list[dict[str, Any]] = orjson.loads(text)["scoreDocs"]
-        documents = np.fromiter((hit["doc"] for hit in hits), np.int64, len(hits))
-        return documents, np.fromiter((hit["score"] for hit in hits), np.float32, len(hits))
-
-    def weights(self, bag: Any, document: int) -> list[tuple[str, float]]:
-        """Return the terms of a document that match, with what each adds, heaviest first."""
-        explanation = self._searcher.explain(bag, document)
-        found: dict[str, float] = {}
-        for part in _parts(explanation):
-            if match := _TERM.search(part.getDescription()):
-                found[match[1]] = float(part.getValue().doubleValue())
-        return sorted(found.items(), key=lambda item: (-item[1], item[0]))
-
-    def surface_forms(self, query: Query) -> dict[str, str]:
-        """Return the first word of a query that stands behind each of its index terms."""
-        forms: dict[str, str] = {}
-        for word in dict.fromkeys(WORD.findall(self._text(query))):
-            for term in self._analyze(word):
-                forms.setdefault(term, word.lower() if word[1:].islower() else word)
-        return forms
-
-    def _text(self, query: Query) -> str:
-        text = query_text(query, self._config.form)
-        return without_stop_words(text) if self._config.stop_words is StopWords.LONG else text
-
-    def _analyze(self, text: str) -> list[str]:
-        return list(self._utils.analyze(self._analyzer, text))
-
-    def _key_terms(self, text: str) -> Any:
-        counts = Counter(self._analyze(text))
-        term_class = java_class("org.apache.lucene.index.Term")
-        terms = {word: term_class(CONTENTS, word) for word in counts}
-        papers = self._reader.numDocs()
-        weight = {
-            word: count * math.log(papers / (1 + self._reader.docFreq(terms[word])))
-            for word, count in counts.items()
-        }
-        chosen = sorted(counts, key=lambda word: (-weight[word], word))[: self._config.key_terms]
-        term_query = java_class("org.apache.lucene.search.TermQuery")
-        boost = java_class("org.apache.lucene.search.BoostQuery")
-        builder = self._builder()
-        for word in chosen:
-            clause = boost(term_query(terms[word]), float(counts[word]))
-            builder.add(clause, self._occur.SHOULD)
-        return builder.build()
-
-
-def _parts(explanation: Any) -> Iterator[Any]:
-    """Walk an explanation down to the weights of its terms."""
-    if _TERM.search(explanation.getDescription()):
-        yield explanation
-        return
-    for part in explanation.getDetails():
-        yield from _parts(part)
+@contextmanager
+def _opening(index: IndexFolder) -> Generator[None]:
+    """Turn what goes wrong with damaged files into an error that says how to mend them."""
+    try:
+        yield
+    except Exception as error:
+        if not (is_java_exception(error) or isinstance(error, (EOFError, OSError, ValueError))):
+            raise
+        raise IndexDamagedError(index.path, [f"{BM25}/ cannot be read"]) from error
 
 
 def _in_threads(work: Callable[[int], None], count: int, threads: int) -> None:

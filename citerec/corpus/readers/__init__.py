@@ -13,7 +13,7 @@ import orjson
 
 from citerec.corpus.readers import beir, canonical, citeomatic, openresearch
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.source import Source, read_lines
+from citerec.corpus.readers.source import MAX_LINE, Source, read_lines
 from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.types import Paper
 
@@ -24,6 +24,7 @@ FORMATS: Mapping[str, ModuleType] = {
     "beir": beir,
     "canonical": canonical,
 }
+ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +41,36 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
 
     Args:
         source: The corpus.
-        skip_bad: Whether to look past lines that are no JSON object.
+        skip_bad: Whether to look past records that are of none.
 
     Raises:
         BadInputError: If the corpus holds no record, or one of no format that is known.
     """
+    first: BadInputError | None = None
     for file in source.files:
         for number, line in read_lines(file):
             try:
-                record = parse_record(file, number, line)
-            except BadRecordError:
-                if skip_bad:
-                    continue
-                raise
-            if name := next((n for n, f in FORMATS.items() if f.matches(record)), None):
-                return name
-            keys = ", ".join(list(record)[:6]) or "none"
-            raise BadInputError(
-                file,
-                f"these fields are of no format that citerec reads: {keys}; expected 'id' and "
-                f"'title', or name the format: --format {'|'.join(FORMATS)}",
-                line=number,
-            )
-    raise BadInputError(source.path, "the corpus is empty; expected one paper a line, as JSON")
+                return _format_of(file, number, line)
+            except BadInputError as fault:
+                if not skip_bad:
+                    raise
+                first = first or fault
+    raise first or BadInputError(
+        source.path, "the corpus is empty; expected one paper a line, as JSON"
+    )
+
+
+def _format_of(file: Path, number: int, line: bytes) -> str:
+    record = parse_record(file, number, line)
+    if name := next((n for n, f in FORMATS.items() if f.matches(record)), None):
+        return name
+    keys = ", ".join(list(record)[:6]) or "none"
+    raise BadInputError(
+        file,
+        f"these fields are of no format that citerec reads: {keys}; expected 'id' and "
+        f"'title', or name the format: --format {'|'.join(FORMATS)}",
+        line=number,
+    )
 
 
 def read_papers(
@@ -98,18 +106,18 @@ def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:
     Raises:
         BadRecordError: If it is none.
     """
+    if len(line) > MAX_LINE:
+        message = f"a line of over {MAX_LINE:,} bytes; expected one paper a line"
+        raise BadRecordError(path, number, message, kind="broken_lines")
     try:
         record: Any = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        if line.strip() in (b"[", b"[]") or (number == 1 and line.lstrip().startswith(b"[")):
-            message = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
-        else:
-            message = f"not JSON: {error.msg} at column {error.colno}"
+        message = f"not JSON: {error.msg} at column {error.colno}"
+        if number == 1 and line.lstrip().startswith(b"["):
+            message = ARRAY
         raise BadRecordError(path, number, message, kind="broken_lines") from error
-    if isinstance(record, list):
-        message = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
-        raise BadRecordError(path, number, message, kind="broken_lines")
     if not isinstance(record, dict):
-        message = f"expected a JSON object, found {type(record).__name__}"
+        found = type(record).__name__
+        message = ARRAY if found == "list" else f"expected a JSON object, found {found}"
         raise BadRecordError(path, number, message, kind="broken_lines")
     return cast("dict[str, Any]", record)

@@ -12,8 +12,8 @@ OWN_KEYS = {"out_citations", "in_citations", "key_phrases", "out_citation_count"
 
 
 def matches(keys: Mapping[str, object]) -> bool:
-    """Whether a record of these keys is of this format."""
-    return "id" in keys and not OWN_KEYS.isdisjoint(keys)
+    """Whether a record of these keys is of this format; `citations` are canonical alone."""
+    return "id" in keys and "citations" not in keys and not OWN_KEYS.isdisjoint(keys)
 
 
 def read(fields: Fields) -> Paper:

@@ -1,5 +1,6 @@
 """Takes the fields of one record, checks their types and says where a wrong one stands."""
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ MAX_ID = 512  # characters
 MAX_TITLE = 20_000  # characters
 MAX_ABSTRACT = 2_000_000  # characters
 YEARS = range(1, 10_000)
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")  # white space is not meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,16 @@ class Fields:
         return value
 
     def title(self, key: str = "title") -> str:
-        """Take the title, its white space made single blanks; it may be empty, not missing."""
+        """Take the title, its white space made single blanks; it may be empty, not missing.
+
+        Control characters, which PDFs leave in texts and terminals obey, become blanks, as in `text`.
+        """
         value = self._required(key)
         if not isinstance(value, str):
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > MAX_TITLE:
             self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_TITLE:,} are taken")
-        return " ".join(value.split())
+        return " ".join(CONTROL.sub(" ", value).split())
 
     def text(self, key: str) -> str:
         """Take a text that may be missing or null: then it is empty."""
@@ -57,7 +62,7 @@ class Fields:
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > MAX_ABSTRACT:
             self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_ABSTRACT:,} are taken")
-        return value.strip()
+        return CONTROL.sub(" ", value).strip()
 
     def year(self, key: str = "year") -> int | None:
         """Take a year: 2019, "2019", 2019.0, or none where it is missing, null or ""."""
@@ -110,4 +115,4 @@ def shown(value: object) -> str:
 def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = cast("dict[str, Any]", author).get("name", "")
-    return author.strip() if isinstance(author, str) else None
+    return " ".join(CONTROL.sub(" ", author).split()) if isinstance(author, str) else None

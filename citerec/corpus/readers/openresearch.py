@@ -12,8 +12,8 @@ OWN_KEYS = {"paperAbstract", "outCitations", "inCitations", "s2Url", "keyPhrases
 
 
 def matches(keys: Mapping[str, object]) -> bool:
-    """Whether a record of these keys is of this format."""
-    return "id" in keys and not OWN_KEYS.isdisjoint(keys)
+    """Whether a record of these keys is of this format; `citations` are canonical alone."""
+    return "id" in keys and "citations" not in keys and not OWN_KEYS.isdisjoint(keys)
 
 
 def read(fields: Fields) -> Paper:

@@ -3,6 +3,9 @@
 import bz2
 import gzip
 import hashlib
+import os
+import re
+import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -10,10 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from citerec.errors import BadInputError, BadRecordError
+from citerec.errors import BadInputError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 MAX_LINE = 64 * 2**20  # bytes; the longest real record that we met has 2 MB
-PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+PACKED = re.compile(
+    rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
+    rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a frame to skip, by pzstd
+)
 FOREIGN = {
     b"%PDF": "a PDF",
     b"PK\x03\x04": "a zip archive",
@@ -26,6 +37,9 @@ FOREIGN = {
     b"\xfd7zXZ": "xz-packed",
 }
 TELL_EVERY = 1000  # lines
+BOM = b"\xef\xbb\xbf"
+OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
+SPREAD = re.compile(rb"\{\s*\n")  # how one JSON object over many lines begins: settings, no records
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 ASIDE = {"splits", "qrels"}  # folders that go with a corpus but hold no papers
 
@@ -50,13 +64,16 @@ def find_source(path: Path) -> Source:
     Raises:
         BadInputError: If there is nothing to read, or it is an index folder.
     """
-    if not path.exists():
-        raise BadInputError(path, "no such file or folder; name a corpus file or a folder of them")
-    if path.is_file():
-        return Source(path, (path,))
-    if (path / "manifest.json").is_file() and (path / "papers.arrow").is_file():
-        raise BadInputError(path, "this is an index, not a corpus; name what it was built from")
-    shards, ignored = _shards(path)
+    with reading(path):
+        if not path.exists():
+            raise BadInputError(path, "no such file or folder; name a corpus file or folder")
+        if path.is_file():
+            return Source(path, (path,))
+        if not path.is_dir():
+            raise BadInputError(path, "neither a file nor a folder; a corpus is read several times")
+        if _is_index(path):
+            raise BadInputError(path, "this is an index, not a corpus; name what it was built from")
+        shards, ignored = _shards(path)
     if not shards:
         raise BadInputError(
             path, "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2"
@@ -64,11 +81,27 @@ def find_source(path: Path) -> Source:
     return Source(path, tuple(shards), tuple(ignored))
 
 
+@contextmanager
+def reading(path: Path) -> Generator[None]:
+    """Turn a failed read of `path` (gone, no permission, a name too long) into a `BadInputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def _is_index(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file() and (folder / "papers.arrow").is_file()
+
+
 def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
+    indexes = {arrow.parent for arrow in folder.rglob("papers.arrow") if _is_index(arrow.parent)}
     files = [
         file
         for file in sorted(folder.rglob("*"))
-        if file.is_file() and not _is_aside(file.relative_to(folder))
+        if file.is_file()
+        and not _is_aside(file.relative_to(folder))
+        and indexes.isdisjoint(file.parents)
     ]
     by_stem = {_plain_name(file): file for file in files if file.parent == folder}
     if by_stem.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
@@ -88,22 +121,23 @@ def _plain_name(file: Path) -> str:
 def _holds_records(file: Path) -> bool:
     """Whether a file of a folder is a shard: by its name, else by how it begins."""
     name = Path(_plain_name(file))
-    if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
-        return file.stat().st_size > 0
     try:
         with open_unpacked(file) as (stream, _):
-            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-    except (EOFError, OSError, zlib.error):
-        return False
+            head = stream.read(64).removeprefix(BOM).lstrip()
+    except _DAMAGED:
+        return True  # reading it on will say what is wrong
+    if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
+        return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
+    return OPENING.match(head) is not None
 
 
 @contextmanager
 def open_unpacked(path: Path) -> Generator[tuple[BinaryIO, BinaryIO]]:
     """Open a file, unpacking gzip, zstd and bz2 by their first bytes; give the text and the raw stream."""
     with path.open("rb") as raw:
-        head = raw.read(8)
+        packed = PACKED.match(raw.read(8))
+        kind = packed.lastgroup if packed else None
         raw.seek(0)
-        kind = next((name for magic, name in PACKED.items() if head.startswith(magic)), None)
         if kind == "gzip":
             with gzip.open(raw, "rb") as stream:
                 yield cast("BinaryIO", stream), raw
@@ -111,8 +145,6 @@ def open_unpacked(path: Path) -> Generator[tuple[BinaryIO, BinaryIO]]:
             with bz2.open(raw, "rb") as stream:
                 yield cast("BinaryIO", stream), raw
         elif kind == "zstd":
-            from backports import zstd
-
             with zstd.open(raw, "rb") as stream:
                 yield cast("BinaryIO", stream), raw
         else:
@@ -124,13 +156,14 @@ def read_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1; blank ones are left out.
 
+    A line of over `MAX_LINE` bytes, which no record has, comes cut, one byte longer than that.
+
     Args:
         path: The file, plain or packed.
         read: Is told now and then how many more bytes of the file have been read.
 
     Raises:
-        BadInputError: If the file is packed and cut or damaged, or not UTF-8 text at all.
-        BadRecordError: If a line is longer than any record can be.
+        BadInputError: If the file cannot be read, is packed and cut or damaged, or is no text.
     """
     number = position = 0
     try:
@@ -138,41 +171,51 @@ def read_lines(
             while line := stream.readline(MAX_LINE + 1):
                 number += 1
                 if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")
+                    line = line.removeprefix(BOM)
                     _refuse_foreign(path, line)
                 if len(line) > MAX_LINE:
-                    raise BadRecordError(
-                        path, number, f"a line of over {MAX_LINE >> 20} MB", kind="broken_lines"
-                    )
+                    _skip_line(stream, line)
                 if number % TELL_EVERY == 0:
                     read(raw.tell() - position)
                     position = raw.tell()
                 if line.strip():
                     yield number, line
             read(raw.tell() - position)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise _damaged(path, number, error) from error
-    except PermissionError as error:
-        raise BadInputError(path, "no permission to read it") from error
-    except OSError as error:
-        raise _damaged(path, number, error) from error
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise _damaged(path, number, error) from error
+    except _DAMAGED as error:
+        raise _fault(path, number, error) from error
+
+
+def _skip_line(stream: BinaryIO, line: bytes) -> None:
+    """Read on to the end of a line that was read in part."""
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(MAX_LINE)
+
+
+def size_of(source: Source) -> int:
+    """Return how many bytes a corpus has, as it is packed.
+
+    Raises:
+        BadInputError: If one of its files is gone.
+    """
+    with reading(source.path):
+        return sum(file.stat().st_size for file in source.files)
 
 
 def sha256_of(source: Source) -> str:
-    """Return the checksum of a corpus: of its file, or of the list of its shards' checksums."""
+    """Return the checksum of a corpus: of its file, or of the list of its shards' checksums.
+
+    Raises:
+        BadInputError: If one of its files cannot be read.
+    """
     sums = [(_sha256(file), file.name) for file in source.files]
     if len(sums) == 1:
         return sums[0][0]
     listing = "".join(f"{digest}  {name}\n" for digest, name in sums)
-    return hashlib.sha256(listing.encode()).hexdigest()
+    return hashlib.sha256(os.fsencode(listing)).hexdigest()
 
 
 def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
+    with reading(file), file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -184,7 +227,12 @@ def _refuse_foreign(path: Path, line: bytes) -> None:
         raise BadInputError(path, "this is binary data; expected JSON lines in UTF-8")
 
 
-def _damaged(path: Path, line: int, error: Exception) -> BadInputError:
+_DAMAGED = (EOFError, OSError, zlib.error, zstd.ZstdError)  # what reading a bad file raises
+
+
+def _fault(path: Path, line: int, error: Exception) -> BadInputError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return BadInputError(path, f"cannot be read: {error.strerror}")
     what = "cut off" if isinstance(error, EOFError) else "damaged"
     return BadInputError(
         path, f"the file is {what} after line {line} ({error}); fetch it again or repack it"
