@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Sequence
 from io import StringIO
+from math import floor, log10
 
 from rich.console import Console
 from rich.table import Table
@@ -55,19 +56,25 @@ def _print(console: Console, result: Result, *, batch: bool) -> None:
     table.add_column("Year", no_wrap=True)
     table.add_column("Paper", overflow="fold", ratio=1)
     table.add_column("Score", justify="right", no_wrap=True)
+    decimals = _decimals(result.recommendations[0].score)
     for recommendation in result.recommendations:
-        table.add_row(*_row(recommendation))
+        table.add_row(*_row(recommendation, decimals))
     console.print(table)
 
 
-def _row(recommendation: Recommendation) -> tuple[str | Text, ...]:
+def _decimals(top: float) -> int:
+    """Return how many decimals show four digits of the top score, for all scores to line up."""
+    return 3 if top == 0 else max(0, 3 - floor(log10(abs(top))))
+
+
+def _row(recommendation: Recommendation, decimals: int) -> tuple[str | Text, ...]:
     paper = recommendation.paper
     # Text, and no str: rich would read `[bold]` in a title as markup.
     cell = Text(visible(paper.title))
     for line in (_source(paper), *recommendation.reasons):
         cell.append(f"\n{visible(line)}", style="dim")
     year = "" if paper.year is None else str(paper.year)
-    return str(recommendation.rank), year, cell, f"{recommendation.score:.4g}"
+    return str(recommendation.rank), year, cell, f"{recommendation.score:.{decimals}f}"
 
 
 def _source(paper: Paper) -> str:

@@ -28,8 +28,9 @@ class Bm25Builder:
 
     def __init__(self, folder: Path, *, threads: int, buffer_mb: int = 256) -> None:
         self._folder = folder
+        path = str(folder.absolute())  # the JVM keeps the working directory that it started in
         arguments = [
-            *("-input", str(folder), "-collection", "JsonCollection", "-index", str(folder)),
+            *("-input", path, "-collection", "JsonCollection", "-index", path),
             *("-fields", YEAR, "-threads", str(threads), "-memoryBuffer", str(buffer_mb)),
         ]
         self._indexer: Any = java_class("io.anserini.index.SimpleIndexer")(arguments)
@@ -104,7 +105,7 @@ def write_rows(folder: Path, rows: dict[str, int]) -> int:
 
 def open_reader(folder: Path) -> Any:
     """Open a Lucene index for reading."""
-    path = java_class("java.nio.file.Paths").get(str(folder))
+    path = java_class("java.nio.file.Paths").get(str(folder.absolute()))
     directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
     reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
     return as_type("org.apache.lucene.index.IndexReader", reader)
