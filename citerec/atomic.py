@@ -12,6 +12,9 @@ from pathlib import Path
 from citerec.errors import writing
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
+_ASIDE = ".old"  # what is being replaced, where two folders cannot change places in one step
+
+_in_use: set[Path] = set()  # where this process builds just now
 
 
 @contextmanager
@@ -19,24 +22,35 @@ def building(target: Path) -> Generator[Path]:
     """Give a folder to build in; when the block ends well it stands at `target`, replacing what was there.
 
     If the block fails or is interrupted, nothing is left of it and `target` is as it was.
-    What a killed build left beside `target` is removed.
+    What a killed build left beside `target` is removed. Where `target` is a link, it stays one.
 
     Raises:
         OutputError: If the folder cannot be made or moved.
     """
     with writing(target):
+        target = Path(os.path.realpath(target))
         made = _make_parents(target.parent)
-        _remove_leftovers(target)
-        workspace = target.parent / f".{target.name}.building-{socket.gethostname()}-{os.getpid()}"
         try:
-            workspace.mkdir()
-            yield workspace
-            _move(workspace, target)
+            _remove_leftovers(target)
+            with _workspace(target) as workspace:
+                yield workspace
+                _move(workspace, target)
         finally:
-            shutil.rmtree(workspace, ignore_errors=True)
             for folder in made:  # only those that this build made, and only if empty
                 with suppress(OSError):
                     folder.rmdir()
+
+
+@contextmanager
+def _workspace(target: Path) -> Generator[Path]:
+    workspace = target.with_name(f"{_prefix(target)}{os.getpid()}")
+    workspace.mkdir()
+    try:
+        _in_use.add(workspace)
+        yield workspace
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+        _in_use.discard(workspace)
 
 
 def _make_parents(folder: Path) -> list[Path]:
@@ -50,12 +64,22 @@ def _make_parents(folder: Path) -> list[Path]:
     return made
 
 
+def _prefix(target: Path) -> str:
+    return f".{target.name}.building-{socket.gethostname()}-"
+
+
 def _remove_leftovers(target: Path) -> None:
-    prefix = f".{target.name}.building-{socket.gethostname()}-"
-    for folder in target.parent.glob(f"{prefix}*"):
-        pid = folder.name.removeprefix(prefix)
-        if pid.isdigit() and not _is_alive(int(pid)):
-            shutil.rmtree(folder, ignore_errors=True)
+    prefix = _prefix(target)
+    for folder in target.parent.iterdir():
+        pid = folder.name.removeprefix(prefix).removesuffix(_ASIDE)
+        if not folder.name.startswith(prefix) or not pid.isdigit():
+            continue
+        # Ids come again, in containers at once: our own says nothing of who made the folder.
+        if folder in _in_use or (int(pid) != os.getpid() and _is_alive(int(pid))):
+            continue
+        if folder.name.endswith(_ASIDE) and not target.exists():
+            folder.rename(target)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:
@@ -73,9 +97,13 @@ def _move(workspace: Path, target: Path) -> None:
     if not target.exists():
         workspace.rename(target)
     elif not _exchange(workspace, target):
-        aside = workspace.with_name(f"{workspace.name}.old")
+        aside = workspace.with_name(f"{workspace.name}{_ASIDE}")
         target.rename(aside)
-        workspace.rename(target)
+        try:
+            workspace.rename(target)
+        except BaseException:
+            aside.rename(target)
+            raise
         shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from os import cpu_count
+from os import cpu_count, fsencode
+from os.path import realpath
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from citerec.corpus.graph import open_graph, spill_references, write_graph
 from citerec.corpus.papers import Papers, write_papers
 from citerec.corpus.queries import shipped_queries, write_queries
 from citerec.corpus.readers import Located, detect_format, read_papers
-from citerec.corpus.readers.source import Source, find_source, sha256_of
+from citerec.corpus.readers.source import Source, find_source, sha256_of, size_of
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
 from citerec.errors import ConfigError, IndexExistsError
@@ -88,7 +89,7 @@ def build_index(
             folder, source, read_papers(source, name, _bytes_read(source, tell)), collector, config
         )
         _finish(folder, source, collector, tell)
-        manifest = _manifest(folder, source, name, index.name, collector)
+        manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector)
         write_manifest(folder, manifest)
     return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
 
@@ -98,11 +99,18 @@ def check_target(index: Path, *, force: bool) -> None:
 
     Raises:
         IndexExistsError: If an index is there.
-        ConfigError: If something else is there.
+        ConfigError: If something else is there, or the name is none that a folder can have.
     """
-    if not index.exists() or (index.is_dir() and not any(index.iterdir())):
-        return
-    if not (index / NAME).is_file():
+    try:
+        str(index).encode()
+        if not index.exists() or (index.is_dir() and not any(index.iterdir())):
+            return
+        parts = [part for part in (PAPERS, CITATIONS, BM25) if (index / part).exists()]
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{str(index)!r} is not UTF-8; name another folder") from error
+    except OSError as error:
+        raise ConfigError(f"{index} cannot be made: {error.strerror}") from error
+    if not parts or not (index / NAME).is_file():  # others have a file of that name, too
         raise ConfigError(
             f"{index} is there and is no index; it is left alone, name another folder"
         )
@@ -182,6 +190,9 @@ def _finish(folder: Path, source: Source, collector: Collector, tell: Progress) 
     if queries:
         write_queries(folder / SPLITS, queries)
     collector.counts["shipped_splits"] = splits is not None
+    if splits and not queries:
+        named = [docid for split in splits.values() for docid in split]
+        collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
     if splits is None:
         years = Papers(folder / PAPERS).years
         splits = split_by_year(ids, years, open_graph(folder / CITATIONS))
@@ -199,7 +210,7 @@ def _manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         citerec=version("citerec"),
         corpus={
-            "path": str(source.path),
+            "path": fsencode(source.path).decode(errors="replace"),
             "format": format_name,
             "files": len(source.files),
             "sha256": sha256_of(source),
@@ -219,7 +230,7 @@ def _silent(*_: object) -> None:
 
 
 def _bytes_read(source: Source, tell: Progress) -> Callable[[int], None]:
-    total = sum(file.stat().st_size for file in source.files)
+    total = size_of(source)
     seen = Counter[str]()
 
     def read(more: int) -> None:

@@ -1,6 +1,6 @@
 """Who may be recommended: one rule, which every stage asks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,21 +10,28 @@ from citerec.types import Eligible, Query
 
 
 def eligible(
-    query: Query, papers: Papers, *, year_max: int | None = None, excluded: Iterable[int] = ()
-) -> Eligible:
-    """Decide which papers `query` may be given: not itself, not from its future, none excluded.
+    queries: Sequence[Query],
+    papers: Papers,
+    *,
+    year_max: int | None = None,
+    excluded: Iterable[int] = (),
+) -> list[Eligible]:
+    """Decide which papers each query may be given: not itself, not from its future, none excluded.
 
     An unknown year is let through, on either side: dropping it would lower recall without a trace.
 
     Args:
-        query: Its year bounds the papers' years unless `year_max` does.
+        queries: The year of each bounds the papers' years unless `year_max` does.
         papers: The papers of the index.
         year_max: The latest year of a paper; by default the query's.
         excluded: Rows that are out whatever their year.
     """
-    own = papers.row_of(query.id)
-    bound = query.year if year_max is None else year_max
-    return Eligible(bound, frozenset(excluded) | ({own} if own is not None else frozenset()))
+    out = frozenset(excluded)
+    own = papers.rows_of([query.id for query in queries]).tolist()
+    return [
+        Eligible(query.year if year_max is None else year_max, out if row < 0 else out | {row})
+        for query, row in zip(queries, own, strict=True)
+    ]
 
 
 def mask(eligible: Eligible, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

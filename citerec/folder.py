@@ -1,11 +1,15 @@
-"""An index folder, opened: its manifest, its papers, its graph, and where its other parts lie."""
+"""An index folder, opened: its manifest, its papers, its graph, and where its other parts lie.
+
+A rebuild may swap the folder at any moment. Who reads it holds the manifest from before against the one
+from after: where they differ, what was read between is of two indexes, and is read again.
+"""
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers
@@ -19,25 +23,13 @@ PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank
 
 @dataclass(frozen=True)
 class IndexFolder:
-    """An index on disk; its parts are mapped into memory when they are first asked for."""
+    """An index on disk; its parts are mapped into memory, and stay what they are if it is replaced."""
 
     path: Path
     manifest: Manifest
-
-    @cached_property
-    def papers(self) -> Papers:
-        """The papers."""
-        return Papers(self.path / PAPERS)
-
-    @cached_property
-    def graph(self) -> Graph:
-        """The citations among them."""
-        return open_graph(self.path / CITATIONS)
-
-    @cached_property
-    def id_rank(self) -> npt.NDArray[np.int32]:
-        """The rank of each row's docid among all docids, shape (n,): what breaks ties."""
-        return np.load(self.path / ID_RANK, mmap_mode="r")
+    papers: Papers
+    graph: Graph  # the citations among them
+    id_rank: npt.NDArray[np.int32]  # of each row's docid among all docids, shape (n,): breaks ties
 
     @property
     def bm25(self) -> Path:
@@ -56,14 +48,32 @@ def open_index(path: Path) -> IndexFolder:
     Raises:
         IndexNotFoundError: If there is none.
         IndexFormatError: If it is of another format version.
-        IndexDamagedError: If its manifest is not what was written, or a file is missing.
+        IndexDamagedError: If its manifest is not what was written, or a file is missing or cannot be
+            made out.
     """
     manifest = read_manifest(path)
-    if missing := [
-        f"{name} is missing" for name in manifest.checksums if not (path / name).is_file()
-    ]:
+    try:
+        index = _map(path, manifest)
+    except IndexDamagedError:
+        if read_manifest(path) == manifest:
+            raise
+        return open_index(path)
+    return index if read_manifest(path) == manifest else open_index(path)
+
+
+def _map(path: Path, manifest: Manifest) -> IndexFolder:
+    if missing := [f"{m} is missing" for m in manifest.checksums if not (path / m).is_file()]:
         raise IndexDamagedError(path, missing)
-    return IndexFolder(path, manifest)
+    part = PAPERS
+    try:
+        papers = Papers(path / part)
+        part = CITATIONS
+        graph = open_graph(path / part)
+        part = ID_RANK
+        rank: npt.NDArray[np.int32] = np.load(path / part, mmap_mode="r")
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        raise IndexDamagedError(path, [f"{part} cannot be read"]) from error
+    return IndexFolder(path, manifest, papers, graph, rank)
 
 
 def verify_index(path: Path) -> Manifest:
@@ -74,7 +84,9 @@ def verify_index(path: Path) -> Manifest:
     """
     manifest = read_manifest(path)
     if wrong := faults(path, manifest):
-        raise IndexDamagedError(path, wrong)
+        if read_manifest(path) == manifest:
+            raise IndexDamagedError(path, wrong)
+        return verify_index(path)
     return manifest
 
 
@@ -87,9 +99,9 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
         IndexNotFoundError: If there is none, or several to choose from.
     """
     if named is not None:
-        under = root / named
-        return under if not named.exists() and (under / NAME).is_file() else named
+        return next((p for p in (named, root / named) if (p / NAME).is_file()), named)
     there = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
+    there = [folder for folder in there if not folder.name.startswith(".")]  # a build on its way
     if len(there) == 1:
         return there[0]
     if not there:

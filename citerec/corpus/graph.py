@@ -1,5 +1,6 @@
 """The citation graph of an index: who cites whom among its papers, as CSR over row numbers."""
 
+from array import array
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def write_graph(folder: Path, spill: ReferenceSpill, rows: dict[str, int]) -> Gr
         rows: The row of each docid of the corpus.
     """
     degrees = np.zeros(len(rows) + 1, np.int64)
-    chunks: list[npt.NDArray[np.int32]] = []
+    indices = array("i")  # grown in place: a million small arrays would need several times as much
     selfs = repeated = unknown = 0
     for row, references in spill:
         distinct = set(references)
@@ -114,11 +115,10 @@ def write_graph(folder: Path, spill: ReferenceSpill, rows: dict[str, int]) -> Gr
         repeated += len(references) - len(distinct)
         unknown += len(distinct) - len(known)
         selfs += row in known
-        cited = np.array(sorted(known - {row}), np.int32)
+        cited = sorted(known - {row})
         degrees[row + 1] = len(cited)
-        chunks.append(cited)
-    indices = np.concatenate(chunks) if chunks else np.zeros(0, np.int32)
+        indices.extend(cited)
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / INDPTR, np.cumsum(degrees))
-    np.save(folder / INDICES, indices)
+    np.save(folder / INDICES, np.frombuffer(indices, np.int32))
     return GraphCounts(len(indices), selfs, repeated, unknown)

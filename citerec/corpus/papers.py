@@ -104,9 +104,11 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the rows of docids, shape (len(docids),); -1 where there is no such paper."""
-        wanted = pa.array(docids, pa.string())
-        found = compute.index_in(wanted, value_set=self._table["id"].combine_chunks())
-        return compute.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int32)
+        # The docids wanted are hashed, not those of the corpus: they are few.
+        there = compute.is_in(self._table["id"], value_set=pa.array(docids, pa.string()))
+        found = self._table["id"].filter(there).to_pylist()
+        rows = dict(zip(found, np.flatnonzero(there).tolist(), strict=True))
+        return np.array([rows.get(docid, -1) for docid in docids], np.int32)
 
     def _value(self, column: str, row: int) -> Any:
         batch, offset = divmod(row, BATCH)

@@ -12,7 +12,7 @@ import orjson
 
 from citerec.corpus.readers import parse_record
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.source import read_lines
+from citerec.corpus.readers.source import read_lines, reading
 from citerec.corpus.splits import SPLITS
 from citerec.errors import BadInputError
 from citerec.run import read_qrels
@@ -38,14 +38,17 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
     """Read `queries.jsonl` and `qrels/*.tsv` beside a corpus, or return None if it ships none.
 
     Raises:
-        BadInputError: If one of the files cannot be read, or a judged query is not there.
+        BadInputError: If one of the files cannot be read, a query is there twice with another text,
+            or a judged one not at all.
     """
     files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
-    files = {name: file for name, file in files.items() if file.is_file()}
-    found = next((f for f in sorted(folder.glob(f"{QUERIES}*")) if f.is_file()), None)
+    with reading(folder):
+        files = {name: file for name, file in files.items() if file.is_file()}
+        names = [f"{QUERIES}{packed}" for packed in ("", ".gz", ".zst", ".bz2")]
+        found = next((folder / name for name in names if (folder / name).is_file()), None)
     if found is None or not files:
         return None
-    queries = {query.id: query for query in _beir_queries(found)}
+    queries = _beir_queries(found)
     gold = {name: read_qrels(file) for name, file in files.items()}
     for name, judged in gold.items():
         if unknown := sorted(judged.keys() - queries.keys()):
@@ -78,12 +81,14 @@ def open_queries(folder: Path) -> ShippedQueries | None:
     return ShippedQueries({query.id: query for query in queries}, gold)
 
 
-def _beir_queries(path: Path) -> list[Query]:
-    queries: list[Query] = []
+def _beir_queries(path: Path) -> dict[str, Query]:
+    queries: dict[str, Query] = {}
     for number, line in read_lines(path):
         fields = Fields(parse_record(path, number, line), path, number)
         metadata: Any = fields.record.get("metadata")
         more = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
         year = Fields(more, path, number).year()
-        queries.append(Query(id=fields.id("_id"), title=fields.title("text"), year=year))
+        query = Query(id=fields.id("_id"), title=fields.title("text"), year=year)
+        if queries.setdefault(query.id, query) != query:
+            fields.fail(f"query {query.id!r} stands above with another text; expected it once")
     return queries

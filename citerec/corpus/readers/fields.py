@@ -39,6 +39,8 @@ class Fields:
             self.fail(f"{key!r} has {len(value)} characters; at most {MAX_ID} are taken")
         if any(unicodedata.category(c) == "Cc" for c in value):
             self.fail(f"{key!r} holds a line break or control character: {shown(value)}")
+        if value[0] in "\ufeff\ufffe":  # Java takes it for no part of the text
+            self.fail(f"{key!r} begins with a byte-order mark: {shown(value)}")
         return value
 
     def title(self, key: str = "title") -> str:

@@ -36,6 +36,7 @@ FOREIGN = {
     b"ARROW1": "an Arrow file",
     b"\xfd7zXZ": "xz-packed",
 }
+UNREADABLE = (EOFError, OSError, zlib.error, zstd.ZstdError)  # what reading a bad file raises
 TELL_EVERY = 1000  # lines
 BOM = b"\xef\xbb\xbf"
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
@@ -124,7 +125,7 @@ def _holds_records(file: Path) -> bool:
     try:
         with open_unpacked(file) as (stream, _):
             head = stream.read(64).removeprefix(BOM).lstrip()
-    except _DAMAGED:
+    except UNREADABLE:
         return True  # reading it on will say what is wrong
     if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
         return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
@@ -181,7 +182,7 @@ def read_lines(
                 if line.strip():
                     yield number, line
             read(raw.tell() - position)
-    except _DAMAGED as error:
+    except UNREADABLE as error:
         raise _fault(path, number, error) from error
 
 
@@ -225,9 +226,6 @@ def _refuse_foreign(path: Path, line: bytes) -> None:
             raise BadInputError(path, f"this is {what}; expected JSON lines in UTF-8")
     if b"\0" in line[:4096]:
         raise BadInputError(path, "this is binary data; expected JSON lines in UTF-8")
-
-
-_DAMAGED = (EOFError, OSError, zlib.error, zstd.ZstdError)  # what reading a bad file raises
 
 
 def _fault(path: Path, line: int, error: Exception) -> BadInputError:

@@ -1,0 +1,53 @@
+"""Settings are checked at birth."""
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from citerec.config import Bm25Config, RecommendConfig
+from citerec.errors import ConfigError
+
+
+def test_the_defaults_of_bm25_are_lucenes() -> None:
+    config = Bm25Config()
+
+    assert (config.k1, config.b) == (1.2, 0.75)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"k1": -0.1},
+        {"k1": float("nan")},
+        {"k1": float("inf")},
+        {"b": -0.01},
+        {"b": 1.01},
+        {"b": float("nan")},
+        {"key_terms": 0},
+        {"threads": -1},
+    ],
+)
+def test_a_bm25_that_cannot_be_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    name, value = next(iter(wrong.items()))
+
+    with pytest.raises(ConfigError, match=rf"{name.replace('_', '-')} must .*, got {value}"):
+        Bm25Config(**wrong)
+
+
+@pytest.mark.parametrize("edge", [{"k1": 0}, {"b": 0}, {"b": 1}, {"key_terms": 1}])
+def test_the_edges_of_what_can_be_are_taken(edge: dict[str, Any]) -> None:
+    assert Bm25Config(**edge)
+
+
+@pytest.mark.parametrize("name", ["k", "depth"])
+def test_at_least_one_paper_must_be_asked_for(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} must be at least 1, got 0"):
+        RecommendConfig(**{name: 0})
+
+
+def test_settings_do_not_change() -> None:
+    config = RecommendConfig()
+
+    with pytest.raises(FrozenInstanceError):
+        config.k = 5  # type: ignore[misc]
