@@ -6,6 +6,8 @@ from enum import StrEnum
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
 
+MAX_K1 = 1000  # far above any use; Lucene's float32 scores vanish with a k1 of 1e30
+
 
 class StopWords(StrEnum):
     """Which words a BM25 query leaves out."""
@@ -19,7 +21,7 @@ class StopWords(StrEnum):
 class Bm25Config:
     """The lexical first stage. The defaults are Lucene's, which suit queries as long as an abstract."""
 
-    k1: float = 1.2  # how fast a repeated term stops counting; at least 0
+    k1: float = 1.2  # how fast a repeated term stops counting; in [0, 1000]
     b: float = 0.75  # how much a long paper is held back, in [0, 1]
     form: QueryForm = QueryForm.TITLE_ABSTRACT
     key_terms: int = 20  # terms that the form "key-terms" keeps, of highest tf * idf
@@ -27,8 +29,8 @@ class Bm25Config:
     threads: int = 0  # searches at once; 0 for one per processor
 
     def __post_init__(self) -> None:
-        if not 0 <= self.k1 < float("inf"):
-            raise ConfigError(f"k1 must be a number of at least 0, got {self.k1}")
+        if not 0 <= self.k1 <= MAX_K1:
+            raise ConfigError(f"k1 must lie in [0, {MAX_K1}], got {self.k1}")
         if not 0 <= self.b <= 1:
             raise ConfigError(f"b must lie in [0, 1], got {self.b}")
         if self.key_terms < 1:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
+from citerec.query.doi import doi_of
 from citerec.query.exclude import Excluded, id_key, matching_rows
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Hits, Query, Recommendation, StageHit
@@ -40,9 +41,7 @@ class Recommender:
         Returns:
             For each query, in the order given, at most `config.k` papers; none if nothing matches.
         """
-        out = frozenset(excluded)
-        papers = self.index.papers
-        rules = [eligible(query, papers, year_max=year_max, excluded=out) for query in queries]
+        rules = eligible(queries, self.index.papers, year_max=year_max, excluded=excluded)
         found = self._bm25.retrieve(queries, rules, self.config.k)
         results = [self._with_papers(hits) for hits in found]
         if not explain:
@@ -52,8 +51,10 @@ class Recommender:
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
         """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
-        papers = self.index.papers
-        rows = [row for row, key in enumerate(papers.ids) if id_key(key) in excluded.ids]
+        papers, ids = self.index.papers, excluded.ids
+        rows = {row for row in papers.rows_of(sorted(ids)).tolist() if row >= 0}
+        if any(map(doi_of, ids)):  # the corpus may write a DOI as a link, or in capitals
+            rows |= {row for row, docid in enumerate(papers.ids) if id_key(docid) in ids}
         by_title = matching_rows(excluded.titles, papers.titles())
         return frozenset(rows).union(*by_title.values())
 

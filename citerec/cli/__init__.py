@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,7 +17,6 @@ from citerec.errors import CiterecError
 app = typer.Typer(
     name="citerec",
     help="Recommend the papers that a text should cite.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -48,7 +48,11 @@ def _common(  # pyright: ignore[reportUnusedFunction]
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit as the contract says."""
+    if "_CITEREC_COMPLETE" in os.environ:  # the shell asks what may come next
+        app(prog_name="citerec")
     signal.signal(signal.SIGTERM, _interrupt)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a title is no fault
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -56,7 +60,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. What the user can mend becomes one line on stderr."""
     command: Any = typer.main.get_command(app)
     try:
-        return command.main(list(arguments), prog_name="citerec", standalone_mode=False) or 0
+        # Not `command.main`: it has exit codes of its own for Ctrl-C and a closed pipe.
+        with command.make_context("citerec", list(arguments)) as context:
+            command.invoke(context)
+        return 0
+    except typer.Exit as done:
+        return done.exit_code
     except CiterecError as error:
         return _fail(str(error), 2)
     except BrokenPipeError:  # the reader of our output has enough
@@ -67,18 +76,15 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):  # what the parser of the command line raises
             return _usage(error)
-        if type(error).__name__ == "Abort":
-            return _fail("interrupted; nothing half-written is left", 1)
         raise
 
 
 def _usage(error: Any) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "citerec"
-    message = str(error.format_message()).strip()
-    if not message:  # no command at all: the help has been printed
-        return int(error.exit_code)
-    return _fail(f"{message.replace(chr(10), ' ')} (see: {command} --help)", 2)
+    bare = type(error).__name__ == "NoArgsIsHelpError"  # whose message is all of the help
+    message = "Missing command." if bare else str(error.format_message())
+    return _fail(f"{message} (see: {command} --help)", 2)
 
 
 def _fail(message: str, code: int) -> int:

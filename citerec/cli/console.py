@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import typer
 
-from citerec.errors import writing
+from citerec.errors import OutputError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -22,7 +22,7 @@ Index = Annotated[
     typer.Option(help="The index folder; may be left out where indexes/ holds one only."),
 ]
 Heap = Annotated[str | None, typer.Option(help="The most memory of the JVM, such as 2g.")]
-Threads = Annotated[int, typer.Option(min=0, help="Threads; 0 for one per processor.")]
+Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 for one per processor.")]
 Model = Annotated[str, typer.Option(help="A model, or none.")]
 
 
@@ -48,36 +48,42 @@ class Talk:
         typer.echo(f"citerec: warning: {message}", err=True)
 
     @contextmanager
-    def progress(self, *, bytes_read: bool = False) -> Generator[Callable[[str, int, int], None]]:
-        """Give a function that shows how far each kind of work is: (what, done, total)."""
+    def progress(self, *, in_bytes: str = "") -> Generator[Callable[[str, int, int], None]]:
+        """Give a function that shows how far each kind of work is: (what, done, total).
+
+        Args:
+            in_bytes: The kind of work that is counted in bytes.
+        """
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda what, done, total: None
+            return
         from rich.progress import (
             BarColumn,
-            DownloadColumn,
-            MofNCompleteColumn,
             Progress,
+            TaskID,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
-        console = stderr_console()
-        bar = Progress(
+        tasks: dict[str, TaskID] = {}
+        with Progress(
             TextColumn("{task.description:>10}"),
             BarColumn(),
-            DownloadColumn() if bytes_read else MofNCompleteColumn(),
+            TextColumn("{task.fields[amount]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            console=console,
+            console=stderr_console(),
             transient=True,
-            disable=self.quiet or not console.is_terminal,
-        )
-        tasks = {}
-        with bar:
+        ) as bar:
 
             def tell(what: str, done: int, total: int) -> None:
+                amount = f"{done:,}/{total:,}"
+                if what == in_bytes:
+                    amount = f"{done / 2**20:,.1f}/{total / 2**20:,.1f} MB"
                 if what not in tasks:
-                    tasks[what] = bar.add_task(what, total=total)
-                bar.update(tasks[what], completed=done, total=total)
+                    tasks[what] = bar.add_task(what, amount=amount)
+                bar.update(tasks[what], completed=done, total=total, amount=amount)
 
             yield tell
 
@@ -96,19 +102,49 @@ def show(renderable: "RenderableType") -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=max(console.width, 110))
-    console.print(renderable)
+    with console.capture() as text:  # when it prints itself, rich ends the process at a closed pipe
+        console.print(renderable)
+    write_result(text.get())
 
 
-def write_result(text: str, output: Path | None) -> None:
-    """Write a result to stdout, or to a file, which then holds all of it or what it held before."""
+def check_output(output: Path | None) -> None:
+    """Refuse a file that cannot be written, before the work and not after it.
+
+    Raises:
+        OutputError: If it is a folder, or there is no folder to hold it.
+    """
+    if output is None:
+        return
+    if output.is_dir():
+        raise OutputError(f"cannot write {output}: it is a folder; name a file")
+    if not output.parent.is_dir():
+        raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+def write_result(text: str, output: Path | None = None) -> None:
+    """Write a result to stdout, or to a file, which then holds all of it or what it held before.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
     if output is None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    beside = output.with_name(f".{output.name}.{uuid4().hex[:8]}")
-    with writing(output):
-        try:
-            beside.write_bytes(text.encode())
-            beside.replace(output)
-        finally:
-            beside.unlink(missing_ok=True)
+    check_output(output)
+    try:
+        if output.exists() and not output.is_file():
+            output.write_bytes(text.encode())  # a device or a pipe must not be replaced
+        else:
+            _replace(output.resolve(), text.encode())
+    except OSError as error:
+        raise OutputError(f"cannot write {output}: {error.strerror or error}") from error
+
+
+def _replace(file: Path, content: bytes) -> None:
+    beside = file.with_name(f".{file.name[:200]}.{uuid4().hex[:8]}.tmp")
+    try:
+        beside.write_bytes(content)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)

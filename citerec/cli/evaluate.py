@@ -88,7 +88,8 @@ def _own_systems(
     from citerec.folder import find_index, open_index
 
     folder = open_index(find_index(index))
-    names = list(SYSTEMS) if systems == "all" else [name.strip() for name in systems.split(",")]
+    wanted = SYSTEMS if systems == "all" else (name.strip() for name in systems.split(","))
+    names = list(dict.fromkeys(wanted))
     if unknown := [name for name in names if name not in SYSTEMS]:
         raise ConfigError(f"no system {unknown[0]!r}; there are: {', '.join(SYSTEMS)}, or all")
     task = load_task(folder, split)

@@ -57,7 +57,7 @@ def index(
     talk = Talk(quiet, verbose)
     target = index or default_index(corpus)
     config = BuildConfig(format=format, force=force, skip_bad=skip_bad, threads=threads, heap=heap)
-    with talk.progress(bytes_read=True) as tell:
+    with talk.progress(in_bytes="reading") as tell:
         report = build_index(corpus, target, config, tell)
     if not quiet:
         typer.echo(summary(report))

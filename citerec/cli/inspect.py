@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import Index, Quiet, Talk, Verbose, show
+from citerec.cli.console import Index, Quiet, Talk, Verbose, show, write_result
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 
@@ -30,11 +30,12 @@ def info(
     """Say what an index holds."""
     from citerec.cli.index import NAMES
     from citerec.folder import find_index, open_index
+    from citerec.manifest import NAME
 
     folder = open_index(find_index(index))
     manifest = folder.manifest
     if format is InfoFormat.JSON:
-        typer.echo((folder.path / "manifest.json").read_text().rstrip())
+        write_result((folder.path / NAME).read_text(encoding="utf-8"))
         return
     counts = [f"{manifest.counts[k]:>12,}  {v}" for k, v in NAMES.items() if manifest.counts.get(k)]
     size = sum((folder.path / name).stat().st_size for name in manifest.checksums)
@@ -89,7 +90,7 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
 
     talk = Talk(quiet, verbose)
     target = INDEXES / "sample"
-    with talk.progress(bytes_read=True) as tell:
+    with talk.progress(in_bytes="reading") as tell:
         report = build_index(SAMPLE / "papers.jsonl", target, BuildConfig(force=True), tell)
     talk.note(f"indexed {report.manifest.counts['papers']} landmark papers into {target}/")
     queries = read_queries(SAMPLE / "draft.json").queries

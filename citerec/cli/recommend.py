@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import Heap, Index, Model, Quiet, Talk, Threads, Verbose, write_result
+from citerec.cli.console import (
+    Heap,
+    Index,
+    Model,
+    Quiet,
+    Talk,
+    Threads,
+    Verbose,
+    check_output,
+    write_result,
+)
 from citerec.cli.index import refuse_models
 from citerec.config import Bm25Config, RecommendConfig, StopWords
 from citerec.errors import ConfigError
@@ -43,7 +53,7 @@ def recommend(
     reranker: Model = "auto",
     ranker: Model = "auto",
     year_max: Annotated[
-        int | None, typer.Option(help="The latest year of a paper; the query's by default.")
+        int | None, typer.Option(min=1, help="The latest year of a paper; the query's by default.")
     ] = None,
     exclude: Annotated[
         Path | None, typer.Option(help="Papers to leave out: ids one a line, or a .bib.")
@@ -71,6 +81,7 @@ def recommend(
     refuse_models(reranker=reranker, ranker=ranker)
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
+    check_output(output)
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
     start_jvm(heap)
@@ -86,6 +97,8 @@ def recommend(
 def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":
     from citerec.query import QueryFile, read_queries
 
+    if query is None and title is None and abstract:
+        raise ConfigError("--abstract goes with --title; give the title of your text, too")
     if (query is None) == (title is None):
         raise ConfigError("give the text either by --query FILE (- for stdin) or by --title")
     if query is not None:
@@ -93,7 +106,7 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
             raise ConfigError("--abstract goes with --title; a query file has its own")
         return read_queries(query)
     words = " ".join((title or "").split())
-    if not words and not abstract.strip():
+    if not words:
         raise ConfigError("--title is empty; give the title of your text")
     return QueryFile((Query(id="query", title=words, abstract=abstract.strip()),))
 
@@ -107,7 +120,7 @@ def _excluded(path: Path | None, recommender: "Recommender", talk: Talk) -> froz
     for fault in listed.unread:
         talk.warn(f"{path}: {fault}; it excludes nothing")
     found = recommender.rows_of(listed)
-    talk.note(f"{path}: {len(found)} papers of this corpus are excluded")
+    talk.note(f"{path}: {len(found)} of the papers of this corpus excluded")
     return found
 
 
@@ -120,6 +133,7 @@ def _recommend(
     tell: Callable[[str, int, int], None],
 ) -> list[Result]:
     results: list[Result] = []
+    tell("queries", 0, len(queries))
     for start in range(0, len(queries), AT_ONCE):
         part = queries[start : start + AT_ONCE]
         found = recommender.recommend(part, year_max=year_max, excluded=excluded, explain=explain)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from citerec.config import Bm25Config
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import open_queries
+from citerec.corpus.queries import ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.eligibility import eligible, mask
 from citerec.errors import ConfigError
@@ -69,7 +69,8 @@ class Setting:
 def load_task(index: IndexFolder, split: str) -> Task:
     """Load the queries of a split with their gold.
 
-    Gold is what a query cites in the corpus and of no later year; a query without any is left out.
+    Gold is what a query cites in the corpus and of no later year, whether the corpus tells it or ships
+    it as qrels; a query without any is left out.
 
     Raises:
         ConfigError: If the index has no such split, or the split no query.
@@ -79,16 +80,15 @@ def load_task(index: IndexFolder, split: str) -> Task:
         raise ConfigError(f"no split {split!r} in {index.path}; there are: {', '.join(SPLITS)}")
     shipped = open_queries(index.splits)
     if shipped is not None:
-        qrels = dict(shipped.gold.get(split, {}))
-        queries = [shipped.queries[qid] for qid in qrels]
+        queries, qrels = _shipped_queries(index, shipped, split)
     else:
         queries, qrels = _corpus_queries(index, read_ids(file))
     if not queries:
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
-    rules = tuple(eligible(query, index.papers) for query in queries)
-    return Task(split, tuple(queries), rules, qrels)
+    rules = eligible(queries, index.papers)
+    return Task(split, tuple(queries), tuple(rules), qrels)
 
 
 def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:
@@ -104,6 +104,25 @@ def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qr
             query = Query.of(papers[row])
             queries.append(query)
             qrels[query.id] = frozenset(cited)
+    return queries, qrels
+
+
+def _shipped_queries(
+    index: IndexFolder, shipped: ShippedQueries, split: str
+) -> tuple[list[Query], Qrels]:
+    judged = shipped.gold.get(split, {})
+    cited = sorted(frozenset[str]().union(*judged.values()))
+    rows = index.papers.rows_of(cited).tolist()
+    years = {i: index.papers.years[row] for i, row in zip(cited, rows, strict=True) if row >= 0}
+    queries: list[Query] = []
+    qrels: dict[str, frozenset[str]] = {}
+    for qid, docids in judged.items():
+        query = shipped.queries[qid]
+        there = (docid for docid in docids if docid in years and docid != qid)
+        gold = [i for i in there if query.year is None or years[i] <= query.year]
+        if gold:
+            queries.append(query)
+            qrels[qid] = frozenset(gold)
     return queries, qrels
 
 
@@ -157,14 +176,16 @@ def _random(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
 
 
 def _most_cited(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-    """Count citations once for each year of a query, not once for each query."""
+    """Count citations once for all queries that know the same ones, not once for each query."""
     years = index.papers.years
-    by_year: defaultdict[int | None, list[int]] = defaultdict(list)
-    for i, query in enumerate(task.queries):
-        by_year[query.year].append(i)
+    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
+    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
+    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
+        is_earlier = row >= 0 and _citing_before(query.year, years[row : row + 1])[0]
+        alike[query.year, row if is_earlier else -1].append(i)
     found: dict[int, Hits] = {}
-    for year, members in by_year.items():
-        counts = known_citations(index, year, setting.known_graph)
+    for (year, row), members in alike.items():
+        counts = known_citations(index, year, setting.known_graph, own=row)
         order = citation_order(counts, index.id_rank)
         for i in members:
             allowed = mask(task.eligible[i], years)
@@ -173,7 +194,7 @@ def _most_cited(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
 
 
 def known_citations(
-    index: IndexFolder, year: int | None, known: KnownGraph
+    index: IndexFolder, year: int | None, known: KnownGraph, *, own: int = -1
 ) -> npt.NDArray[np.int64]:
     """Count the citations to each paper that a query of a year may know of, shape (n,).
 
@@ -182,17 +203,24 @@ def known_citations(
         year: The query's; citations by papers of this year or later, or without a year, are not
             known. None for a query without a year: then a year sets no bound.
         known: Whose citations count.
+        own: The query's own row, whose citations are never known; -1 for a query outside the corpus.
     """
     graph, years = index.graph, index.papers.years
-    citing = np.ones(len(years), np.bool_)
-    if year is not None:
-        citing = (years < year) & (years != NO_YEAR)
+    citing = _citing_before(year, years)
+    if own >= 0:
+        citing[own] = False
     if known is KnownGraph.TRAIN:
         train = np.zeros(len(years), np.bool_)
         rows = index.papers.rows_of(read_ids(index.splits / "train.ids"))
         train[rows[rows >= 0]] = True
         citing &= train
     return np.bincount(graph.indices[citing[graph.citing]], minlength=len(years))
+
+
+def _citing_before(year: int | None, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    if year is None:
+        return np.ones(len(years), np.bool_)
+    return (years < year) & (years != NO_YEAR)
 
 
 def _oracle(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:

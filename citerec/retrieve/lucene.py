@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from string import punctuation
 from threading import RLock
 from typing import Any
 
@@ -80,7 +81,9 @@ class Lucene:
     def surface_forms(self, query: Query) -> dict[str, str]:
         """Return the first word of a query that stands behind each of its index terms."""
         forms: dict[str, str] = {}
-        for word in dict.fromkeys(WORD.findall(self._text(query))):
+        text = self._text(query)
+        whole = (token.strip(punctuation) for token in text.split())  # 3.14 is two words, one term
+        for word in dict.fromkeys([*WORD.findall(text), *whole]):
             for term in self._analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)
         return forms

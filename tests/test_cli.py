@@ -1,0 +1,880 @@
+"""The command line: every command and format of the contract, what goes where, and the exit codes."""
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from citerec.cli import run
+from citerec.export import Format
+from citerec.folder import IndexFolder, open_index
+from citerec.query import read_queries
+from citerec.run import read_qrels, read_run
+from citerec.types import Query
+
+SAMPLE = Path(__file__).parent.parent / "citerec" / "sample"
+COMMAND = Path(sys.executable).parent / "citerec"
+TITLE, ABSTRACT = "Citation recommendation", "We rank the papers that a manuscript should cite."
+
+JSON_QUERY = json.dumps({"id": "draft", "title": TITLE, "abstract": ABSTRACT})
+QUERIES = {
+    "draft.json": JSON_QUERY,
+    "draft.jsonl": f"{JSON_QUERY}\n",
+    "draft.bib": f"@misc{{draft, title = {{{TITLE}}}, abstract = {{{ABSTRACT}}}}}",
+    "draft.ris": f"TY  - JOUR\nID  - draft\nTI  - {TITLE}\nAB  - {ABSTRACT}\nER  - \n",
+    "draft.csl": json.dumps(
+        [{"id": "draft", "type": "book", "title": TITLE, "abstract": ABSTRACT, "author": []}]
+    ),
+    "draft.txt": f"{TITLE}\n\n{ABSTRACT}\n",
+}
+BATCH = [
+    {"id": "first", "title": "Citation recommendation"},
+    {"id": "second one", "title": "Protein structure", "year": 2010},
+    {"id": "third", "title": "zzzz"},
+]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def ids(self) -> list[str]:
+        return [item["id"] for item in self.json]
+
+
+Cli = Callable[..., Done]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command in an empty folder, in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def sample(cli: Cli, sample_index: IndexFolder, tmp_path: Path) -> Cli:
+    """Run a command in a folder that has the index of the sample."""
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "sample").symlink_to(sample_index.path)
+    return cli
+
+
+def a_process(*arguments: object, cwd: Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, check=False, **more
+    )
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+# --- help and version
+
+
+CONTRACT = {
+    "index": "--index --format --encoder --threads --force",
+    "recommend": "--query --title --abstract --index --k --reranker --ranker --year-max --exclude "
+    "--format --output --explain",
+    "evaluate": "--index --split --run --qrels --output",
+    "experiment run": "--results",
+    "experiment table": "--output",
+    "info": "--index",
+    "verify": "--index",
+    "doctor": "",
+    "demo": "",
+}
+
+
+@pytest.mark.parametrize("command", CONTRACT)
+def test_every_command_has_help_with_the_options_of_the_contract(cli: Cli, command: str) -> None:
+    done = cli(*command.split(), "--help")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: citerec {command} ")
+    for option in (*CONTRACT[command].split(), "--quiet", "--verbose"):
+        assert f" {option}" in done.out
+
+
+def test_help_lists_the_commands(cli: Cli) -> None:
+    done = cli("--help")
+
+    assert (done.code, done.err) == (0, "")
+    for command in CONTRACT:
+        assert f"  {command.split()[0]} " in done.out
+    assert cli("-h") == done
+
+
+def test_the_version_is_told(cli: Cli) -> None:
+    done = cli("--version")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("citerec ")
+
+
+@pytest.mark.parametrize("command", [[], ["experiment"]])
+def test_no_command_is_one_line_that_points_to_the_help(cli: Cli, command: list[str]) -> None:
+    done = cli(*command)
+
+    assert (done.code, done.out) == (2, "")
+    assert (
+        done.err
+        == f"citerec: error: Missing command. (see: {' '.join(['citerec', *command])} --help)\n"
+    )
+
+
+def test_the_shell_completes_commands(tmp_path: Path) -> None:
+    asked = {"_CITEREC_COMPLETE": "complete_bash", "COMP_WORDS": "citerec re", "COMP_CWORD": "1"}
+
+    done = a_process(cwd=tmp_path, env=os.environ | asked)
+
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"recommend"], b"")
+
+
+# --- index
+
+
+@pytest.mark.parametrize(
+    ("corpus", "named", "index"),
+    [
+        ("mine.jsonl", "mine.jsonl", "mine"),
+        ("mine.v2.jsonl", "mine.v2.jsonl", "mine"),
+        ("acl/corpus.jsonl", "acl/corpus.jsonl", "acl"),
+        ("acl/corpus.jsonl", "acl", "acl"),
+        ("acl/corpus.jsonl", "acl/", "acl"),
+        ("acl/shards/part-1.jsonl", "acl/../acl/shards", "shards"),
+    ],
+)
+def test_an_index_is_named_after_its_corpus(
+    cli: Cli, tmp_path: Path, corpus: str, named: str, index: str
+) -> None:
+    write(tmp_path / corpus, [{"id": "a", "title": "A"}])
+
+    done = cli("index", named)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"indexes/{index}  (canonical)\n")
+    assert open_index(tmp_path / "indexes" / index).manifest.counts["papers"] == 1
+
+
+def test_index_says_what_it_made_and_left_out(cli: Cli, tmp_path: Path) -> None:
+    corpus = write(
+        tmp_path / "mine.jsonl",
+        [
+            {"id": "a", "title": "A", "abstract": "Of b.", "year": 2000, "citations": ["b", "b"]},
+            {"id": "b", "title": "B", "citations": ["b", "z"]},
+            {"id": "c", "title": 3},
+        ],
+    )
+
+    done = cli("index", corpus, "--index", "made", "--skip-bad")
+
+    assert done.code == 0
+    words = [line.split(maxsplit=1) for line in done.out.splitlines()[1:]]
+    assert {name: int(count) for count, name in words} == {
+        "papers": 2,
+        "with an abstract": 1,
+        "without a year": 1,
+        "citations among them": 1,
+        "references to papers outside the corpus": 1,
+        "self-citations left out": 1,
+        "repeated references left out": 1,
+        "records left out: wrong types": 1,
+        "test queries": 1,
+    }
+    assert done.err == f"citerec: left out: {corpus}, line 3: 'title' must be a string, found 3\n"
+
+
+def test_an_index_is_replaced_by_force_alone(cli: Cli, tmp_path: Path) -> None:
+    corpus = write(tmp_path / "mine.jsonl", [{"id": "a", "title": "A"}])
+    assert cli("index", corpus).code == 0
+    write(corpus, [{"id": "b", "title": "B"}, {"id": "c", "title": "C"}])
+
+    refused = cli("index", corpus)
+    forced = cli("index", corpus, "--force")
+
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert forced.code == 0
+    assert list(open_index(tmp_path / "indexes" / "mine").papers.ids) == ["b", "c"]
+
+
+@pytest.mark.parametrize("option", [["--encoder", "none"], ["--threads", "2"], ["--heap", "512m"]])
+def test_options_of_index_are_taken(cli: Cli, option: list[str]) -> None:
+    assert cli("index", SAMPLE / "papers.jsonl", "--format", "canonical", *option).code == 0
+
+
+def test_a_model_that_cannot_be_had_yet_is_refused(sample: Cli) -> None:
+    for arguments in (
+        ["index", SAMPLE / "papers.jsonl", "--encoder", "specter"],
+        ["recommend", "--title", TITLE, "--reranker", "scibert"],
+        ["recommend", "--title", TITLE, "--ranker", "mine"],
+    ):
+        done = sample(*arguments)
+
+        assert (done.code, done.out) == (2, "")
+        assert "BM25 alone" in done.err
+
+
+# --- recommend: queries in
+
+
+def test_json_output_is_what_the_contract_says(sample: Cli) -> None:
+    done = sample("recommend", "--title", TITLE, "--k", 3, "--format", "json")
+
+    assert (done.code, done.err) == (0, "")
+    assert [item["rank"] for item in done.json] == [1, 2, 3]
+    for item in done.json:
+        assert list(item) == ["rank", "id", "title", "year", "score", "stages", "reasons"]
+        assert item["stages"] == {"bm25": {"rank": item["rank"], "score": item["score"]}}
+    assert done.json[0]["id"] == "he2010context"
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_of_any_format_asks_the_same(sample: Cli, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(QUERIES[name])
+
+    by_file = sample("recommend", "--query", name, "--format", "json")
+
+    by_words = sample("recommend", "--title", TITLE, "--abstract", ABSTRACT, "--format", "json")
+    assert (by_file.code, by_file.err) == (0, "")
+    assert by_file.json == by_words.json
+    assert len(by_file.json) == 20
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_standard_input_is_read_for_a_dash(
+    sample: Cli, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(QUERIES[name].encode())))
+
+    done = sample("recommend", "--query", "-", "--format", "jsonl")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.json["query"] == ("query" if name == "draft.txt" else "draft")
+    assert done.json["results"][0]["id"] == "strohman2007recommending"
+
+
+def test_a_real_process_reads_standard_input_and_writes_the_result_alone(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    done = a_process(
+        *("recommend", "--query", "-", "--index", sample_index.path, "--format", "json"),
+        cwd=tmp_path,
+        input=QUERIES["draft.txt"].encode(),
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)[0]["id"] == "strohman2007recommending"
+
+
+def test_bytes_that_are_no_utf8_on_the_command_line_are_passed_over(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [COMMAND, "recommend", "--title", b"\xff citation \xe9", "--index", sample_index.path],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"CiteSeer" in done.stdout
+
+
+def test_a_batch_is_one_line_a_query(sample: Cli, tmp_path: Path) -> None:
+    write(tmp_path / "batch.jsonl", BATCH)
+
+    for format in ("json", "jsonl"):
+        done = sample("recommend", "--query", "batch.jsonl", "--format", format, "--k", 2)
+
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        assert (done.code, done.err) == (0, "")
+        assert [line["query"] for line in lines] == ["first", "second one", "third"]
+        assert [len(line["results"]) for line in lines] == [2, 2, 0]
+        assert all(item["year"] <= 2010 for item in lines[1]["results"])
+
+
+def test_a_batch_of_a_thousand_gives_each_query_its_own(sample: Cli, tmp_path: Path) -> None:
+    papers = [json.loads(line) for line in (SAMPLE / "papers.jsonl").read_text().splitlines()]
+    asked = [{"id": f"q{i}", "title": papers[i % 300]["title"]} for i in range(600)]
+    write(tmp_path / "batch.jsonl", asked)
+
+    done = sample("recommend", "--query", "batch.jsonl", "--format", "jsonl", "--k", 1)
+
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert [line["query"] for line in lines] == [query["id"] for query in asked]
+    hit = [line["results"][0]["id"] == papers[i % 300]["id"] for i, line in enumerate(lines)]
+    assert sum(hit) > 540
+
+
+# --- recommend: lists out
+
+
+@pytest.mark.parametrize("format", [*Format])
+def test_every_format_can_be_read_back(sample: Cli, tmp_path: Path, format: Format) -> None:
+    truth = sample("recommend", "--title", TITLE, "--k", 5, "--format", "json").json
+
+    done = sample("recommend", "--title", TITLE, "--k", 5, "--format", format.value)
+
+    assert (done.code, done.err) == (0, "")
+    (tmp_path / "out").write_text(done.out)
+    ids, titles = [item["id"] for item in truth], [item["title"] for item in truth]
+    match format:
+        case Format.TABLE:
+            assert [docid for docid in ids if docid in done.out] == ids
+        case Format.JSON:
+            assert done.json == truth
+        case Format.JSONL:
+            assert done.json == {"query": "query", "results": truth}
+        case Format.TREC:
+            ranking = read_run(tmp_path / "out").rankings["query"]
+            assert list(ranking.ids) == ids
+            assert list(ranking.scores) == pytest.approx([item["score"] for item in truth])
+        case Format.BIBTEX | Format.RIS | Format.CSL:
+            assert [query.title for query in read_queries(tmp_path / "out").queries] == titles
+
+
+def test_a_trec_run_has_every_query_and_no_white_space_in_an_id(
+    sample: Cli, tmp_path: Path
+) -> None:
+    write(tmp_path / "batch.jsonl", BATCH)
+
+    done = sample("recommend", "--query", "batch.jsonl", "--format", "trec", "--k", 300)
+
+    (tmp_path / "out.run").write_text(done.out)
+    rankings = read_run(tmp_path / "out.run").rankings
+    assert rankings.keys() == {"first", "second_one"}  # nothing is found for the third
+    columns = [line.split(" ") for line in done.out.splitlines()]
+    assert {len(row) for row in columns} == {6}
+    assert [int(row[3]) for row in columns] == [
+        *range(1, len(rankings["first"]) + 1),
+        *range(1, len(rankings["second_one"]) + 1),
+    ]
+
+
+@pytest.mark.parametrize("format", [*Format])
+def test_nothing_found_is_an_empty_list(sample: Cli, format: Format) -> None:
+    done = sample("recommend", "--title", "zzzz", "--format", format.value)
+
+    assert (done.code, done.err) == (0, "")
+    expected = {"table": "No eligible paper of this corpus matches.", "json": "[]", "csl": "[]"}
+    expected["jsonl"] = '{"query":"query","results":[]}'
+    assert done.out.strip() == expected.get(format.value, "")
+
+
+def test_the_table_is_the_default_and_has_no_escape_codes_in_a_pipe(sample: Cli) -> None:
+    done = sample("recommend", "--title", TITLE)
+
+    assert done == sample("recommend", "--title", TITLE, "--format", "table")
+    assert "Context-Aware Citation Recommendation" in done.out
+    assert "\x1b" not in done.out
+
+
+# --- recommend: options
+
+
+def test_excluded_ids_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
+    before = sample("recommend", "--title", TITLE, "--format", "json").ids
+    (tmp_path / "cited.txt").write_text(f"{before[0]}\n{before[3]}\nnobody\n")
+
+    done = sample(
+        "recommend", "--title", TITLE, "--format", "json", "--k", 18, "--exclude", "cited.txt"
+    )
+
+    assert done.ids == [i for i in before if i not in (before[0], before[3])]
+    assert done.err == "citerec: cited.txt: 2 of the papers of this corpus excluded\n"
+
+
+def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.bib").write_text(
+        "@article{x, title = {Context-aware {C}itation recommendation}}\n@misc{y, year = 2000}\n"
+    )
+
+    done = sample("recommend", "--title", TITLE, "--format", "json", "--exclude", "mine.bib")
+
+    assert done.code == 0
+    assert "he2010context" not in done.ids
+    assert done.err.splitlines() == [
+        "citerec: warning: mine.bib: line 2: entry 'y' has neither a title nor an id; "
+        "it excludes nothing",
+        "citerec: mine.bib: 1 of the papers of this corpus excluded",
+    ]
+
+
+def test_own_output_as_an_exclusion_leaves_nothing_of_it(sample: Cli, tmp_path: Path) -> None:
+    for format in ("bibtex", "ris", "csl"):
+        first = sample("recommend", "--title", TITLE, "--format", "json", "--k", 10).ids
+        sample("recommend", "--title", TITLE, "--k", 10, "--format", format, "--output", "seen")
+
+        second = sample("recommend", "--title", TITLE, "--format", "json", "--exclude", "seen")
+
+        assert not set(first) & set(second.ids), format
+
+
+def test_the_year_bound_is_the_querys_or_the_one_given(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "q.json").write_text(json.dumps({"title": TITLE, "year": 2012}))
+
+    def latest(*more: object) -> int:
+        done = sample("recommend", "--query", "q.json", "--format", "json", "--k", 300, *more)
+        return max(item["year"] for item in done.json)
+
+    assert latest() <= 2012
+    assert latest("--year-max", 1990) <= 1990
+    assert latest("--year-max", 3000) > 2012
+
+
+def test_explain_says_why(sample: Cli) -> None:
+    done = sample("recommend", "--title", TITLE, "--format", "json", "--explain", "--k", 1)
+
+    (reason,) = done.json[0]["reasons"]
+    kind, words = reason.split(": ")
+    assert kind == "matches"
+    assert set(words.split(", ")) == {"citation", "recommendation"}
+    assert reason in sample("recommend", "--title", TITLE, "--explain").out
+
+
+def test_bm25_can_be_tuned(sample: Cli) -> None:
+    def scores(*more: object) -> list[float]:
+        draft = SAMPLE / "draft.json"
+        done = sample("recommend", "--query", draft, "--format", "json", *more)
+        return [item["score"] for item in done.json]
+
+    assert scores("--k1", 1.2, "--b", 0.75) == scores()
+    for other in (
+        ["--k1", 0.9],
+        ["--b", 0],
+        ["--query-form", "title"],
+        ["--query-form", "key-terms"],
+        ["--stop-words", "long"],
+    ):
+        assert scores(*other) != scores(), other
+
+
+def test_many_papers_may_be_asked_for(sample: Cli) -> None:
+    for k in (5000, 2_000_000):
+        done = sample(
+            "recommend", "--title", TITLE, "--abstract", ABSTRACT, "--k", k, "--format", "json"
+        )
+
+        assert done.code == 0
+        assert 20 < len(done.json) <= 300
+
+
+# --- what goes where
+
+
+def test_output_is_the_file_and_stdout_stays_empty(sample: Cli, tmp_path: Path) -> None:
+    for format in Format:
+        shown = sample("recommend", "--title", TITLE, "--format", format.value)
+
+        done = sample("recommend", "--title", TITLE, "--format", format.value, "--output", "out")
+
+        assert (done.code, done.out, done.err) == (0, "", "")
+        assert (tmp_path / "out").read_text() == shown.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["indexes", "out"]
+
+
+def test_an_output_that_fails_leaves_what_was_there(
+    sample: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text("before")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    done = sample("recommend", "--title", TITLE, "--output", "out")
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "citerec: error: cannot write out: No space left on device\n"
+    assert (tmp_path / "out").read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["indexes", "out"]
+
+
+def test_an_output_that_is_a_link_stays_one(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "near").symlink_to(tmp_path / "far" / "file")
+
+    assert sample("recommend", "--title", TITLE, "--output", "near").code == 0
+
+    assert (tmp_path / "near").is_symlink()
+    assert "Citation" in (tmp_path / "far" / "file").read_text()
+
+
+def test_an_output_that_is_a_pipe_is_written_into(sample: Cli, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    read: list[str] = []
+    reader = Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
+    reader.start()
+
+    done = sample("recommend", "--title", TITLE, "--output", "pipe", "--format", "json")
+
+    reader.join()
+    assert done.code == 0
+    assert len(json.loads(read[0])) == 20
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_quiet_says_nothing_but_the_result(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "cited").write_text("he2010context")
+
+    for arguments in (
+        ["recommend", "--title", TITLE, "--exclude", "cited"],
+        ["info"],
+        ["verify"],
+        ["index", SAMPLE / "papers.jsonl", "--index", "other"],
+        ["evaluate", "--systems", "random", "--index", "sample"],
+    ):
+        done = sample(*arguments, "--quiet")
+
+        assert (done.code, done.err) == (0, ""), arguments
+
+
+def test_verbose_says_more_on_stderr_and_the_same_on_stdout(sample: Cli) -> None:
+    plain = sample("recommend", "--title", TITLE)
+
+    verbose = sample("recommend", "--title", TITLE, "-v")
+
+    assert verbose.out == plain.out
+    assert verbose.err == "citerec: indexes/sample: 300 papers, BM25 alone\n"
+
+
+def test_progress_is_shown_on_a_terminal_and_wiped_away(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "index", SAMPLE / "papers.jsonl", "--index", tmp_path / "made"],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+    ) as process:
+        os.close(follower)
+        shown = b""
+        while chunk := _read(leader):
+            shown += chunk
+        assert process.wait() == 0
+        assert process.stdout is not None
+        assert process.stdout.read().startswith(str(tmp_path / "made").encode())
+    os.close(leader)
+
+    assert b"reading" in shown
+    assert b"0.3/0.3 MB" in shown
+    assert b"3/3 " in shown  # steps of finishing, which are no bytes
+    assert shown.endswith(b"\x1b[2K")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how Linux says that the other end is closed
+        return b""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["recommend", "--title", "a model of data", "--k", "300", "--format", "json"],
+        ["info"],
+        ["evaluate", "--systems", "random", "--output", "report"],
+        ["recommend", "--help"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_reader_that_has_enough_is_no_error(
+    sample_index: IndexFolder, tmp_path: Path, arguments: list[str]
+) -> None:
+    given = [] if "--help" in arguments else ["--index", str(sample_index.path)]
+    with subprocess.Popen(
+        [COMMAND, *arguments, *given],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # as `head` does
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_head_takes_what_it_wants(sample_index: IndexFolder, tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"set -o pipefail; {COMMAND} recommend --title 'a model of data' --k 300 --format trec "
+        f"--index {sample_index.path} | head -1",
+        shell=True,
+        executable="/bin/bash",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("query Q0 ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_terminal_without_our_letters_is_no_fault(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "Übersicht").symlink_to(sample_index.path)
+
+    for command in (["info"], ["recommend", "--title", TITLE]):
+        done = a_process(
+            *command,
+            *("--index", "Übersicht"),
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        )
+
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, EOFError])
+def test_an_interruption_is_one_line_and_exit_code_1(
+    sample: Cli, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise stop
+
+    monkeypatch.setattr("citerec.folder.open_index", interrupted)
+    if stop is EOFError:
+        with pytest.raises(EOFError):  # a fault of ours: its traceback is wanted
+            sample("info")
+        return
+
+    done = sample("info")
+
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "citerec: interrupted; nothing half-written is left\n"
+
+
+# --- which index
+
+
+def test_without_any_index_it_says_how_to_build_one(cli: Cli) -> None:
+    done = cli("recommend", "--title", TITLE)
+
+    assert (done.code, done.out) == (2, "")
+    assert "no index under indexes/; build one: citerec index CORPUS" in done.err
+
+
+def test_several_indexes_are_listed(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "indexes" / "other").symlink_to(tmp_path / "indexes" / "sample")
+
+    for arguments in (["recommend", "--title", TITLE], ["info"], ["verify"], ["evaluate"]):
+        done = sample(*arguments)
+
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            "citerec: error: several indexes: indexes/other, indexes/sample; "
+            "choose one with --index\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "named", ["sample", "indexes/sample", "indexes/sample/", "./indexes/other"]
+)
+def test_an_index_is_named_by_folder_or_name(sample: Cli, tmp_path: Path, named: str) -> None:
+    (tmp_path / "indexes" / "other").symlink_to(tmp_path / "indexes" / "sample")
+
+    assert sample("recommend", "--title", TITLE, "--index", named).code == 0
+
+
+# --- info, verify, demo, doctor
+
+
+def test_info_says_what_an_index_holds(sample: Cli, sample_index: IndexFolder) -> None:
+    counts = sample_index.manifest.counts
+
+    done = sample("info")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("indexes/sample  (")
+    for line in (
+        f"{counts['papers']}  papers",
+        f"{counts['citations']:,}  citations among them",
+        f"{counts['test_queries']}  test queries",
+        "splits  by year, 80/10/10",
+        "encoder  none: BM25 alone",
+    ):
+        assert f" {line}\n" in done.out
+
+
+def test_info_as_json_is_the_manifest(sample: Cli, sample_index: IndexFolder) -> None:
+    done = sample("info", "--format", "json")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.json == json.loads((sample_index.path / "manifest.json").read_text())
+
+
+def test_verify_finds_a_flipped_byte(cli: Cli, tmp_path: Path) -> None:
+    corpus = write(tmp_path / "mine.jsonl", [{"id": "a", "title": "A"}])
+    cli("index", corpus)
+    whole = cli("verify")
+    papers = tmp_path / "indexes" / "mine" / "papers.arrow"
+    papers.write_bytes(papers.read_bytes()[:-20] + b"?" + papers.read_bytes()[-19:])
+
+    done = cli("verify")
+
+    assert (whole.code, whole.err) == (0, "")
+    assert whole.out.startswith("indexes/mine is whole: ")
+    assert (done.code, done.out) == (2, "")
+    assert "indexes/mine is damaged: papers.arrow is not what was written" in done.err
+
+
+def test_the_demo_indexes_the_sample_and_says_what_to_do_next(cli: Cli, tmp_path: Path) -> None:
+    done = cli("demo")
+    again = cli("demo", "--quiet")
+
+    assert done.code == 0
+    assert "matches: " in done.out
+    assert "What to do next:" in done.out
+    assert "indexed 300 landmark papers into indexes/sample/" in done.err
+    assert open_index(tmp_path / "indexes" / "sample").manifest.name == "sample"
+    assert (again.code, again.err) == (0, "")
+    assert done.out.startswith(again.out)
+
+
+def test_the_doctor_examines_this_machine(cli: Cli) -> None:
+    done = cli("doctor", "--format", "json")
+
+    assert done.code in (0, 1)
+    assert done.json
+    assert cli("doctor").out
+
+
+# --- evaluate
+
+
+FILES = {"report.json", "report.md", "report.tex", "recall_by_depth.png", "per_query.csv"}
+
+
+def test_evaluate_writes_the_report_of_the_contract(sample: Cli, tmp_path: Path) -> None:
+    done = sample("evaluate", "--systems", "bm25, random,oracle,bm25", "--seed", 3)
+
+    assert done.code == 0
+    assert done.err == "citerec: the report is in reports/sample-test/\n"
+    assert [name for name in ("bm25", "random", "oracle") if name in done.out]
+    folder = tmp_path / "reports" / "sample-test"
+    names = {path.name for path in folder.iterdir()}
+    assert names == FILES | {"qrels.txt", "bm25.run", "random.run", "oracle.run"}
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["corpus"], report["split"]) == ("sample", "test")
+    assert report["known_graph"] == "train"
+    assert report["queries"] == len(read_qrels(folder / "qrels.txt"))
+    assert [system["name"] for system in report["systems"]] == ["bm25", "random", "oracle"]
+    for system in report["systems"]:
+        assert set(system["metrics"]) == set(system["ci95"])
+        assert {"f1@20", "f1@20 (of means)", "mrr", "recall@1000", "map"} <= set(system["metrics"])
+    assert report["provenance"]["settings"]["bm25"]["k1"] == 1.2
+    assert len(read_run(folder / "bm25.run").rankings) == report["queries"]
+
+
+def test_given_runs_are_held_against_given_qrels(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("q1 Q0 x 1 2 t\nq1 Q0 y 2 1 t\n")
+    (tmp_path / "b.run").write_text("q1 Q0 y 1 2 t\nq2 Q0 z 2 1 t\n")
+    (tmp_path / "gold.txt").write_text("q1 0 x 1\nq2 0 z 1\n")
+
+    done = sample(
+        *("evaluate", "--run", "a.run", "--run", "b.run", "--qrels", "gold.txt"),
+        *("--output", "report"),
+    )
+
+    assert done.code == 0
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert report["queries"] == 2
+    mrr = {system["name"]: system["metrics"]["mrr"] for system in report["systems"]}
+    assert mrr == {"a": 0.5, "b": 0.5}
+    assert {item["metric"] for item in report["comparisons"]} >= {"mrr", "f1@20"}
+
+
+def test_a_run_that_was_written_scores_as_the_system_did(sample: Cli, tmp_path: Path) -> None:
+    sample("evaluate", "--systems", "bm25", "--output", "own")
+
+    done = sample("evaluate", "--run", "own/bm25.run", "--output", "again")
+
+    assert done.code == 0
+    own, again = (
+        json.loads((tmp_path / name / "report.json").read_text())["systems"][0]
+        for name in ("own", "again")
+    )
+    assert own["metrics"] == again["metrics"]
+    assert own["ci95"] == again["ci95"]
+
+
+def test_a_recommended_batch_can_be_evaluated(
+    sample: Cli, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    ids = (sample_index.splits / "test.ids").read_text().split()
+    rows = sample_index.papers.rows_of(ids).tolist()
+    asked = [Query.of(sample_index.papers[row]) for row in rows]
+    records = [
+        {"id": q.id, "title": q.title, "abstract": q.abstract, "year": q.year} for q in asked
+    ]
+    write(tmp_path / "test.jsonl", records)
+
+    sample(
+        *("recommend", "--query", "test.jsonl", "--format", "trec", "--k", 1000),
+        *("--output", "mine.run"),
+    )
+    sample("evaluate", "--run", "mine.run", "--output", "mine")
+    sample("evaluate", "--systems", "bm25", "--output", "own")
+
+    mine, own = (
+        json.loads((tmp_path / name / "report.json").read_text())["systems"][0]
+        for name in ("mine", "own")
+    )
+    assert mine["metrics"] == pytest.approx(own["metrics"])
+
+
+def test_a_report_is_replaced_but_nothing_else_is(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+
+    refused = sample("evaluate", "--systems", "random", "--output", "mine")
+    first = sample("evaluate", "--systems", "random", "--output", "report")
+    second = sample("evaluate", "--systems", "oracle", "--output", "report")
+
+    assert refused.code == 2
+    assert "thesis.tex" in refused.err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    assert (first.code, second.code) == (0, 0)
+    assert not (tmp_path / "report" / "random.run").exists()
+
+
+@pytest.mark.parametrize("known", ["train", "earlier"])
+def test_the_known_graph_is_told(sample: Cli, tmp_path: Path, known: str) -> None:
+    sample("evaluate", "--systems", "most-cited", "--known-graph", known, "--output", "report")
+
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert report["known_graph"] == known

@@ -1,0 +1,281 @@
+"""The protocol: who is asked, what counts as right, what may be known."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from citerec.build import BuildConfig, build_index
+from citerec.config import Bm25Config
+from citerec.errors import ConfigError
+from citerec.evaluate.metrics import evaluate_run
+from citerec.evaluate.protocol import (
+    SYSTEMS,
+    KnownGraph,
+    Setting,
+    known_citations,
+    load_task,
+    run_system,
+)
+from citerec.folder import IndexFolder, open_index
+from citerec.types import Query
+
+Build = Callable[..., IndexFolder]
+TRAIN, EARLIER = KnownGraph.TRAIN, KnownGraph.EARLIER
+
+# a 2000 ← b 2001, c 2002, q 2003, future 2005
+# b 2001 ← c, future, undated;   c 2002 ← d 2002, q;   future ← q (a citation of a later paper)
+CORPUS = [
+    {"id": "a", "title": "Alpha", "year": 2000},
+    {"id": "b", "title": "Beta", "year": 2001, "citations": ["a"]},
+    {"id": "c", "title": "Gamma", "year": 2002, "citations": ["a", "b"]},
+    {"id": "d", "title": "Delta", "year": 2002, "citations": ["c"]},
+    {"id": "q", "title": "Alpha beta", "year": 2003, "citations": ["a", "c", "future", "gone"]},
+    {"id": "future", "title": "Alpha alpha", "year": 2005, "citations": ["a", "b"]},
+    {"id": "undated", "title": "Alpha once more", "citations": ["b"]},
+]
+SPLITS = {"train": ["b", "c"], "dev": ["d"], "test": ["q", "undated", "not-here"]}
+
+
+def a_corpus(folder: Path, splits: dict[str, list[str]] = SPLITS) -> IndexFolder:
+    (folder / "made" / "splits").mkdir(parents=True)
+    lines = "".join(json.dumps(record) + "\n" for record in CORPUS)
+    (folder / "made" / "corpus.jsonl").write_text(lines)
+    for name, ids in splits.items():
+        (folder / "made" / "splits" / f"{name}.ids").write_text("\n".join(ids))
+    build_index(folder / "made", folder / "index", BuildConfig())
+    return open_index(folder / "index")
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> IndexFolder:
+    return a_corpus(tmp_path)
+
+
+def counted(
+    index: IndexFolder, year: int | None, known: KnownGraph, own: int = -1
+) -> dict[str, int]:
+    counts = known_citations(index, year, known, own=own)
+    return {index.papers[row].id: int(n) for row, n in enumerate(counts) if n}
+
+
+# --- queries and gold
+
+
+def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: IndexFolder) -> None:
+    task = load_task(tiny, "test")
+
+    assert task.qrels == {"q": {"a", "c"}, "undated": {"b"}}
+    assert [query.id for query in task.queries] == ["q", "undated"]
+
+
+def test_queries_carry_no_citations_and_may_not_be_given_themselves(tiny: IndexFolder) -> None:
+    task = load_task(tiny, "test")
+
+    assert task.queries[0] == Query(id="q", title="Alpha beta", year=2003)
+    assert [rule.year_max for rule in task.eligible] == [2003, None]
+    assert [rule.excluded for rule in task.eligible] == [{4}, {6}]
+
+
+def test_words_are_those_of_title_and_abstract(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+
+    query = task.queries[0]
+    assert task.words[query.id] == len(f"{query.title} {query.abstract}".split())
+
+
+def test_the_sample_asks_its_latest_papers(sample_index: IndexFolder) -> None:
+    years = {
+        split: [query.year or 0 for query in load_task(sample_index, split).queries]
+        for split in ("train", "dev", "test")
+    }
+
+    assert max(years["train"]) <= min(years["dev"])
+    assert max(years["dev"]) <= min(years["test"])
+
+
+@pytest.mark.parametrize("split", ["all", "", "../train", "TEST"])
+def test_a_split_that_is_none_is_refused(tiny: IndexFolder, split: str) -> None:
+    with pytest.raises(ConfigError, match="there are: train, dev, test"):
+        load_task(tiny, split)
+
+
+def test_a_split_without_a_query_is_refused(build: Build) -> None:
+    index = build([{"id": f"p{i}", "title": "Alone", "year": 2000 + i} for i in range(10)])
+
+    with pytest.raises(ConfigError, match=r"the test split of .* has no query that cites"):
+        load_task(index, "test")
+
+
+# --- what is known
+
+
+def test_only_train_papers_of_an_earlier_year_are_known(tiny: IndexFolder) -> None:
+    assert counted(tiny, 2003, TRAIN) == {"a": 2, "b": 1}
+    assert counted(tiny, 2002, TRAIN) == {"a": 1}  # c is of the same year
+    assert counted(tiny, 2001, TRAIN) == {}
+
+
+def test_earlier_papers_of_any_split_are_known_to_a_deployed_system(tiny: IndexFolder) -> None:
+    assert counted(tiny, 2003, EARLIER) == {"a": 2, "b": 1, "c": 1}  # d's too
+    assert counted(tiny, 2006, EARLIER) == {"a": 4, "b": 2, "c": 2, "future": 1}  # not undated's
+
+
+def test_a_query_without_a_year_knows_all_but_its_own(tiny: IndexFolder) -> None:
+    assert counted(tiny, None, EARLIER) == {"a": 4, "b": 3, "c": 2, "future": 1}
+    assert counted(tiny, None, EARLIER, own=6) == {"a": 4, "b": 2, "c": 2, "future": 1}
+    assert counted(tiny, None, TRAIN) == {"a": 2, "b": 1}
+
+
+def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexFolder) -> None:
+    task = load_task(tiny, "test")
+
+    def scores(known: KnownGraph) -> dict[str, dict[str, float]]:
+        run, _ = run_system("most-cited", tiny, task, Setting(known_graph=known))
+        return {
+            qid: dict(zip(ranking.ids, ranking.scores, strict=True))
+            for qid, ranking in run.rankings.items()
+        }
+
+    assert scores(TRAIN) == {"q": {"a": 2, "b": 1}, "undated": {"a": 2, "b": 1}}
+    assert scores(EARLIER) == {
+        "q": {"a": 2, "b": 1, "c": 1},
+        "undated": {"a": 4, "b": 2, "c": 2, "future": 1},
+    }
+
+
+# --- systems
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "oracle"])
+def test_every_system_stays_within_what_is_eligible(sample_index: IndexFolder, name: str) -> None:
+    task = load_task(sample_index, "test")
+    setting = Setting(bm25=Bm25Config(threads=2))
+
+    run, seconds = run_system(name, sample_index, task, setting)
+
+    assert run.name == name
+    assert seconds is not None
+    assert seconds > 0
+    assert run.rankings.keys() == task.qrels.keys()
+    papers = {sample_index.papers[row].id: sample_index.papers[row] for row in range(300)}
+    for query in task.queries:
+        ranking = run.rankings[query.id]
+        assert query.id not in ranking.ids
+        assert all((papers[i].year or 0) <= (query.year or 0) for i in ranking.ids)
+
+
+def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+
+    for name in ("bm25", "random", "most-cited"):
+        run, _ = run_system(name, sample_index, task, Setting(depth=5))
+
+        assert {len(ranking) for ranking in run.rankings.values()} == {5}
+
+
+def test_the_oracle_reaches_every_ceiling(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+
+    run, seconds = run_system("oracle", sample_index, task, Setting())
+
+    metrics = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), resamples=10).metrics
+    assert seconds is None
+    for name in ("mrr", "recall@100", "recall@1000", "ndcg@20", "map"):
+        assert metrics[name] == pytest.approx(1)
+    assert metrics["f1@20"] < 1  # nobody cites 20 papers of this sample
+
+
+def test_bm25_beats_chance_on_the_sample(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+
+    def mrr(name: str) -> float:
+        run, _ = run_system(name, sample_index, task, Setting())
+        return evaluate_run(run, task.qrels, rng=np.random.default_rng(0), resamples=10).metrics[
+            "mrr"
+        ]
+
+    assert mrr("bm25") > 2 * mrr("random")
+
+
+def test_the_random_run_is_drawn_by_its_seed_and_the_query_alone(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+    fewer = type(task)(task.split, task.queries[3:], task.eligible[3:], task.qrels)
+
+    def draw(seed: int, asked: object = task) -> dict[str, tuple[str, ...]]:
+        run, _ = run_system("random", sample_index, asked, Setting(seed=seed))  # pyright: ignore[reportArgumentType]
+        return {qid: ranking.ids for qid, ranking in run.rankings.items()}
+
+    assert draw(0) == draw(0)
+    assert draw(0) != draw(1)
+    assert draw(0).items() >= draw(0, fewer).items()
+
+
+def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
+    with pytest.raises(ConfigError, match="no system 'bm26'; there are: bm25, bm25-title"):
+        run_system("bm26", tiny, load_task(tiny, "test"), Setting())
+
+
+# --- queries that a corpus ships, as BEIR's
+
+
+BEIR = [
+    {"_id": "d1", "title": "Alpha", "text": "one", "metadata": {"year": 2000}},
+    {"_id": "d2", "title": "Beta", "text": "two", "metadata": {"year": 2010, "references": ["d1"]}},
+    {"_id": "d3", "title": "Alpha beta", "text": "three", "metadata": {"references": ["d1"]}},
+]
+BEIR_QUERIES = [
+    {"_id": "q1", "text": "alpha paper", "metadata": {"year": 2005}},
+    {"_id": "q2", "text": "beta"},
+    {"_id": "q3", "text": "cites nothing that is here"},
+    {"_id": "d3", "text": "alpha beta", "metadata": {"year": 2020}},
+]
+BEIR_QRELS = ["q1 d1", "q1 d2", "q1 d3", "q2 d2", "q3 elsewhere", "d3 d1", "d3 d3"]
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> IndexFolder:
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    for name, records in (("corpus", BEIR), ("queries", BEIR_QUERIES)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    lines = ["query-id\tcorpus-id\tscore", *("\t".join([*q.split(), "1"]) for q in BEIR_QRELS)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
+    build_index(folder, tmp_path / "index", BuildConfig())
+    return open_index(tmp_path / "index")
+
+
+def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> None:
+    task = load_task(beir, "test")
+
+    # q1 is of 2005, and d2 of 2010; q3's paper is not in the corpus; d3 does not cite itself
+    assert task.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}}
+    assert [query.id for query in task.queries] == ["q1", "q2", "d3"]
+    assert [rule.year_max for rule in task.eligible] == [2005, None, 2020]
+
+
+def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None:
+    task = load_task(beir, "test")
+
+    run, _ = run_system("bm25", beir, task, Setting())
+
+    assert {qid: set(ranking.ids) for qid, ranking in run.rankings.items()} == {
+        "q1": {"d1", "d3"},
+        "q2": {"d2", "d3"},
+        "d3": {"d1", "d2"},
+    }
+
+
+def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFolder) -> None:
+    run, _ = run_system("most-cited", beir, load_task(beir, "test"), Setting(known_graph=EARLIER))
+
+    # d1 is cited by d2 (2010) and by d3, which has no year there, and is a query here.
+    found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}
+    assert found == {"q1": {}, "q2": {"d1": 2}, "d3": {"d1": 1}}
+
+
+def test_a_split_that_beir_does_not_ship_has_no_query(beir: IndexFolder) -> None:
+    with pytest.raises(ConfigError, match=r"the dev split of .* has no query"):
+        load_task(beir, "dev")

@@ -1,0 +1,188 @@
+"""The pipeline as one object."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from citerec.config import Bm25Config, RecommendConfig
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.query.exclude import Excluded, read_excluded
+from citerec.recommend import Recommender
+from citerec.text import QueryForm
+from citerec.types import Query, Recommendation, StageHit
+
+Build = Callable[..., IndexFolder]
+
+CORPUS = [
+    {"id": "old", "title": "Graph drawing", "year": 1990},
+    {"id": "new", "title": "Drawing graphs with tensors", "year": 2020},
+    {"id": "undated", "title": "Tensor graphs"},
+    {"id": "10.1145/ABC", "title": "The quark model", "year": 2000},
+    {"id": "https://doi.org/10.1145/X.7", "title": "Zebra stripes", "year": 2000},
+]
+
+
+def ids(found: tuple[Recommendation, ...]) -> list[str]:
+    return [item.paper.id for item in found]
+
+
+@pytest.fixture
+def tiny(build: Build) -> Recommender:
+    return Recommender(build(CORPUS))
+
+
+def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
+    sample_index: IndexFolder,
+) -> None:
+    recommender = Recommender(sample_index, RecommendConfig(k=7))
+
+    (found,) = recommender.recommend([Query(id="d", title="Citation recommendation", year=2018)])
+
+    assert [item.rank for item in found] == [1, 2, 3, 4, 5, 6, 7]
+    assert all(a.score >= b.score for a, b in pairwise(found))
+    assert all(item.stages == {"bm25": StageHit(item.rank, item.score)} for item in found)
+    assert all(item.reasons == () for item in found)
+    assert ids(found)[0] == "he2010context"
+    assert found[0].paper.title == "Context-Aware Citation Recommendation"
+    assert found[0].paper.authors[0] == "Qi He"
+
+
+def test_each_query_of_a_batch_gets_its_own_list(tiny: Recommender) -> None:
+    titles = ["quarks", "nothing of that kind", "zebras"]
+    queries = [Query(id=f"q{i}", title=title) for i, title in enumerate(titles)]
+
+    found = tiny.recommend(queries)
+
+    assert [ids(one) for one in found] == [["10.1145/ABC"], [], ["https://doi.org/10.1145/X.7"]]
+    assert tiny.recommend([]) == []
+
+
+def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: Recommender) -> None:
+    (found,) = tiny.recommend([Query(id="new", title="Drawing graphs with tensors")])
+
+    assert ids(found) == ["old", "undated"]
+
+
+def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
+    query = Query(id="draft", title="graph", year=2000)
+
+    def under(year_max: int | None) -> set[str]:
+        return set(ids(tiny.recommend([query], year_max=year_max)[0]))
+
+    assert under(None) == {"old", "undated"}
+    assert under(1980) == {"undated"}
+    assert under(2020) == {"old", "undated", "new"}
+
+
+def test_a_query_without_a_year_has_no_bound(tiny: Recommender) -> None:
+    (found,) = tiny.recommend([Query(id="draft", title="graph")])
+
+    assert set(ids(found)) == {"old", "undated", "new"}
+
+
+def test_excluded_papers_make_room_for_the_next(tiny: Recommender) -> None:
+    query = Query(id="draft", title="graph drawing")
+    one = Recommender(tiny.index, RecommendConfig(k=1))
+
+    assert [ids(one.recommend([query], excluded=out)[0]) for out in ([], [0], [0, 1])] == [
+        ["old"],
+        ["new"],
+        ["undated"],
+    ]
+
+
+def test_more_papers_than_there_are_may_be_asked_for(sample_index: IndexFolder) -> None:
+    recommender = Recommender(sample_index, RecommendConfig(k=2_000_000))
+
+    (found,) = recommender.recommend([Query(id="d", title="a model of citation data retrieval")])
+
+    assert 100 < len(found) <= 300
+    assert len(set(ids(found))) == len(found)
+
+
+def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
+    query = Query(id="draft", title="quarks", abstract="zebra")
+    config = RecommendConfig(bm25=Bm25Config(form=QueryForm.TITLE))
+
+    (by_title,) = Recommender(tiny.index, config).recommend([query])
+
+    assert ids(by_title) == ["10.1145/ABC"]
+    assert len(tiny.recommend([query])[0]) == 2
+
+
+@pytest.mark.parametrize("wrong", [{"k": 0}, {"k": -1}, {"depth": 0}])
+def test_numbers_below_one_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="must be at least 1"):
+        RecommendConfig(**wrong)  # pyright: ignore[reportArgumentType]
+
+
+# --- reasons
+
+
+def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> None:
+    query = Query(id="draft", title="On the Drawing of tensors")
+
+    (found,) = tiny.recommend([query], explain=True)
+
+    reasons = {item.paper.id: item.reasons for item in found}
+    assert reasons["old"] == ("matches: drawing",)
+    assert reasons["undated"] == ("matches: tensors",)
+    assert set(reasons["new"][0].removeprefix("matches: ").split(", ")) == {"drawing", "tensors"}
+
+
+def test_a_match_of_function_words_alone_is_no_reason(build: Build) -> None:
+    recommender = Recommender(build([{"id": "a", "title": "We", "abstract": "between ourselves"}]))
+
+    (found,) = recommender.recommend([Query(id="draft", title="We between us")], explain=True)
+
+    assert [(item.paper.id, item.reasons) for item in found] == [("a", ())]
+
+
+def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
+    recommender = Recommender(sample_index)
+    queries = [Query(id="a", title="neural ranking"), Query(id="b", title="protein structure")]
+
+    plain = recommender.recommend(queries)
+    explained = recommender.recommend(queries, explain=True)
+
+    for one, other in zip(plain, explained, strict=True):
+        assert [(i.rank, i.paper, i.score) for i in one] == [
+            (i.rank, i.paper, i.score) for i in other
+        ]
+        assert all(i.reasons for i in other)
+
+
+# --- what a list of exclusions names
+
+
+def test_exclusions_are_found_by_id_doi_and_title(tiny: Recommender) -> None:
+    listed = Excluded(
+        ids=frozenset({"new", "10.1145/abc", "10.1145/x.7", "nobody"}),
+        titles=("GRAPH {Drawing}!", "No such paper"),
+        unread=(),
+    )
+
+    assert tiny.rows_of(listed) == {0, 1, 3, 4}
+
+
+def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path) -> None:
+    bibliography = tmp_path / "mine.bib"
+    bibliography.write_text(
+        "@misc{key, title = {Tensor Graphs}}\n"
+        "@misc{other, title = {Stripes}, doi = {10.1145/X.7}}\n"
+        "@misc{third, title = {Something else}}\n"
+    )
+
+    assert tiny.rows_of(read_excluded(bibliography)) == {2, 4}
+
+
+def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None:
+    def rows(*named: str) -> set[int]:
+        return set(tiny.rows_of(Excluded(frozenset(named), (), ())))
+
+    assert rows("NEW", "ol", "old ") == set()
+    assert rows() == set()
+    assert rows("old") == {0}
