@@ -193,8 +193,9 @@ def _start(heap: str) -> None:
         if codecs.lookup(locale.getencoding()).name == "ascii":
             os.environ["LC_ALL"] = "C.UTF-8"  # or Java takes no path beyond ASCII
         jnius_config.set_classpath(str(jar))
-        # -Xrs: Ctrl-C stays Python's, and forked workers do not hang.
-        jnius_config.set_options(f"-Xmx{heap}", "-Xrs", *_quiet(java))
+        # -Xrs: Ctrl-C stays Python's, and forked workers do not hang. The serial collector takes a
+        # fifth less memory than the default one, and searches as fast (make bench).
+        jnius_config.set_options(f"-Xmx{heap}", "-Xrs", "-XX:+UseSerialGC", *_quiet(java))
     try:
         _jnius()  # the import starts the JVM
     except Exception as error:

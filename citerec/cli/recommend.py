@@ -104,6 +104,8 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     if query is not None:
         if abstract:
             raise ConfigError("--abstract goes with --title; a query file has its own")
+        if not query.strip():
+            raise ConfigError("--query is empty; name a file, or - for stdin")
         return read_queries(query)
     words = " ".join((title or "").split())
     if not words:

@@ -13,12 +13,4 @@ def matches(keys: Mapping[str, object]) -> bool:
 
 def read(fields: Fields) -> Paper:
     """Turn one record into a paper."""
-    return Paper(
-        id=fields.id(),
-        title=fields.title(),
-        abstract=fields.text("abstract"),
-        year=fields.year(),
-        authors=fields.names("authors"),
-        venue=fields.text("venue"),
-        citations=fields.strings("citations"),
-    )
+    return fields.paper()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from citerec.errors import BadRecordError
+from citerec.types import Paper
 
 MAX_ID = 512  # characters
 MAX_TITLE = 20_000  # characters
@@ -27,6 +28,18 @@ class Fields:
     def fail(self, message: str, kind: str = "wrong_types") -> NoReturn:
         """Refuse the record; `kind` is what it is counted under."""
         raise BadRecordError(self.path, self.line, message, kind=kind)
+
+    def paper(self, *, abstract: str = "abstract", citations: str = "citations") -> Paper:
+        """Take a paper whose fields have the usual names, but for these two."""
+        return Paper(
+            id=self.id(),
+            title=self.title(),
+            abstract=self.text(abstract),
+            year=self.year(),
+            authors=self.names("authors"),
+            venue=self.text("venue"),
+            citations=self.strings(citations),
+        )
 
     def id(self, key: str = "id") -> str:
         """Take the paper's id: a string without control characters, not empty."""
