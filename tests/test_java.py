@@ -323,7 +323,8 @@ print(java_class("java.lang.Runtime").getRuntime().maxMemory())
 
     child = in_a_child(program, CITEREC_JAVA_HEAP="96m")
 
-    assert child.stdout == f"{96 * 2**20}\n"
+    # What is set aside for survivors of a collection does not count: a thirtieth of it.
+    assert 90 * 2**20 < int(child.stdout) <= 96 * 2**20
 
 
 def test_importing_citerec_loads_nothing_heavy() -> None:
