@@ -13,6 +13,7 @@ import typer
 from citerec.cli import evaluate, index, inspect, recommend
 from citerec.cli.experiment import experiment
 from citerec.errors import CiterecError
+from citerec.java import is_java_exception
 
 app = typer.Typer(
     name="citerec",
@@ -74,9 +75,16 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted; nothing half-written is left", 1)
     except Exception as error:
-        if hasattr(error, "format_message"):  # what the parser of the command line raises
-            return _usage(error)
-        raise
+        return _foreign(error)
+
+
+def _foreign(error: Exception) -> int:
+    """Return the exit code for what the parser of the command line or Java raises; raise all else."""
+    if hasattr(error, "format_message"):
+        return _usage(error)
+    if is_java_exception(error) and "OutOfMemoryError" in str(error):
+        return _fail("Java has not enough memory for this; give it more: --heap 4g", 2)
+    raise error
 
 
 def _usage(error: Any) -> int:

@@ -47,7 +47,8 @@ class Lucene:
                 "io.anserini.analysis.DefaultEnglishAnalyzer"
             ).newDefaultInstance()
             self._generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-            _call(), _to_json()
+            for make_once in (_call, _to_json):
+                make_once()
 
     def bag(self, query: Query, year_max: int | None = None) -> Any:
         """Build the query: its terms, each as often as it stands there; a year bound is a filter."""
