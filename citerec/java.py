@@ -23,6 +23,7 @@ from citerec.errors import JavaError
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
 MIN_HEAP_MB = 64  # under 8 Lucene does not load; under 2 the JVM ends the process
+MAX_HEAP_MB = 16 * 2**20  # beyond its address space, the JVM ends the process
 USUAL_FOLDERS = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
@@ -116,8 +117,11 @@ def check_heap(heap: str) -> str:
     size = re.fullmatch(r"([0-9]+)([mMgG])", heap)
     if not size:
         raise JavaError(f"{heap!r} is no heap size; give megabytes or gigabytes: 512m, 4g")
-    if int(size[1]) * (1024 if size[2] in "gG" else 1) < MIN_HEAP_MB:
+    megabytes = int(size[1]) * (1024 if size[2] in "gG" else 1)
+    if megabytes < MIN_HEAP_MB:
         raise JavaError(f"a heap of {heap} is too small; give {MIN_HEAP_MB}m or more: 512m, 4g")
+    if megabytes > MAX_HEAP_MB:
+        raise JavaError(f"a heap of {heap} is more than any machine has; give less: 512m, 4g")
     return heap
 
 

@@ -18,7 +18,7 @@ STOP_WORDS = frozenset(
     so than too very
     """.split()
 )
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*(?![+#])")  # "3.14" and "e.g" are one, "C++" is none
 
 
 class QueryForm(StrEnum):

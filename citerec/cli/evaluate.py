@@ -57,7 +57,7 @@ def evaluate(
     """Hold rankings against what papers truly cite, and write a report."""
     from citerec.evaluate.assessment import assess
     from citerec.evaluate.protocol import KnownGraph, Setting
-    from citerec.evaluate.report import write_report
+    from citerec.evaluate.report import refuse_others_files, write_report
     from citerec.evaluate.tables import summary_table
     from citerec.java import start_jvm
 
@@ -66,6 +66,8 @@ def evaluate(
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     setting = Setting(bm25=bm25, known_graph=KnownGraph(known_graph), seed=seed)
+    if output is not None:
+        refuse_others_files(output.resolve())
     if run:
         evaluation = _given_runs(run, qrels, index, split, setting)
     else:

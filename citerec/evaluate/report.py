@@ -39,7 +39,7 @@ def write_report(report: Report, folder: Path) -> None:
         OutputError: If it cannot be written.
     """
     target = folder.resolve()
-    _refuse_others_files(target)
+    refuse_others_files(target)
     with building(target) as new:
         (new / JSON).write_bytes(_json(as_json(report)))
         (new / MARKDOWN).write_text("\n".join(_page(report)), encoding="utf-8")
@@ -70,7 +70,7 @@ def run_files(names: Sequence[str]) -> list[str]:
     return files
 
 
-def _refuse_others_files(folder: Path) -> None:
+def refuse_others_files(folder: Path) -> None:
     """Make sure that replacing `folder` destroys nothing but a former report."""
     if not folder.exists():
         return

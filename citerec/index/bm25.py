@@ -70,9 +70,9 @@ class Bm25Builder:
         if error is not None and not is_java_exception(error):
             return error
         reason = str(error).strip().splitlines()[0] if error else "some papers were not taken"
-        return OutputError(
-            f"Lucene cannot write {self._folder}: {reason}; is there space on the disk?"
-        )
+        full = error is None or "space" in reason
+        hint = "; is there space on the disk?" if full else "; see: citerec doctor"
+        return OutputError(f"Lucene cannot write {self._folder}: {reason}{hint}")
 
 
 def write_rows(folder: Path, rows: dict[str, int]) -> int:

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.eligibility import mask
-from citerec.errors import IndexDamagedError
+from citerec.errors import CiterecError, IndexDamagedError
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
 from citerec.java import is_java_exception, leave_thread
+from citerec.manifest import read_manifest
 from citerec.retrieve.lucene import Lucene
 from citerec.text import STOP_WORDS
 from citerec.types import Eligible, Hits, Query
@@ -31,7 +32,7 @@ ABSTRACT_SHARE = 0.5  # of the papers, under which function words are left out o
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
     """Decide what `StopWords.AUTO` means for an index.
 
-    Where most papers have a title only, few hold a "we" or an "among": such words look rare there, BM25
+    Where most papers have a title only, few hold a "we" or a "between": such words look rare there, BM25
     overrates them, and the papers that have an abstract come first for no better reason.
     """
     if config.stop_words is not StopWords.AUTO:
@@ -128,6 +129,8 @@ def _opening(index: IndexFolder) -> Generator[None]:
     """Turn what goes wrong with damaged files into an error that says how to mend them."""
     try:
         yield
+        if read_manifest(index.path) != index.manifest:
+            raise CiterecError(f"{index.path} was replaced while it was opened; run this again")
     except Exception as error:
         if not (is_java_exception(error) or isinstance(error, (EOFError, OSError, ValueError))):
             raise
