@@ -22,10 +22,11 @@ from citerec.index.bm25 import ROWS
 from citerec.java import is_java_exception, leave_thread
 from citerec.manifest import read_manifest
 from citerec.retrieve.lucene import Lucene
-from citerec.text import STOP_WORDS
+from citerec.text import STOP_WORDS, contents
 from citerec.types import Eligible, Hits, Query
 
 FILTER_BELOW = 0.4  # eligible share under which Lucene filters by year: above, fetch more
+MANY_HITS, LONG_QUERY = 500, 400  # hits and characters from which on Lucene scores every match
 ABSTRACT_SHARE = 0.5  # of the papers, under which function words are left out of queries
 
 
@@ -102,8 +103,10 @@ class Bm25Retriever:
         share = 1.0 if filtered else 1 - later / max(len(self._years), 1)
         fetch = math.ceil(1.1 * k / max(share, 0.01)) + len(eligible.excluded) + 1
         within = mask(eligible, self._years)
+        long = not filtered and len(contents(query)) >= LONG_QUERY
         while True:
-            documents, scores = self._lucene.top(bag, min(fetch, max(len(self._rows), 1)))
+            most = min(fetch, max(len(self._rows), 1))
+            documents, scores = self._lucene.top(bag, most, exhaustive=long and most >= MANY_HITS)
             rows = self._rows[documents]
             keep = within[rows]
             kept = scores[keep]

@@ -28,6 +28,7 @@ from citerec.text import WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Query
 
 MAX_CLAUSES = 2**31 - 1  # distinct terms in a query; Lucene's own limit is 1024
+MAX_INT = 2**31 - 1
 _TERM = re.compile(rf"weight\({CONTENTS}:(.*) in \d+\)")
 _short_calls = RLock()
 
@@ -62,10 +63,24 @@ class Lucene:
                 bag = _not_after(year_max, bag)
             return as_type("org.apache.lucene.search.Query", bag)
 
-    def top(self, bag: Any, k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Return the Lucene documents and scores of the best `k`, each of shape (at most k,)."""
-        size = java_class("java.lang.Integer")(k)
-        found = _call()(self._searcher, "search", bag, size)
+    def top(
+        self, bag: Any, k: int, *, exhaustive: bool
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Return the Lucene documents and scores of the best `k`, each of shape (at most k,).
+
+        Args:
+            bag: The query.
+            k: How many.
+            exhaustive: Whether to score every match, in place of leaving out blocks of papers that
+                cannot be among the best: finding those out costs more where few can be left out.
+        """
+        if exhaustive:
+            collector = java_class("org.apache.lucene.search.TopScoreDocCollector")
+            manager = collector.createSharedManager(k, None, MAX_INT)
+            wanted = as_type("org.apache.lucene.search.CollectorManager", manager)
+        else:
+            wanted = java_class("java.lang.Integer")(k)
+        found = _call()(self._searcher, "search", bag, wanted)
         hits: list[dict[str, Any]] = orjson.loads(_to_json().writeValueAsString(found))["scoreDocs"]
         documents = np.fromiter((hit["doc"] for hit in hits), np.int64, len(hits))
         return documents, np.fromiter((hit["score"] for hit in hits), np.float32, len(hits))
