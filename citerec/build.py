@@ -91,6 +91,7 @@ def build_index(
         _finish(folder, source, collector, tell)
         manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector)
         write_manifest(folder, manifest)
+        check_target(index, force=config.force)  # another build may have come first
     return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
 
 

@@ -49,7 +49,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexNotFoundError(
             f"{folder} is no index (it holds no {NAME}); build one: "
-            f"citerec index CORPUS --index {folder}"
+            "citerec index CORPUS --index FOLDER, where FOLDER is new or empty"
         ) from error
     except OSError as error:
         raise IndexNotFoundError(f"{folder / NAME} cannot be read: {error.strerror}") from error

@@ -1,5 +1,6 @@
 """`citerec index`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from citerec.build import BuildReport
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
+ALWAYS = {"papers", "citations", "train_queries", "dev_queries", "test_queries"}  # also if 0
 NAMES = {
     "papers": "papers",
     "with_abstract": "with an abstract",
@@ -62,6 +64,8 @@ def index(
         report = build_index(corpus, target, config, tell)
     if not quiet:
         typer.echo(summary(report))
+    if not report.manifest.counts["citations"]:
+        talk.warn("no paper of this corpus cites another: it can recommend, not be evaluated")
     for fault in report.examples:
         talk.note(f"left out: {fault}")
     if report.ignored:
@@ -96,7 +100,15 @@ def default_index(corpus: Path) -> Path:
 
 
 def summary(report: "BuildReport") -> str:
-    """Return what a build made, a line for each count that is not zero."""
-    counts = report.manifest.counts
-    lines = [f"{counts[key]:>12,}  {name}" for key, name in NAMES.items() if counts.get(key)]
-    return "\n".join([f"{report.index}  ({report.manifest.corpus['format']})", *lines])
+    """Return what a build made."""
+    heading = f"{report.index}  ({report.manifest.corpus['format']})"
+    return "\n".join([heading, *count_lines(report.manifest.counts)])
+
+
+def count_lines(counts: Mapping[str, int]) -> list[str]:
+    """Return a line for each count of an index that is not zero, and for those that matter."""
+    return [
+        f"{counts.get(key, 0):>12,}  {name}"
+        for key, name in NAMES.items()
+        if key in ALWAYS or counts.get(key)
+    ]

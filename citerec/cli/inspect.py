@@ -28,7 +28,7 @@ def info(
     verbose: Verbose = False,
 ) -> None:
     """Say what an index holds."""
-    from citerec.cli.index import NAMES
+    from citerec.cli.index import count_lines
     from citerec.folder import find_index, open_index
     from citerec.manifest import NAME
 
@@ -37,7 +37,6 @@ def info(
     if format is InfoFormat.JSON:
         write_result((folder.path / NAME).read_text(encoding="utf-8"))
         return
-    counts = [f"{manifest.counts[k]:>12,}  {v}" for k, v in NAMES.items() if manifest.counts.get(k)]
     size = sum((folder.path / name).stat().st_size for name in manifest.checksums)
     typer.echo(
         "\n".join(
@@ -46,7 +45,7 @@ def info(
                 f"by citerec {manifest.citerec})",
                 f"      corpus  {manifest.corpus['path']} ({manifest.corpus['format']}, "
                 f"sha256 {manifest.corpus['sha256'][:12]})",
-                *counts,
+                *count_lines(manifest.counts),
                 f"      splits  {manifest.settings['splits']}",
                 f"     encoder  {manifest.settings['encoder'] or 'none: BM25 alone'}",
             ]

@@ -113,6 +113,8 @@ def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:
         record: Any = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at column {error.colno}"
+        if number == 1:
+            message += f"; a corpus is JSON lines ({', '.join(FORMATS)})"
         if number == 1 and line.lstrip().startswith(b"["):
             message = ARRAY
         raise BadRecordError(path, number, message, kind="broken_lines") from error

@@ -50,7 +50,7 @@ class Fields:
             self.fail(f"{key!r} is empty; every paper needs an id")
         if len(value) > MAX_ID:
             self.fail(f"{key!r} has {len(value)} characters; at most {MAX_ID} are taken")
-        if any(unicodedata.category(c) == "Cc" for c in value):
+        if not value.isprintable() and any(unicodedata.category(c) == "Cc" for c in value):
             self.fail(f"{key!r} holds a line break or control character: {shown(value)}")
         if value[0] in "\ufeff\ufffe":  # Java takes it for no part of the text
             self.fail(f"{key!r} begins with a byte-order mark: {shown(value)}")
@@ -66,7 +66,7 @@ class Fields:
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > MAX_TITLE:
             self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_TITLE:,} are taken")
-        return " ".join(CONTROL.sub(" ", value).split())
+        return " ".join(_printable(value).split())
 
     def text(self, key: str) -> str:
         """Take a text that may be missing or null: then it is empty."""
@@ -77,7 +77,7 @@ class Fields:
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > MAX_ABSTRACT:
             self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_ABSTRACT:,} are taken")
-        return CONTROL.sub(" ", value).strip()
+        return _printable(value).strip()
 
     def year(self, key: str = "year") -> int | None:
         """Take a year: 2019, "2019", 2019.0, or none where it is missing, null or ""."""
@@ -130,4 +130,9 @@ def shown(value: object) -> str:
 def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = cast("dict[str, Any]", author).get("name", "")
-    return " ".join(CONTROL.sub(" ", author).split()) if isinstance(author, str) else None
+    return " ".join(_printable(author).split()) if isinstance(author, str) else None
+
+
+def _printable(text: str) -> str:
+    """Make blanks of control characters; most texts have none, and to know that is quick."""
+    return text if text.isprintable() else CONTROL.sub(" ", text)
