@@ -138,6 +138,12 @@ def gold(content: bytes, says: str) -> Bad:
     return Bad(("evaluate", "--run", "a.run", "--qrels", "bad.txt"), says, {"bad.txt": content})
 
 
+def row(line: str, says: str, corpus: str = "corpus.jsonl") -> Bad:
+    text = f'title = "T"\nclaim = "C"\ncost = "1 s"\ncorpus = "{corpus}"\n{line}\n'
+    files = {"rows/row.toml": text.encode(), "more/sample": GOOD["corpus.jsonl"]}
+    return Bad(("experiment", "run", "rows/row.toml"), says, files)
+
+
 COMMANDS: dict[str, Bad] = {
     # index
     "no corpus named": Bad(("index",), "Missing argument"),
@@ -271,6 +277,33 @@ COMMANDS: dict[str, Bad] = {
         ("evaluate", "--run", "a.run", "--run", "a.run", "--qrels", "gold.txt"),
         "two runs are named",
     ),
+    "options that a given run makes vain": Bad(
+        ("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--k1", 1.2), "--k1 has no effect"
+    ),
+    "stop words for a given run": Bad(
+        ("evaluate", "--run", "a.run", "--stop-words", "long"), "--stop-words has no effect"
+    ),
+    "a run in the folder of its report": Bad(
+        ("evaluate", "--run", "folder/a.run", "--qrels", "gold.txt", "--output", "folder"),
+        "folder holds",
+        {"folder/a.run": GOOD["a.run"]},
+    ),
+    "a run in the default folder of its report": Bad(
+        ("evaluate", "--run", "reports/gold-qrels-runs/a.run", "--qrels", "gold.txt"),
+        "name another folder with --output",
+        {"reports/gold-qrels-runs/a.run": GOOD["a.run"]},
+    ),
+    "somebody's files in the default folder": Bad(
+        ("evaluate", "--systems", "bm25"), "thesis.tex", {"reports/sample-test/thesis.tex": b"mine"}
+    ),
+    "qrels with ids that meet": Bad(
+        ("evaluate", "--run", "a.run", "--qrels", "bad.txt"),
+        "the ids 'q 1' and 'q_1' of the queries are the same",
+        {"bad.txt": b"query-id\tcorpus-id\tscore\nq 1\tx\t1\nq_1\ty\t1\n"},
+    ),
+    "run with ids that meet": runs(
+        "q1 Q0 x\u00a0y 1 2 t\nq1 Q0 x_y 2 1 t\n".encode(), "of run 'b' are the same"
+    ),
     "qrels missing": Bad(("evaluate", "--run", "a.run", "--qrels", "no"), "No such file"),
     "qrels empty": gold(b"", "no relevant paper in it"),
     "qrels of zeros": gold(b"q1 0 x 0\n", "no relevant paper in it"),
@@ -279,6 +312,27 @@ COMMANDS: dict[str, Bad] = {
     # experiments
     "an experiment that is missing": Bad(("experiment", "run", "no.toml"), "no such file"),
     "an experiment that is no TOML": Bad(("experiment", "run", "q.json"), "not TOML"),
+    "an experiment of an unknown key": row("colour = 1", "unknown key 'colour'"),
+    "an experiment of an unknown metric": row("expect = { p = 1 }", "unknown key 'expect.p'"),
+    "an experiment whose expectation is a number": row("expect = 3", "expect must be a table"),
+    "an experiment that expects words": row(
+        'expect = { mrr = "x" }', "expect.mrr must be a number"
+    ),
+    "an experiment that expects a NaN": row(
+        "expect = { mrr = nan }", "expect.mrr must be a number"
+    ),
+    "an experiment of an unknown graph": row('known_graph = "x"', "known_graph must be one of"),
+    "an experiment of an unknown split": row("split = 1", "split must be one of train, dev, test"),
+    "an experiment of an unknown system": row('system = "bm26"', "system must be one of bm25"),
+    "an experiment whose bm25 is a word": row('bm25 = "abc"', "bm25 must be a table"),
+    "an experiment whose k1 is a word": row('bm25 = { k1 = "x" }', "bm25.k1 must be a number"),
+    "an experiment whose k1 is true": row("bm25 = { k1 = true }", "bm25.k1 must be a number"),
+    "an experiment whose b is too high": row("bm25 = { b = 2 }", "bm25: b must lie in [0, 1]"),
+    "an experiment of half a term": row("bm25 = { key_terms = 0.5 }", "bm25.key_terms must be"),
+    "an experiment of an unknown form": row("bm25 = { form = [] }", "bm25.form must be one of"),
+    "an experiment of an unknown setting": row("bm25 = { k2 = 1 }", "unknown key 'bm25.k2'"),
+    "an experiment of a bad corpus": row("", "this is a PDF", corpus="a.pdf"),
+    "an experiment on another index": row("", "indexes/sample is of another corpus", "more/sample"),
 }
 
 # --- an index that was harmed: how, what to run on it, what the message must say

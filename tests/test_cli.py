@@ -18,6 +18,7 @@ from citerec.cli import run
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.query import read_queries
+from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.run import read_qrels, read_run
 from citerec.types import Query
 
@@ -508,16 +509,71 @@ def test_an_output_that_fails_leaves_what_was_there(
 ) -> None:
     (tmp_path / "out").write_text("before")
 
-    def full(*_: object) -> int:
+    def full(*_: object) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     done = sample("recommend", "--title", TITLE, "--output", "out")
 
     assert (done.code, done.out) == (2, "")
     assert done.err == "citerec: error: cannot write out: No space left on device\n"
     assert (tmp_path / "out").read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["indexes", "out"]
+
+
+def test_a_batch_that_fails_midway_leaves_what_was_there(
+    sample: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text("before")
+    write(tmp_path / "batch.jsonl", [{"id": f"q{i}", "title": TITLE} for i in range(300)])
+    retrieve, parts = Bm25Retriever.retrieve, []
+
+    def second_fails(*arguments: Any) -> Any:
+        parts.append(len(arguments[1]))
+        if len(parts) == 2:
+            raise KeyboardInterrupt
+        return retrieve(*arguments)
+
+    monkeypatch.setattr(Bm25Retriever, "retrieve", second_fails)
+    done = sample(*("recommend", "--query", "batch.jsonl", "--format", "trec", "--output", "out"))
+
+    assert (done.code, done.out, parts) == (1, "", [256, 44])
+    assert (tmp_path / "out").read_text() == "before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["batch.jsonl", "indexes", "out"]
+
+
+def test_a_cold_start_loads_no_library_that_it_does_not_need(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "cited").write_text("https://doi.org/10.1145/1\nhe2010context\n")
+    arguments = ["recommend", "--title", TITLE, "--index", str(sample_index.path)]
+    script = (
+        "import sys\nfrom citerec.cli import run\n"
+        f"run({[*arguments, '--format', 'trec', '--exclude', 'cited']!r})\n"
+        "print({'pandas', 'scipy', 'matplotlib', 'ranx'} & set(sys.modules), file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.count("\n") == 20
+    assert done.stderr.splitlines()[1:] == ["set()"]
+
+
+def test_a_text_without_an_id_may_be_given_the_paper_that_is_called_query(
+    cli: Cli, tmp_path: Path
+) -> None:
+    write(tmp_path / "c.jsonl", [{"id": i, "title": "Tensors"} for i in ("query", "q1", "q2")])
+    cli("index", "c.jsonl")
+    write(tmp_path / "two.jsonl", [{"title": "Tensors"}, {"id": "q2", "title": "Tensors"}])
+
+    one = cli("recommend", "--title", "tensors", "--format", "json")
+    two = cli("recommend", "--query", "two.jsonl", "--format", "trec")
+
+    assert one.ids == ["q1", "q2", "query"]
+    rows = [line.split(" ")[:3:2] for line in two.out.splitlines()]
+    assert rows == [["q1", "q1"], ["q1", "q2"], ["q1", "query"], ["q2", "q1"], ["q2", "query"]]
 
 
 def test_an_output_that_is_a_link_stays_one(sample: Cli, tmp_path: Path) -> None:
@@ -883,3 +939,76 @@ def test_the_known_graph_is_told(sample: Cli, tmp_path: Path, known: str) -> Non
 
     report = json.loads((tmp_path / "report" / "report.json").read_text())
     assert report["known_graph"] == known
+
+
+def test_given_runs_have_a_folder_of_their_own(sample: Cli, tmp_path: Path) -> None:
+    sample("evaluate", "--systems", "random,most-cited")
+    own = tmp_path / "reports" / "sample-test"
+    before = {path.name: path.read_bytes() for path in own.iterdir()}
+
+    done = sample("evaluate", "--run", "reports/sample-test/random.run")
+
+    assert done.code == 0
+    assert done.err == "citerec: the report is in reports/sample-test-runs/\n"
+    assert {path.name: path.read_bytes() for path in own.iterdir()} == before
+    page = (tmp_path / "reports" / "sample-test-runs" / "report.md").read_text()
+    assert "Citations known" not in page
+
+
+@pytest.mark.parametrize(("given", "told"), [((), None), (("--known-graph", "train"), "train")])
+def test_a_given_run_is_of_no_known_graph_unless_somebody_says(
+    sample: Cli, tmp_path: Path, given: tuple[str, ...], told: str | None
+) -> None:
+    (tmp_path / "a.run").write_text("q1 Q0 x 1 2 t\n")
+    (tmp_path / "gold.txt").write_text("q1 0 x 1\n")
+
+    done = sample("evaluate", "--run", "a.run", "--qrels", "gold.txt", *given)
+
+    assert done.code == 0
+    folder = tmp_path / "reports" / "gold-qrels-runs"
+    assert json.loads((folder / "report.json").read_text())["known_graph"] == told
+
+
+def test_ids_without_gold_are_told_of(cli: Cli, tmp_path: Path) -> None:
+    papers = [{"id": f"p{n}", "title": f"Paper {n}", "year": 2000 + n} for n in range(9)]
+    papers[5]["citations"] = ["p1"]
+    write(tmp_path / "made" / "papers.jsonl", papers)
+    splits = {"train": "p1", "dev": "p2", "test": "p5\np6\np7\ngone"}
+    (tmp_path / "made" / "splits").mkdir()
+    for name, ids in splits.items():
+        (tmp_path / "made" / "splits" / f"{name}.ids").write_text(ids)
+    cli("index", "made", "--quiet")
+
+    done = cli("evaluate", "--systems", "random,oracle")
+
+    said = "3 left out (1 not in the corpus; 2 without gold"
+    assert done.code == 0
+    assert f"citerec: 1 test queries; {said}" in done.err
+    assert said in (tmp_path / "reports" / "made-test" / "report.md").read_text()
+    report = json.loads((tmp_path / "reports" / "made-test" / "report.json").read_text())
+    assert sorted(report["left_out"].values()) == [1, 2]
+    assert (report["ceilings"], report["comparisons"]) == (["oracle"], [])
+
+
+def test_what_would_fail_at_the_end_is_refused_before_any_system_runs(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers: list[dict[str, Any]] = [
+        {"id": f"p{n}", "title": "Same", "year": 2000 + n, "citations": ["p0"]} for n in range(20)
+    ]
+    write(tmp_path / "plain.jsonl", papers)
+    write(
+        tmp_path / "meeting.jsonl",
+        [*papers, {"id": "a b", "title": "A"}, {"id": "a_b", "title": "B"}],
+    )
+    write(tmp_path / "reports" / "plain-test" / "thesis.tex", [{"years": "of work"}])
+    for name in ("plain", "meeting"):
+        cli("index", f"{name}.jsonl", "--index", f"indexes/{name}", "--quiet")
+    monkeypatch.setattr("citerec.evaluate.protocol.run_system", lambda *_: pytest.fail("it ran"))
+
+    folder = cli("evaluate", "--index", "plain")
+    ids = cli("evaluate", "--index", "meeting")
+
+    assert (folder.code, ids.code) == (2, 2)
+    assert "thesis.tex" in folder.err
+    assert "'a_b' and 'a b' of the corpus are the same in a TREC file" in ids.err

@@ -12,14 +12,19 @@ from citerec.config import Bm25Config
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import (
+    CEILINGS,
+    NO_GOLD,
+    NOT_HERE,
     SYSTEMS,
     KnownGraph,
     Setting,
+    bm25_of,
     known_citations,
     load_task,
     run_system,
 )
 from citerec.folder import IndexFolder, open_index
+from citerec.text import QueryForm
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
@@ -69,6 +74,15 @@ def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: Ind
 
     assert task.qrels == {"q": {"a", "c"}, "undated": {"b"}}
     assert [query.id for query in task.queries] == ["q", "undated"]
+
+
+def test_ids_that_are_no_query_are_counted_by_why(tmp_path: Path) -> None:
+    tiny = a_corpus(tmp_path, SPLITS | {"test": ["q", "gone", "a", "not-here"]})
+
+    task = load_task(tiny, "test")
+
+    assert task.left_out == {NOT_HERE: 2, NO_GOLD: 1}  # a cites nothing
+    assert len(task.queries) + sum(task.left_out.values()) == 4
 
 
 def test_queries_carry_no_citations_and_may_not_be_given_themselves(tiny: IndexFolder) -> None:
@@ -149,7 +163,7 @@ def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexF
 # --- systems
 
 
-@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "oracle"])
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in CEILINGS])
 def test_every_system_stays_within_what_is_eligible(sample_index: IndexFolder, name: str) -> None:
     task = load_task(sample_index, "test")
     setting = Setting(bm25=Bm25Config(threads=2))
@@ -165,6 +179,14 @@ def test_every_system_stays_within_what_is_eligible(sample_index: IndexFolder, n
         ranking = run.rankings[query.id]
         assert query.id not in ranking.ids
         assert all((papers[i].year or 0) <= (query.year or 0) for i in ranking.ids)
+
+
+def test_the_forms_of_bm25_differ_in_what_they_search_with() -> None:
+    setting = Setting(bm25=Bm25Config(k1=2, form=QueryForm.KEY_TERMS))
+
+    assert bm25_of("bm25", setting) == setting.bm25
+    assert bm25_of("bm25-title", setting) == Bm25Config(k1=2, form=QueryForm.TITLE)
+    assert bm25_of("random", setting) is None
 
 
 def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) -> None:
@@ -253,6 +275,7 @@ def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> No
     # q1 is of 2005, and d2 of 2010; q3's paper is not in the corpus; d3 does not cite itself
     assert task.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}}
     assert [query.id for query in task.queries] == ["q1", "q2", "d3"]
+    assert task.left_out == {NOT_HERE: 0, NO_GOLD: 1}
     assert [rule.year_max for rule in task.eligible] == [2005, None, 2020]
 
 
@@ -274,6 +297,14 @@ def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFol
     # d1 is cited by d2 (2010) and by d3, which has no year there, and is a query here.
     found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}
     assert found == {"q1": {}, "q2": {"d1": 2}, "d3": {"d1": 1}}
+
+
+def test_every_paper_is_a_train_paper_where_queries_are_shipped(beir: IndexFolder) -> None:
+    # d2 (2010) and d3 (no year) cite d1, but d3 is a test query, too.
+    assert counted(beir, None, TRAIN) == {"d1": 1}
+    assert counted(beir, 2020, TRAIN) == {"d1": 1}
+    assert counted(beir, 2010, TRAIN) == {}
+    assert counted(beir, None, EARLIER) == {"d1": 2}
 
 
 def test_a_split_that_beir_does_not_ship_has_no_query(beir: IndexFolder) -> None:

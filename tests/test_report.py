@@ -15,8 +15,15 @@ from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Evaluation, Report, assess
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.plots import recall_by_depth
-from citerec.evaluate.report import run_files, write_report
+from citerec.evaluate.report import refuse_own_inputs, run_files, write_report
 from citerec.evaluate.tables import decimal, latex, markdown, summary_table
+from citerec.evaluate.trec_ids import (
+    refuse_meeting_ids,
+    refuse_meeting_papers,
+    refuse_meeting_qrels,
+    refuse_meeting_run,
+)
+from citerec.folder import IndexFolder
 from citerec.run import Run, read_qrels, read_run
 from citerec.types import Ranking
 
@@ -138,6 +145,78 @@ def test_the_best_value_is_bold_and_bears_the_letters_of_those_it_beats(report: 
     assert mrr == ["MRR", ".250", "\\textbf{1.000}$^{a}$"]
     recall = [row.split(" & ")[5] for row in rows]
     assert recall == ["R@100", "\\textbf{1.000}", "\\textbf{1.000}"]
+
+
+def test_a_ceiling_is_shown_but_neither_best_nor_compared() -> None:
+    runs = [Run("bm25", shifted(3)), Run("gold", shifted(0)), Run("best", shifted(1))]
+    report = assess(replace(evaluation(*runs), ceilings=frozenset({"gold"})))
+
+    rows = [line for line in latex(report).splitlines() if line.endswith("\\\\")]
+    mrr = [tuple(row.split(" & ")[i] for i in (0, 1, 4)) for row in rows]
+    assert mrr[1:] == [
+        ("a", "bm25", ".250"),
+        ("", "gold", "1.000"),
+        ("b", "best", "\\textbf{.500}$^{a}$"),
+    ]
+    assert {(c.a, c.b) for c in report.comparisons} == {("bm25", "best")}
+    assert all(c.p_holm == c.p_fisher for c in report.comparisons)  # one pair, m = 1
+    assert "- gold is made from the gold: a ceiling" in "\n".join(markdown(report))
+    assert [len(part.systems) for part in report.by_words] == [3] * 4
+
+
+def test_a_ceiling_alone_is_a_report(tmp_path: Path) -> None:
+    report = assess(replace(evaluation(Run("oracle", shifted(0))), ceilings=frozenset({"oracle"})))
+
+    write_report(report, tmp_path / "out")
+
+    assert "textbf" not in (tmp_path / "out" / "report.tex").read_text()
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["ceilings"] == ["oracle"]
+
+
+def test_queries_left_out_are_told_with_their_reason(tmp_path: Path) -> None:
+    report = assess(replace(evaluation(), left_out={"not in the corpus": 2, "of no year": 0}))
+
+    write_report(report, tmp_path / "out")
+
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "8 queries with gold; one that a system finds nothing for counts zero." in page
+    assert "Further queries of the split: 2 left out (2 not in the corpus)." in page
+    content = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert content["left_out"] == {"not in the corpus": 2, "of no year": 0}
+    assert "left out" not in "\n".join(markdown(assess(evaluation())))
+
+
+def test_what_is_not_known_of_the_citations_is_not_told() -> None:
+    told = "\n".join(markdown(assess(evaluation())))
+    silent = "\n".join(markdown(assess(replace(evaluation(), known_graph=None))))
+
+    assert "Citations known to the systems: train." in told
+    assert "Citations known" not in silent
+
+
+def test_a_folder_that_holds_an_input_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out" / "deep").mkdir(parents=True)
+    run, link = tmp_path / "out" / "deep" / "a.run", tmp_path / "link.run"
+    run.write_text("q1 Q0 x 1 2 t\n")
+    link.symlink_to(run)
+
+    refuse_own_inputs(tmp_path / "other", [run, link])
+    for file in (run, link):
+        with pytest.raises(ConfigError, match="which it is made from"):
+            refuse_own_inputs(tmp_path / "out", [file])
+
+
+def test_ids_that_meet_in_a_trec_file_are_refused(build: Callable[..., IndexFolder]) -> None:
+    run = Run("mine", {"q": Ranking(("a b", "a_b"), (2.0, 1.0))})
+    papers = build([{"id": i, "title": "T"} for i in ("a\u00a0b", "c", "a_b")]).papers
+
+    refuse_meeting_ids(["a b", "ab", "a b"], "the queries")
+    with pytest.raises(ConfigError, match="of run 'mine' are the same"):
+        refuse_meeting_run(run)
+    with pytest.raises(ConfigError, match="of the queries are the same"):
+        refuse_meeting_qrels({"q 1": frozenset("x"), "q_1": frozenset("y")})
+    with pytest.raises(ConfigError, match="of the corpus are the same in a TREC file"):
+        refuse_meeting_papers(papers)
 
 
 NASTY = ["50% of_a & $x^2$ {\\~}#", 'a <b> | "c" → d \N{EN DASH} é', "模型\n2", "_hidden"]

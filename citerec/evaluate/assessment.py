@@ -27,12 +27,14 @@ class Evaluation:
 
     corpus: str
     split: str
-    known_graph: str
+    known_graph: str | None  # None for runs that somebody made: nobody told us
     qrels: Qrels
     runs: Sequence[Run]  # in the order of the report; names differ
     query_words: Mapping[str, int] = field(default_factory=dict[str, int])  # as far as known
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # queries, by why; `Task`
+    ceilings: frozenset[str] = frozenset()  # runs that are made from the gold, in no comparison
     seed: int = 0  # of the resamples
     resamples: int = RESAMPLES
 
@@ -67,14 +69,15 @@ class Report:
 
 
 def assess(evaluation: Evaluation) -> Report:
-    """Measure all runs, compare every pair, and break the figures down.
+    """Measure all runs, compare every pair but those of a ceiling, and break the figures down.
 
     Raises:
         ConfigError: If a run shares no query with the qrels.
     """
     systems = tuple(_measured(evaluation, run) for run in evaluation.runs)
     rng = np.random.default_rng(evaluation.seed)
-    comparisons = compare(systems, rng=rng, resamples=evaluation.resamples)
+    rivals = [system for system in systems if system.name not in evaluation.ceilings]
+    comparisons = compare(rivals, rng=rng, resamples=evaluation.resamples)
     return Report(
         evaluation,
         systems,
@@ -91,9 +94,11 @@ def as_json(report: Report) -> dict[str, Any]:
         "corpus": evaluation.corpus,
         "split": evaluation.split,
         "queries": len(evaluation.qrels),
+        "left_out": dict(evaluation.left_out),
         "known_graph": evaluation.known_graph,
         "seed": evaluation.seed,
         "resamples": evaluation.resamples,
+        "ceilings": sorted(evaluation.ceilings),
         "systems": [_system_json(system) for system in report.systems],
         "comparisons": [_comparison_json(comparison) for comparison in report.comparisons],
         "breakdown": {

@@ -2,12 +2,13 @@
 
 Date-strict: a query's papers are of no later year, and the known citations are those made by train-split
 papers of an earlier year (`train`), or by all papers of an earlier year (`earlier`, as a deployed
-system would know them).
+system would know them). Where a corpus ships queries of its own, as BEIR's do, its splits name those, and
+no paper; there every paper counts as a train paper, but for one whose id is that of a dev or test query.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from citerec.config import Bm25Config
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import ShippedQueries, open_queries
+from citerec.corpus.queries import QUERIES, ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.eligibility import eligible, mask
 from citerec.errors import ConfigError
@@ -32,6 +33,9 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.run import Qrels, Run
 from citerec.text import QueryForm, contents
 from citerec.types import Eligible, Hits, Query, Ranking
+
+NOT_HERE = "not in the corpus"  # why a query is left out
+NO_GOLD = "without gold: citing no paper of the corpus of no later year"
 
 
 class KnownGraph(StrEnum):
@@ -49,6 +53,7 @@ class Task:
     queries: tuple[Query, ...]
     eligible: tuple[Eligible, ...]  # one per query
     qrels: Qrels
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # ids of the split, by why
 
     @property
     def words(self) -> dict[str, int]:
@@ -70,7 +75,7 @@ def load_task(index: IndexFolder, split: str) -> Task:
     """Load the queries of a split with their gold.
 
     Gold is what a query cites in the corpus and of no later year, whether the corpus tells it or ships
-    it as qrels; a query without any is left out.
+    it as qrels; a query without any is left out, and counted in `Task.left_out`.
 
     Raises:
         ConfigError: If the index has no such split, or the split no query.
@@ -81,14 +86,18 @@ def load_task(index: IndexFolder, split: str) -> Task:
     shipped = open_queries(index.splits)
     if shipped is not None:
         queries, qrels = _shipped_queries(index, shipped, split)
+        left_out = {NOT_HERE: 0, NO_GOLD: len(shipped.gold.get(split, {})) - len(queries)}
     else:
-        queries, qrels = _corpus_queries(index, read_ids(file))
+        ids = read_ids(file)
+        queries, qrels = _corpus_queries(index, ids)
+        unknown = int((index.papers.rows_of(ids) < 0).sum())
+        left_out = {NOT_HERE: unknown, NO_GOLD: len(ids) - unknown - len(queries)}
     if not queries:
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
     rules = eligible(queries, index.papers)
-    return Task(split, tuple(queries), tuple(rules), qrels)
+    return Task(split, tuple(queries), tuple(rules), qrels, left_out)
 
 
 def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:
@@ -145,26 +154,38 @@ def run_system(
     """
     if name not in SYSTEMS:
         raise ConfigError(f"no system {name!r}; there are: {', '.join(SYSTEMS)}")
-    if name == "oracle":
-        return oracle_run(task.qrels), None
+    if name in CEILINGS:
+        return oracle_run(task.qrels, name), None
     start = perf_counter()
-    hits = SYSTEMS[name](index, task, setting)
+    config = bm25_of(name, setting)
+    if config is None:
+        hits = _OTHERS[name](index, task, setting)
+    else:
+        retriever = Bm25Retriever(index, config)
+        hits = retriever.retrieve(task.queries, task.eligible, setting.depth)
     seconds = perf_counter() - start
-    ids = index.papers.ids
+    return _as_run(name, index, task, hits), seconds
+
+
+def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
+    """Return what BM25 searches with in a system; None for one that is not BM25."""
+    if name not in _FORMS:
+        return None
+    form = _FORMS[name]
+    return replace(setting.bm25, form=form) if form else setting.bm25
+
+
+def _as_run(name: str, index: IndexFolder, task: Task, hits: list[Hits]) -> Run:
+    """Put docids for rows; only the rows that were hit are read."""
+    rows = np.unique(np.concatenate([found.rows for found in hits]))
+    ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)
     rankings = {
-        query.id: Ranking(tuple(ids[found.rows]), tuple(found.scores.tolist()))
+        query.id: Ranking(
+            tuple(ids[np.searchsorted(rows, found.rows)]), tuple(found.scores.tolist())
+        )
         for query, found in zip(task.queries, hits, strict=True)
     }
-    return Run(name, rankings), seconds
-
-
-def _bm25(form: QueryForm | None) -> Callable[[IndexFolder, Task, Setting], list[Hits]]:
-    def search(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-        config = replace(setting.bm25, form=form) if form else setting.bm25
-        retriever = Bm25Retriever(index, config)
-        return retriever.retrieve(task.queries, task.eligible, setting.depth)
-
-    return search
+    return Run(name, rankings)
 
 
 def _random(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
@@ -202,7 +223,8 @@ def known_citations(
         index: The index.
         year: The query's; citations by papers of this year or later, or without a year, are not
             known. None for a query without a year: then a year sets no bound.
-        known: Whose citations count.
+        known: Whose citations count; where the corpus ships queries of its own, `TRAIN` is every paper that is
+            no dev or test query.
         own: The query's own row, whose citations are never known; -1 for a query outside the corpus.
     """
     graph, years = index.graph, index.papers.years
@@ -210,11 +232,18 @@ def known_citations(
     if own >= 0:
         citing[own] = False
     if known is KnownGraph.TRAIN:
-        train = np.zeros(len(years), np.bool_)
-        rows = index.papers.rows_of(read_ids(index.splits / "train.ids"))
-        train[rows[rows >= 0]] = True
-        citing &= train
+        citing &= _train_papers(index)
     return np.bincount(graph.indices[citing[graph.citing]], minlength=len(years))
+
+
+def _train_papers(index: IndexFolder) -> npt.NDArray[np.bool_]:
+    ships_queries = (index.splits / QUERIES).is_file()
+    named = ("dev", "test") if ships_queries else ("train",)
+    ids = [docid for split in named for docid in read_ids(index.splits / f"{split}.ids")]
+    rows = index.papers.rows_of(ids)
+    train = np.full(len(index.papers), ships_queries)
+    train[rows[rows >= 0]] = not ships_queries
+    return train
 
 
 def _citing_before(year: int | None, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -223,18 +252,14 @@ def _citing_before(year: int | None, years: npt.NDArray[np.int32]) -> npt.NDArra
     return (years < year) & (years != NO_YEAR)
 
 
-def _oracle(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-    """Hand out the gold itself: see `oracle_run`, which needs no index."""
-    del index, setting
-    return [Hits(np.zeros(0, np.int32), np.zeros(0, np.float32)) for _ in task.queries]
-
-
-SYSTEMS: Mapping[str, Callable[[IndexFolder, Task, Setting], list[Hits]]] = {
-    "bm25": _bm25(None),
-    "bm25-title": _bm25(QueryForm.TITLE),
-    "bm25-key-terms": _bm25(QueryForm.KEY_TERMS),
+_FORMS: Mapping[str, QueryForm | None] = {
+    "bm25": None,  # as the setting says
+    "bm25-title": QueryForm.TITLE,
+    "bm25-key-terms": QueryForm.KEY_TERMS,
+}
+_OTHERS: Mapping[str, Callable[[IndexFolder, Task, Setting], list[Hits]]] = {
     "most-cited": _most_cited,
     "random": _random,
-    "oracle": _oracle,
 }
-DEFAULT_SYSTEMS = ("bm25", "most-cited", "random", "oracle")
+CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
+SYSTEMS = (*_FORMS, *_OTHERS, *sorted(CEILINGS))

@@ -12,7 +12,7 @@ qrels.txt            TREC qrels
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,18 @@ def refuse_others_files(folder: Path) -> None:
             f"{folder} holds {others[0]!r}, which is no part of a former report; "
             "name a new or an empty folder"
         )
+
+
+def refuse_own_inputs(folder: Path, inputs: Iterable[Path]) -> None:
+    """Make sure that replacing `folder` destroys none of the files that the report is made from."""
+    target = folder.resolve()
+    for file in inputs:
+        places = (file.resolve(), file.parent.resolve() / file.name)  # a link, and what it leads to
+        if any(place.is_relative_to(target) for place in places):
+            raise ConfigError(
+                f"{folder}, which the report would replace, holds {file}, which it is made from; "
+                "name another folder with --output"
+            )
 
 
 def _files_of(report: Path) -> set[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from citerec.evaluate.assessment import Bin, Report
+from citerec.evaluate.assessment import Bin, Evaluation, Report
 from citerec.evaluate.metrics import METRICS, SystemResult
 
 if TYPE_CHECKING:
@@ -45,17 +45,26 @@ def decimal(value: float) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
+def left_out(evaluation: Evaluation) -> str:
+    """Say how many queries were left out and why; nothing if none was."""
+    parts = [f"{count} {why}" for why, count in evaluation.left_out.items() if count]
+    return f"{sum(evaluation.left_out.values())} left out ({'; '.join(parts)})" if parts else ""
+
+
 def markdown(report: Report) -> Iterator[str]:
     """Yield the lines of `report.md`, but for the provenance."""
     evaluation = report.evaluation
     yield f"# {_cell(evaluation.corpus)}, {_cell(evaluation.split)} split"
     yield ""
-    yield f"{len(evaluation.qrels)} queries, every one of them counted."
-    yield f"Citations known to the systems: {_cell(evaluation.known_graph)}."
+    yield f"{len(evaluation.qrels)} queries with gold; one that a system finds nothing for counts zero."
+    if dropped := left_out(evaluation):
+        yield f"Further queries of the split: {_cell(dropped)}."
+    if evaluation.known_graph is not None:
+        yield f"Citations known to the systems: {_cell(evaluation.known_graph)}."
     yield f"In brackets: 95 % bootstrap intervals over queries ({_draws(report)})."
     yield ""
     yield from _systems(report)
-    yield from _notes(report.systems)
+    yield from _notes(report)
     yield from _comparisons(report)
     yield from _breakdown("citations of the query", report.by_gold)
     yield from _breakdown("words of the query", report.by_words)
@@ -64,18 +73,9 @@ def markdown(report: Report) -> Iterator[str]:
 def latex(report: Report) -> str:
     """Return a LaTeX table; its document needs the package booktabs and nothing else.
 
-    The best value of a column is bold. A system's letters name those that it beats significantly.
+    The best value of a column is bold. A system's letters name those that it beats significantly. A ceiling
+    is in the table, but neither best nor compared, and has no letter.
     """
-    letters = {s.name: _letter(number) for number, s in enumerate(report.systems)}
-    beaten = _beaten(report, letters)
-    best = {m: max(decimal(s.metrics[m]) for s in report.systems) for m in METRICS}
-    rows = [
-        " & ".join(
-            [f"{letters[s.name]} & {_tex(s.name)}"]
-            + [_value(s, m, best[m], beaten.get((s.name, m), "")) for m in METRICS]
-        )
-        for s in report.systems
-    ]
     heading = " & ".join(["", "System", *HEADINGS.values()])
     lines = [
         "% needs \\usepackage{booktabs}",
@@ -86,12 +86,25 @@ def latex(report: Report) -> str:
         "\\toprule",
         f"{heading} \\\\",
         "\\midrule",
-        *(f"{row} \\\\" for row in rows),
+        *(f"{row} \\\\" for row in _latex_rows(report)),
         "\\bottomrule",
         "\\end{tabular}",
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _latex_rows(report: Report) -> Iterator[str]:
+    rivals = [s for s in report.systems if s.name not in report.evaluation.ceilings]
+    letters = {s.name: _letter(number) for number, s in enumerate(rivals)}
+    beaten = _beaten(report, letters)
+    best = {m: max((decimal(s.metrics[m]) for s in rivals), default="") for m in METRICS}
+    for s in report.systems:
+        is_rival = s.name in letters
+        values = [
+            _value(s, m, best[m] if is_rival else "", beaten.get((s.name, m), "")) for m in METRICS
+        ]
+        yield " & ".join([letters.get(s.name, ""), _tex(s.name), *values])
 
 
 def summary_table(report: Report) -> "Table":
@@ -121,8 +134,10 @@ def _systems(report: Report) -> Iterator[str]:
     yield from _table(["system", *HEADINGS.values(), "seconds"], rows)
 
 
-def _notes(systems: Sequence[SystemResult]) -> Iterator[str]:
-    for system in systems:
+def _notes(report: Report) -> Iterator[str]:
+    for system in report.systems:
+        if system.name in report.evaluation.ceilings:
+            yield f"- {_cell(system.name)} is made from the gold: a ceiling, which no comparison counts."
         if system.missing:
             yield f"- {_cell(system.name)}: queries it finds nothing for, counted zero: {system.missing}."
         if system.dropped:
@@ -222,10 +237,14 @@ def _value(system: SystemResult, metric: str, best: str, beaten: str) -> str:
 
 def _caption(report: Report) -> str:
     evaluation = report.evaluation
+    ceilings = (
+        f" {_tex(name)} is made from the gold: a ceiling, not compared."
+        for name in sorted(evaluation.ceilings)
+    )
     return (
         f"{_tex(evaluation.corpus)}, {_tex(evaluation.split)} split, {len(evaluation.qrels)} queries. "
         "Superscripts name the systems that are significantly worse (paired randomisation test, "
-        f"Holm-corrected over pairs, $p < {ALPHA}$)."
+        f"Holm-corrected over pairs, $p < {ALPHA}$)." + "".join(ceilings)
     )
 
 

@@ -1,0 +1,277 @@
+"""Rows of a table: reading one, running it, judging what it gives, and the table."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from citerec.config import Bm25Config, StopWords
+from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
+from citerec.evaluate.protocol import KnownGraph
+from citerec.experiment import (
+    Experiment,
+    Verdict,
+    judge,
+    read_experiment,
+    run_experiment,
+    tables,
+    write_result,
+)
+from citerec.text import QueryForm
+
+# q and r each cite the one other paper of their word, so that BM25 puts it first: MRR 1.
+PAPERS = [
+    {"id": "a", "title": "Apples", "year": 2000},
+    {"id": "b", "title": "Bears", "year": 2000},
+    {"id": "q", "title": "Apples again", "year": 2001, "citations": ["a"]},
+    {"id": "r", "title": "Bears again", "year": 2001, "citations": ["b"]},
+]
+SPLITS = {"train": [], "dev": ["r"], "test": ["q", "a"]}
+HEAD = 'title = "BM25"\nclaim = "It finds words."\ncost = "1 s"\n'
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus with its splits in the folder that the test runs in."""
+    monkeypatch.chdir(tmp_path)
+    folder = Path("fruit")
+    (folder / "splits").mkdir(parents=True)
+    (folder / "papers.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
+    for name, ids in SPLITS.items():
+        (folder / "splits" / f"{name}.ids").write_text("\n".join(ids))
+    return folder
+
+
+@pytest.fixture
+def row(tmp_path: Path) -> Callable[..., Experiment]:
+    """Write a row and read it."""
+
+    def make(more: str = "", *, corpus: str = "fruit", name: str = "row") -> Experiment:
+        path = tmp_path / "experiments" / "bm25" / f"{name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'{HEAD}corpus = "{corpus}"\n{more}\n')
+        return read_experiment(path)
+
+    return make
+
+
+# --- reading
+
+
+def test_a_row_says_what_is_run_and_what_it_should_give(row: Callable[..., Experiment]) -> None:
+    read = row(
+        'split = "dev"\nsystem = "bm25-title"\nknown_graph = "earlier"\n'
+        'bm25 = { k1 = 2, form = "title", stop_words = "long" }\nexpect = { mrr = 0.5 }'
+    )
+
+    assert (read.title, read.table, read.split, read.system) == (
+        "BM25",
+        "bm25",
+        "dev",
+        "bm25-title",
+    )
+    assert read.known_graph is KnownGraph.EARLIER
+    assert read.bm25 == Bm25Config(k1=2, form=QueryForm.TITLE, stop_words=StopWords.LONG)
+    assert read.expect == {"mrr": 0.5}
+
+
+def test_a_row_of_four_lines_is_bm25_on_the_test_split(row: Callable[..., Experiment]) -> None:
+    read = row()
+
+    assert (read.split, read.system, read.known_graph) == ("test", "bm25", KnownGraph.TRAIN)
+    assert (read.bm25, read.expect) == (Bm25Config(), {})
+
+
+@pytest.mark.parametrize("key", ["title", "claim", "cost", "corpus"])
+@pytest.mark.parametrize("value", [None, "3", '" "', "[1]", "{ a = 1 }"])
+def test_a_text_that_is_missing_or_none_is_named(
+    tmp_path: Path, key: str, value: str | None
+) -> None:
+    texts = {"title": '"T"', "claim": '"C"', "cost": '"1 s"', "corpus": '"c"'} | {key: value}
+    path = tmp_path / "row.toml"
+    path.write_text("".join(f"{k} = {v}\n" for k, v in texts.items() if v is not None))
+
+    with pytest.raises(BadInputError, match=f"'{key}' is missing|{key} must be a text"):
+        read_experiment(path)
+
+
+# --- judging
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        (0.500, Verdict.OK),
+        (0.5019, Verdict.OK),
+        (0.4981, Verdict.OK),
+        (0.5021, Verdict.NEAR),
+        (0.4901, Verdict.NEAR),
+        (0.5101, Verdict.FAIL),
+        (0.0, Verdict.FAIL),
+    ],
+)
+def test_ok_is_within_2_thousandths_and_near_within_10(measured: float, verdict: Verdict) -> None:
+    found, why = judge({"mrr": 0.5}, {"mrr": measured, "map": 0.0})
+
+    assert found is verdict
+    assert why == ("" if verdict is Verdict.OK else f"mrr is {measured:.4f}, expected 0.5000")
+
+
+def test_the_worst_figure_decides_and_is_named() -> None:
+    verdict, why = judge(
+        {"mrr": 0.5, "map": 0.2, "f1@20": 0.1}, dict.fromkeys(["mrr", "map", "f1@20"], 0.1)
+    )
+
+    assert verdict is Verdict.FAIL  # 0.4, 0.1 and 0 apart
+    assert why == "mrr is 0.1000, expected 0.5000"
+
+
+def test_a_row_that_expects_nothing_is_ok() -> None:
+    assert judge({}, {"mrr": 0.3}) == (Verdict.OK, "")
+
+
+# --- running
+
+
+def test_a_row_is_run_end_to_end(corpus: Path, row: Callable[..., Experiment]) -> None:
+    outcome = run_experiment(row("expect = { mrr = 1.0, map = 0.4 }"), Path("indexes"))
+
+    assert outcome.metrics["mrr"] == 1
+    assert outcome.verdict is Verdict.FAIL
+    assert outcome.why == "map is 1.0000, expected 0.4000"
+    result = outcome.result
+    assert (result["corpus"], result["queries"], result["verdict"]) == ("fruit", 1, "FAIL")
+    assert sum(result["left_out"].values()) == 1  # a cites nothing
+    assert (Path("indexes") / corpus / "manifest.json").is_file()
+
+
+def test_a_result_tells_the_settings_that_were_searched_with(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    def settings(more: str) -> dict[str, object] | None:
+        outcome = run_experiment(row(more), Path("indexes"))
+        return outcome.result["provenance"]["settings"]["bm25"]
+
+    plain, title = settings(""), settings('system = "bm25-title"')
+
+    assert plain and title
+    assert (plain["stop_words"], plain["form"]) == (
+        "long",
+        "title+abstract",
+    )  # none has an abstract
+    assert title["form"] == "title"
+    assert settings('system = "random"') is None
+
+
+def test_a_corpus_that_is_not_here_is_no_failure(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    outcome = run_experiment(row(corpus="nowhere"), Path("indexes"))
+
+    assert (outcome.verdict, outcome.why) == (Verdict.NOT_RUN, "nowhere is not here")
+    assert not outcome.result
+    assert not Path("indexes").exists()
+
+
+def test_an_index_of_another_corpus_is_refused_with_advice(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    run_experiment(row(), Path("indexes"))
+    with (corpus / "papers.jsonl").open("a") as file:
+        file.write(json.dumps({"id": "new", "title": "Apples"}) + "\n")
+
+    advice = "rebuild it: citerec index fruit --index indexes/fruit --force"
+    with pytest.raises(ConfigError, match=f"of another corpus than fruit; {advice}"):
+        run_experiment(row(), Path("indexes"))
+
+
+def swap(splits: Path) -> None:
+    (splits / "test.ids").write_text("r")
+    (splits / "dev.ids").write_text("q")
+
+
+@pytest.mark.parametrize("change", [swap, shutil.rmtree])
+def test_an_index_of_other_splits_is_refused(
+    corpus: Path, row: Callable[..., Experiment], change: Callable[[Path], None]
+) -> None:
+    run_experiment(row(), Path("indexes"))
+    change(corpus / "splits")
+
+    with pytest.raises(ConfigError, match="asks other queries than fruit ships; rebuild it"):
+        run_experiment(row(), Path("indexes"))
+
+
+def test_an_index_of_other_shipped_queries_is_refused(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    (corpus / "papers.jsonl").rename(corpus / "corpus.jsonl")
+    (corpus / "queries.jsonl").write_text('{"_id": "x", "text": "apples"}\n')
+    (corpus / "qrels").mkdir()
+    (corpus / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nx\ta\t1\n")
+    lines = [{"_id": p["id"], "title": p["title"], "text": ""} for p in PAPERS]
+    (corpus / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    first = run_experiment(row(), Path("indexes"))
+    again = run_experiment(row(), Path("indexes"))
+    (corpus / "queries.jsonl").write_text('{"_id": "x", "text": "bears"}\n')
+
+    assert first.metrics == again.metrics
+    with pytest.raises(ConfigError, match="asks other queries"):
+        run_experiment(row(), Path("indexes"))
+
+
+def test_a_damaged_index_is_an_error(corpus: Path, row: Callable[..., Experiment]) -> None:
+    run_experiment(row(), Path("indexes"))
+    (Path("indexes") / corpus / "papers.arrow").write_bytes(b"")
+
+    with pytest.raises(IndexDamagedError):
+        run_experiment(row(), Path("indexes"))
+
+
+# --- results and tables
+
+
+def test_the_table_has_a_row_for_every_file(
+    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    outcome = run_experiment(row("expect = { mrr = 1.0 }"), Path("indexes"))
+    row(corpus="nowhere", name="waits")
+
+    file = write_result(outcome, tmp_path / "experiments" / "results")
+    text = tables(tmp_path / "experiments")
+
+    assert file == tmp_path / "experiments" / "results" / "bm25" / "row.json"
+    heading, _, done, waits = [line for line in text.splitlines() if line.startswith("|")]
+    assert heading.startswith("| row | corpus | f1@20 | f1@20 (of means) | mrr |")
+    # One of one found in 20 places: P = 1/20, R = 1, F1 = 2/21.
+    assert done.startswith(
+        "| [BM25](bm25/row.toml) | fruit, test | 0.0952 [0.095, 0.095] | 0.0952 |"
+    )
+    assert done.endswith("| OK |")
+    assert waits.startswith("| [BM25](bm25/waits.toml) | nowhere, test | – |")
+    assert waits.endswith("| not run here |")
+
+
+def test_a_result_that_cannot_be_read_is_named(
+    tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    row()
+    result = tmp_path / "experiments" / "results" / "bm25" / "row.json"
+    result.parent.mkdir(parents=True)
+    for content in (b"", b"[]", b'{"metrics": {}}'):
+        result.write_bytes(content)
+
+        with pytest.raises(BadInputError, match="no result of a row; make it again"):
+            tables(tmp_path / "experiments")
+
+
+def test_a_result_that_cannot_be_written_is_an_error(
+    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    outcome = run_experiment(row(), Path("indexes"))
+    (tmp_path / "file").write_text("mine")
+
+    with pytest.raises(OutputError, match="cannot write"):
+        write_result(outcome, tmp_path / "file")
