@@ -83,3 +83,12 @@ def test_the_python_block_of_the_readme_runs(
         exec(block, names)
 
     assert len(names["papers"]) == 20  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "experiments/README.md"])
+def test_what_a_page_links_to_is_there(page: str) -> None:
+    path = README.parent / page
+
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text())
+
+    assert [link for link in links if not (path.parent / link).exists()] == []

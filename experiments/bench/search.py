@@ -1,0 +1,129 @@
+"""Queries per second and memory of each search system, and whether citerec's hits are Pyserini's."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.measure import Row, SkippedError, ratio, run, say
+from bench.systems import SYSTEMS
+from bench.work import Work, build
+from bench.worker import Worker
+
+REFERENCE = "pyserini"
+GOALS = {
+    "search.citerec": "at least 2.5 x Pyserini",
+    "search.citerec.memory": "at most 0.5 x Pyserini",
+}
+
+
+def measure_search(
+    work: Work, script: Path, command: Sequence[str], rounds: int
+) -> tuple[list[Row], dict[str, Any]]:
+    """Measure every system that is installed; return rows, and the comparison of the hits.
+
+    Args:
+        work: Where.
+        script: `bench.py`, which also is the workers' program.
+        command: What prepares the peers' indexes, in a process of its own.
+        rounds: How often every system answers all queries, after one round to warm up.
+    """
+    build(work)
+    say("preparing the peers' indexes")
+    run(command, log=work.log("prepare"))
+    workers = list(_start(work, script))
+    rows = _time(workers, rounds)
+    compared = _compare(workers)
+    for worker in workers:
+        worker.close()
+    return rows, compared
+
+
+def _start(work: Work, script: Path) -> Iterator[Worker]:
+    for name in SYSTEMS:
+        say(f"starting {name}")
+        try:
+            yield Worker(name, work, script)
+        except SkippedError as error:
+            say(f"skipped: {error}")
+
+
+def _time(workers: list[Worker], rounds: int) -> list[Row]:
+    """Let the systems take turns, so that a busy moment of the machine hits all of them."""
+    rates: dict[str, list[float]] = {worker.name: [] for worker in workers}
+    cpu: dict[str, list[float]] = {worker.name: [] for worker in workers}
+    for number in range(rounds + 1):
+        for worker in workers if number % 2 else reversed(workers):
+            took = worker.ask("round")
+            say(f"round {number or 'to warm up'}: {worker.name} {took['seconds']:.2f} s")
+            if number:
+                rates[worker.name].append(worker.queries / took["seconds"])
+                cpu[worker.name].append(1000 * took["cpu"] / worker.queries)
+    peaks = {worker.name: [worker.ask("memory")["peak_mb"]] for worker in workers}
+    return [
+        *_rows("", "", "queries/s", rates),
+        *_rows(".cpu", ": processor time, all threads", "ms/query", cpu),
+        *_rows(".memory", f": peak memory after {rounds + 1} rounds", "MB", peaks),
+    ]
+
+
+def _rows(suffix: str, what: str, unit: str, values: dict[str, list[float]]) -> Iterator[Row]:
+    reference = values.get(REFERENCE)
+    for name, mine in values.items():
+        yield Row(
+            name=f"search.{name}{suffix}",
+            what=SYSTEMS[name][1] + what,
+            unit=unit,
+            values=tuple(mine),
+            ratio=ratio(mine, reference) if reference else None,
+            ratio_to=f"search.{REFERENCE}{suffix}" if reference else None,
+            goal=GOALS.get(f"search.{name}{suffix}", ""),
+        )
+
+
+def _compare(workers: list[Worker]) -> dict[str, Any]:
+    """Compare the hits of citerec and Pyserini, query by query."""
+    by_name = {worker.name: worker for worker in workers}
+    if not by_name.keys() >= {"citerec", REFERENCE}:
+        return {}
+    ours, theirs = (Path(by_name[n].ask("hits")["path"]) for n in ("citerec", REFERENCE))
+    different: list[dict[str, Any]] = []
+    queries = hits = 0
+    with ours.open("rb") as a, theirs.open("rb") as b:
+        for number, (mine, other) in enumerate(zip(a, b, strict=True)):
+            (ids, scores), (other_ids, other_scores) = orjson.loads(mine), orjson.loads(other)
+            queries += 1
+            hits += len(ids)
+            if ids != other_ids or as_anserini(scores) != other_scores:
+                different.append(_difference(number, ids, other_ids))
+    say(f"hits: {len(different)} of {queries} queries differ between citerec and Pyserini")
+    return {
+        "queries": queries,
+        "hits": hits,
+        "differing_queries": len(different),
+        "differences": different[:5],
+    }
+
+
+def as_anserini(scores: list[float]) -> list[float]:
+    """Return scores as Anserini's ScoreTiesAdjusterReranker gives them to Pyserini.
+
+    They are rounded to 4 decimals; one that is within 0.0001 of the one before it is made smaller by
+    0.000001 for each such neighbour, all in 32 bits.
+    """
+    import numpy as np
+
+    given = (np.floor(np.array(scores) * 1e4 + 0.5) / 1e4).astype(np.float32)
+    near, step = np.float32(1e-4), np.float32(1e-6)
+    ties = 0
+    for i in range(1, len(given)):
+        ties = ties + 1 if given[i - 1] - given[i] <= near else 0
+        given[i] -= step * np.float32(ties)
+    return given.tolist()
+
+
+def _difference(number: int, ids: list[str], other_ids: list[str]) -> dict[str, Any]:
+    pairs = enumerate(zip(ids, other_ids, strict=False))
+    place = next((i for i, (mine, other) in pairs if mine != other), None)
+    return {"query": number, "hits": [len(ids), len(other_ids)], "first_other_docid_at": place}
