@@ -41,14 +41,11 @@ class Bm25Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendConfig:
-    """How many papers come back, and from how many candidates they are chosen."""
+    """How many papers come back, and how they are found."""
 
     k: int = 20  # recommendations per query
-    depth: int = 1000  # candidates that a first stage finds
     bm25: Bm25Config = Bm25Config()
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
-        if self.depth < 1:
-            raise ConfigError(f"depth must be at least 1, got {self.depth}")

@@ -19,6 +19,7 @@ def eligible(
     """Decide which papers each query may be given: not itself, not from its future, none excluded.
 
     An unknown year is let through, on either side: dropping it would lower recall without a trace.
+    A query that has its id from us alone is no paper of the corpus, whatever ids that has.
 
     Args:
         queries: The year of each bounds the papers' years unless `year_max` does.
@@ -29,15 +30,26 @@ def eligible(
     out = frozenset(excluded)
     own = papers.rows_of([query.id for query in queries]).tolist()
     return [
-        Eligible(query.year if year_max is None else year_max, out if row < 0 else out | {row})
+        Eligible(
+            query.year if year_max is None else year_max,
+            out | {row} if query.named and row >= 0 else out,
+        )
         for query, row in zip(queries, own, strict=True)
     ]
 
 
-def mask(eligible: Eligible, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which rows are eligible, shape (n,); `years` holds the year of each row."""
-    within = np.ones(len(years), np.bool_)
+def within(
+    eligible: Eligible, years: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
+) -> npt.NDArray[np.bool_]:
+    """Return which of `rows` are eligible, in their shape; `years` holds the year of each row."""
+    out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
+    keep = np.isin(rows, out, invert=True)
     if eligible.year_max is not None:
-        within &= (years <= eligible.year_max) | (years == NO_YEAR)
-    within[list(eligible.excluded)] = False
-    return within
+        mine = years[rows]
+        keep &= (mine <= eligible.year_max) | (mine == NO_YEAR)
+    return keep
+
+
+def mask(eligible: Eligible, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which rows are eligible, shape (n,): `within` for a stage that looks at every row."""
+    return within(eligible, years, np.arange(len(years), dtype=np.int32))

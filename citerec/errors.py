@@ -8,9 +8,9 @@ CiterecError
 ├── IndexExistsError        a build would replace an index, and nobody said so
 ├── IndexFormatError        an index folder of another format version
 ├── IndexDamagedError       a file of an index is missing or is not what was written
+├── IndexReplacedError      a build put another index in its place while it was opened
 ├── OutputError             a folder or file that cannot be written, or a full disk
-├── JavaError               no Java that can run Lucene
-└── MissingExtraError       an optional part that is not installed
+└── JavaError               no Java that can run Lucene
 """
 
 from collections.abc import Generator
@@ -79,27 +79,20 @@ class IndexDamagedError(CiterecError):
         self.index, self.faults = index, faults
 
 
+class IndexReplacedError(CiterecError):
+    """A build put another index in its place while it was opened."""
+
+    def __init__(self, index: Path) -> None:
+        super().__init__(f"{index} was replaced while it was opened; run this again")
+        self.index = index
+
+
 class OutputError(CiterecError):
     """A folder or file that cannot be written, or a full disk."""
 
 
 class JavaError(CiterecError):
     """No Java that can run Lucene."""
-
-
-class MissingExtraError(CiterecError):
-    """An optional part that is not installed."""
-
-
-@contextmanager
-def extra(name: str) -> Generator[None]:
-    """Turn a missing optional dependency into an error that says how to install it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"{error.name} is not installed; run: pip install 'citerec[{name}]'"
-        ) from error
 
 
 @contextmanager

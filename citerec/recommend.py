@@ -1,17 +1,18 @@
 """The pipeline as one object: `Recommender` opens an index and composes its stages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
-from citerec.query.doi import doi_of
-from citerec.query.exclude import Excluded, id_key, matching_rows
+from citerec.query.exclude import Excluded, doi_rows, matching_rows
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.types import Hits, Query, Recommendation, StageHit
+from citerec.types import Hits, Paper, Query, Recommendation, StageHit
 
 REASON_WORDS = 6  # matching words that a reason names
+AT_ONCE = 256  # queries of a batch that are searched together
+READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 
 
 class Recommender:
@@ -41,29 +42,47 @@ class Recommender:
         Returns:
             For each query, in the order given, at most `config.k` papers; none if nothing matches.
         """
-        rules = eligible(queries, self.index.papers, year_max=year_max, excluded=excluded)
-        found = self._bm25.retrieve(queries, rules, self.config.k)
-        results = [self._with_papers(hits) for hits in found]
-        if not explain:
-            return results
-        pairs = zip(queries, found, results, strict=True)
-        return [self._with_reasons(query, hits, result) for query, hits, result in pairs]
+        found = self.stream(queries, year_max=year_max, excluded=excluded, explain=explain)
+        return list(found)
+
+    def stream(
+        self,
+        queries: Sequence[Query],
+        *,
+        year_max: int | None = None,
+        excluded: Iterable[int] = (),
+        explain: bool = False,
+    ) -> Iterator[tuple[Recommendation, ...]]:
+        """Yield what `recommend` returns, in memory that does not grow with the batch."""
+        out = frozenset(excluded)
+        for start in range(0, len(queries), AT_ONCE):
+            part = queries[start : start + AT_ONCE]
+            rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
+            found = self._bm25.retrieve(part, rules, self.config.k)
+            for query, hits, items in zip(part, found, self._with_papers(found), strict=True):
+                yield self._with_reasons(query, hits, items) if explain else items
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
         """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
         papers, ids = self.index.papers, excluded.ids
-        rows = {row for row in papers.rows_of(sorted(ids)).tolist() if row >= 0}
-        if any(map(doi_of, ids)):  # the corpus may write a DOI as a link, or in capitals
-            rows |= {row for row, docid in enumerate(papers.ids) if id_key(docid) in ids}
+        rows = frozenset(row for row in papers.rows_of(sorted(ids)).tolist() if row >= 0)
+        by_doi = doi_rows(ids, papers.id_column)
         by_title = matching_rows(excluded.titles, papers.titles())
-        return frozenset(rows).union(*by_title.values())
+        return rows.union(by_doi, *by_title.values())
 
-    def _with_papers(self, hits: Hits) -> tuple[Recommendation, ...]:
+    def _with_papers(self, found: Sequence[Hits]) -> Iterator[tuple[Recommendation, ...]]:
+        """Read each paper once for all queries that are read for together: many share theirs."""
+        for start in range(0, len(found), READ_AT_ONCE):
+            part = found[start : start + READ_AT_ONCE]
+            papers = self.index.papers.at(row for hits in part for row in hits.rows.tolist())
+            yield from (self._ranked(hits, papers) for hits in part)
+
+    def _ranked(self, hits: Hits, papers: Mapping[int, Paper]) -> tuple[Recommendation, ...]:
         pairs = zip(hits.rows.tolist(), hits.scores.tolist(), strict=True)
         return tuple(
             Recommendation(
                 rank=rank,
-                paper=self.index.papers[row],
+                paper=papers[row],
                 score=score,
                 stages={self._bm25.name: StageHit(rank, score)},
             )

@@ -43,6 +43,24 @@ def trec_id(text: str) -> str:
     return _UNWRITABLE.sub("_", text) or "_"
 
 
+def trec_ids(ids: Iterable[str], file: Path | str) -> Iterator[str]:
+    """Yield distinct ids as `trec_id` gives them, in their order.
+
+    Raises:
+        OutputError: If two of them would be the same in `file`.
+    """
+    written: dict[str, str] = {}
+    for given in ids:
+        here = trec_id(given)
+        other = written.setdefault(here, given)
+        if other != given:
+            raise OutputError(
+                f"cannot write {file}: the ids {other!r} and {given!r} are the same in a TREC file, "
+                "where white space becomes '_'; rename one of them"
+            )
+        yield here
+
+
 def trec_qrels(qrels: Qrels) -> Qrels:
     """Return `qrels` with all ids as `trec_id` writes them, so that they meet those of run files."""
     return {trec_id(qid): frozenset(map(trec_id, gold)) for qid, gold in qrels.items()}
@@ -83,7 +101,7 @@ def write_run(run: Run, path: Path) -> None:
     Raises:
         OutputError: If the file cannot be written, or two ids would be the same in it.
     """
-    qids = _trec_ids(run.rankings, path)
+    qids = list(trec_ids(run.rankings, path))
     tag = trec_id(run.name)
     with _replacing(path) as file:
         for qid, ranking in zip(qids, run.rankings.values(), strict=True):
@@ -122,31 +140,19 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
     Raises:
         OutputError: If the file cannot be written, or two ids would be the same in it.
     """
-    qids = _trec_ids(qrels, path)
+    qids = list(trec_ids(qrels, path))
     with _replacing(path) as file:
         for qid, gold in zip(qids, qrels.values(), strict=True):
-            for docid in _trec_ids(sorted(gold), path):
+            for docid in trec_ids(sorted(gold), path):
                 file.write(f"{qid} 0 {docid} 1\n")
 
 
 def _as_trec(ranking: Ranking, path: Path) -> Ranking:
-    ids = _trec_ids(ranking.ids, path)
+    ids = list(trec_ids(ranking.ids, path))
     if ids == list(ranking.ids):
         return ranking
     # Among equal scores another id may mean another place: the file must say what a reader finds.
     return Ranking.from_scores(dict(zip(ids, ranking.scores, strict=True)))
-
-
-def _trec_ids(ids: Iterable[str], path: Path) -> list[str]:
-    written: dict[str, str] = {}
-    for given in ids:
-        other = written.setdefault(trec_id(given), given)
-        if other != given:
-            raise OutputError(
-                f"cannot write {path}: the ids {other!r} and {given!r} are the same in a TREC file, "
-                "where white space becomes '_'; rename one of them"
-            )
-    return list(written)
 
 
 def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:

@@ -40,6 +40,7 @@ class Query:
     year: int | None = None  # papers of a later year are not eligible
     authors: tuple[str, ...] = ()
     venue: str = ""
+    named: bool = True  # whether the id is its own; one that we made up means no paper
 
     @classmethod
     def of(cls, paper: Paper) -> Self:

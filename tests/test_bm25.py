@@ -1,8 +1,10 @@
 """BM25 through Lucene, held against a brute-force BM25 in numpy, and against Pyserini."""
 
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -10,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +22,7 @@ from hypothesis import strategies as st
 
 from citerec.config import Bm25Config, StopWords
 from citerec.eligibility import mask
-from citerec.errors import ConfigError, IndexDamagedError
+from citerec.errors import ConfigError, IndexDamagedError, IndexReplacedError
 from citerec.folder import IndexFolder, open_index
 from citerec.java import java_class
 from citerec.retrieve.bm25 import Bm25Retriever, resolve
@@ -427,6 +430,29 @@ def test_retrievers_in_two_threads_do_not_disturb_each_other(
     assert results == expected * 3
 
 
+@pytest.mark.parametrize("by_signal", [True, False], ids=["Ctrl-C", "an error"])
+def test_an_end_before_time_lets_no_further_query_begin(
+    sample: Bm25Retriever, monkeypatch: pytest.MonkeyPatch, by_signal: bool
+) -> None:
+    begun: list[Query] = []
+
+    def search_slowly(_: Bm25Retriever, query: Query, *__: object) -> Hits:
+        begun.append(query)
+        if len(begun) == 5 and by_signal:
+            os.kill(os.getpid(), signal.SIGINT)  # which the main thread gets
+        elif len(begun) == 5:
+            raise KeyboardInterrupt
+        sleep(0.01)
+        return Hits(np.zeros(0, np.int32), np.zeros(0, np.float32))
+
+    monkeypatch.setattr(Bm25Retriever, "_search", search_slowly)
+    monkeypatch.setattr(sample, "config", Bm25Config(threads=2))
+    with pytest.raises(KeyboardInterrupt):
+        sample.retrieve([ask("tensor")] * 1000, [ANYBODY] * 1000, 10)
+
+    assert 5 <= len(begun) < 1000
+
+
 # --- key terms and stop words
 
 
@@ -572,6 +598,23 @@ def test_a_damaged_lucene_folder_says_how_to_mend_it(
 
         with pytest.raises(IndexDamagedError, match="rebuild it: citerec index"):
             Bm25Retriever(open_index(copy))
+
+
+def test_an_index_that_another_took_the_place_of_is_not_called_damaged(
+    sample_index: IndexFolder, tmp_path: Path, build: Build
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(sample_index.path, copy)
+    opened = open_index(copy)
+    other = build([{"id": "a", "title": "A"}])
+    shutil.rmtree(copy)
+    shutil.copytree(other.path, copy)
+
+    with pytest.raises(IndexReplacedError, match="was replaced while it was opened; run this"):
+        Bm25Retriever(opened)
+    (copy / "bm25" / "rows.npy").unlink()
+    with pytest.raises(IndexReplacedError, match="was replaced while it was opened; run this"):
+        Bm25Retriever(opened)
 
 
 PYSERINI = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from citerec.corpus.papers import Papers, write_papers
-from citerec.eligibility import eligible, mask
+from citerec.eligibility import eligible, mask, within
 from citerec.types import Eligible, Paper, Query
 
 
@@ -62,3 +62,18 @@ def test_each_query_of_a_batch_has_a_rule_of_its_own(papers: Papers) -> None:
     rules = eligible(drafts, papers, excluded=[2])
 
     assert [allowed(rule, papers) for rule in rules] == [["old"], ["now"]]
+
+
+def test_an_id_that_was_made_up_excludes_no_paper(papers: Papers) -> None:
+    (rule,) = eligible([Query(id="now", title="N", named=False)], papers)
+
+    assert allowed(rule, papers) == ["old", "now", "undated", "next"]
+
+
+@pytest.mark.parametrize("year_max", [None, -5, 2020, 2**40])
+def test_some_rows_are_judged_as_all_of_them_are(papers: Papers, year_max: int | None) -> None:
+    rule = Eligible(year_max, frozenset({0}))
+    rows = np.array([3, 0, 2, 2], np.int32)
+
+    assert within(rule, papers.years, rows).tolist() == mask(rule, papers.years)[rows].tolist()
+    assert within(rule, papers.years, rows[:0]).tolist() == []

@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import bibtexparser
@@ -15,7 +15,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pybtex.database import parse_string as parse_with_pybtex
 
-from citerec.export import Format, Result, dump
+from citerec.errors import OutputError
+from citerec.export import Format, Result, dump, pieces
 from citerec.export.names import Name, split_name
 from citerec.query import parse_queries
 from citerec.types import Paper, Query, Recommendation, StageHit
@@ -99,6 +100,37 @@ def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
     text = dump_one(Format.TREC, BARE, ATTENTION)
 
     assert text == "my_draft Q0 p_2 1 1 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
+
+
+def test_two_ids_that_a_run_cannot_tell_apart_are_refused() -> None:
+    twins = result([Paper(id="a b", title="T"), Paper(id="a_b", title="T")])
+    same = [result([], query=Query(id=i, title="T")) for i in ("q 1", "q_1")]
+
+    with pytest.raises(
+        OutputError, match="the run: the ids 'a b' and 'a_b' are the same in a TREC"
+    ):
+        dump([twins], Format.TREC, batch=False)
+    with pytest.raises(
+        OutputError, match="the run: the ids 'q 1' and 'q_1' are the same in a TREC"
+    ):
+        dump(same, Format.TREC, batch=True)
+
+
+@pytest.mark.parametrize("format", [Format.TABLE, Format.JSON, Format.JSONL, Format.TREC])
+def test_each_result_of_a_batch_is_written_before_the_next_is_asked_for(format: Format) -> None:
+    batch = [result([BARE], query=Query(id=f"q{n}", title="T")) for n in range(3)]
+    asked: list[str] = []
+
+    def results() -> Iterator[Result]:
+        for one in batch:
+            asked.append(one.query.id)
+            yield one
+
+    written = [(len(asked), piece) for piece in pieces(results(), format, batch=True, width=80)]
+
+    assert [count for count, _ in written] == [1, 2, 3]
+    whole = dump(batch, format, batch=True, width=80)
+    assert "".join(piece for _, piece in written) == whole
 
 
 def test_equal_or_rising_scores_of_a_run_are_made_to_fall() -> None:

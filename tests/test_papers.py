@@ -42,7 +42,6 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
     assert opened.ids.tolist() == [paper.id for paper in papers]
     assert list(opened.titles()) == [paper.title for paper in papers]
     assert opened.rows_of([p.id for p in papers]).tolist() == list(range(len(papers)))
-    assert [opened.row_of(paper.id) for paper in papers] == list(range(len(papers)))
 
 
 @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH])
@@ -53,7 +52,8 @@ def test_rows_are_found_across_batches(tmp_path: Path, count: int) -> None:
 
     assert len(papers) == count
     assert last == Paper(id=f"p{count - 1}", title=f"T{count - 1}")
-    assert papers.row_of(last.id) == count - 1
+    assert papers.rows_of([last.id]).tolist() == [count - 1]
+    assert papers.at([count - 1, 0, count - 1]) == {0: papers[0], count - 1: last}
     assert papers.ids_at([0, count - 1]) == ["p0", last.id]
 
 
@@ -62,7 +62,16 @@ def test_docids_are_looked_up_in_any_order_and_more_than_once(tmp_path: Path) ->
 
     assert papers.rows_of(["c", "nobody", "a", "c"]).tolist() == [2, -1, 0, 2]
     assert papers.rows_of([]).shape == (0,)
-    assert papers.row_of("nobody") is None
+
+
+def test_no_papers_are_read_for_no_rows(tmp_path: Path) -> None:
+    assert written(tmp_path, [Paper(id="a", title="")]).at([]) == {}
+
+
+def test_half_a_surrogate_pair_is_the_docid_of_nothing(tmp_path: Path) -> None:
+    papers = written(tmp_path, [Paper(id="?", title=""), Paper(id="\ufffd", title="")])
+
+    assert papers.rows_of(["\udcff", "?"]).tolist() == [-1, 0]
 
 
 def test_nothing_but_whole_batches_is_in_memory_at_once(tmp_path: Path) -> None:

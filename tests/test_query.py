@@ -121,7 +121,10 @@ def test_the_first_line_of_plain_text_is_the_title() -> None:
     query = the_query("\n  A title \nFirst line\nof the abstract.\n\nSecond paragraph.\n")
 
     assert query == Query(
-        id="query", title="A title", abstract="First line of the abstract. Second paragraph."
+        id="query",
+        title="A title",
+        abstract="First line of the abstract. Second paragraph.",
+        named=False,
     )
 
 
@@ -136,7 +139,9 @@ def test_the_first_line_of_plain_text_is_the_title() -> None:
     ],
 )
 def test_labels_in_plain_text_are_understood(text: str) -> None:
-    assert the_query(text) == Query(id="query", title="A long title", abstract="Some words.")
+    assert the_query(text) == Query(
+        id="query", title="A long title", abstract="Some words.", named=False
+    )
 
 
 def test_a_title_may_begin_with_the_word_abstract() -> None:
@@ -156,7 +161,7 @@ def test_many_lines_of_json_are_a_batch_with_ids_by_line() -> None:
 def test_one_line_of_json_is_no_batch() -> None:
     file = parse('{"title": "A"}\n')
 
-    assert file.queries == (Query(id="query", title="A"),)
+    assert file.queries == (Query(id="query", title="A", named=False),)
     assert not file.batch
 
 
@@ -342,7 +347,7 @@ def test_latex_is_read_as_the_letters_it_stands_for(latex: str, text: str) -> No
 def test_standard_input_is_read_for_a_dash() -> None:
     file = read_queries("-", stdin=io.BytesIO(b"A title"))
 
-    assert file.queries == (Query(id="query", title="A title"),)
+    assert file.queries == (Query(id="query", title="A title", named=False),)
 
 
 def test_a_fault_on_standard_input_names_it() -> None:

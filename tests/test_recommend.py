@@ -113,10 +113,10 @@ def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
     assert len(tiny.recommend([query])[0]) == 2
 
 
-@pytest.mark.parametrize("wrong", [{"k": 0}, {"k": -1}, {"depth": 0}])
-def test_numbers_below_one_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize("k", [0, -1])
+def test_numbers_below_one_are_refused(k: int) -> None:
     with pytest.raises(ConfigError, match="must be at least 1"):
-        RecommendConfig(**wrong)  # pyright: ignore[reportArgumentType]
+        RecommendConfig(k=k)
 
 
 # --- reasons
@@ -186,3 +186,16 @@ def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None
     assert rows("NEW", "ol", "old ") == set()
     assert rows() == set()
     assert rows("old") == {0}
+
+
+def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
+    recommender = Recommender(sample_index, RecommendConfig(k=3))
+    papers = [sample_index.papers[row] for row in range(300)]
+    queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
+
+    together = list(recommender.stream(queries, excluded=[5]))
+
+    assert together == recommender.recommend(queries, excluded=[5])
+    assert [together[row] for row in (0, 255, 256, 299)] == [
+        recommender.recommend([queries[row]], excluded=[5])[0] for row in (0, 255, 256, 299)
+    ]

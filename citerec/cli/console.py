@@ -1,7 +1,7 @@
 """What the commands share: options, messages and progress on stderr, results on stdout."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,24 +127,50 @@ def write_result(text: str, output: Path | None = None) -> None:
     Raises:
         OutputError: If it cannot be written.
     """
+    write_pieces([text], output)
+
+
+def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
+    """Write a result that comes in pieces, each as it comes, as `write_result` writes a whole one.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
     if output is None:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
+        for piece in pieces:
+            sys.stdout.buffer.write(piece.encode())
+            sys.stdout.buffer.flush()
         return
     check_output(output)
-    try:
-        if output.exists() and not output.is_file():
-            output.write_bytes(text.encode())  # a device or a pipe must not be replaced
-        else:
-            _replace(output.resolve(), text.encode())
-    except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror or error}") from error
-
-
-def _replace(file: Path, content: bytes) -> None:
+    if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
+        _write(pieces, output, output)
+        return
+    file = output.resolve()
     beside = file.with_name(f".{file.name[:200]}.{uuid4().hex[:8]}.tmp")
     try:
-        beside.write_bytes(content)
-        beside.replace(file)
+        _write(pieces, beside, output)
+        with _naming(output):
+            beside.replace(file)
     finally:
-        beside.unlink(missing_ok=True)
+        with _naming(output):
+            beside.unlink(missing_ok=True)
+
+
+def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
+    with _naming(output):
+        stream = file.open("wb", buffering=0)  # so that no error waits for the end
+    with stream:
+        for piece in pieces:  # whose own errors are not those of the output
+            left = memoryview(piece.encode())
+            with _naming(output):
+                while left:
+                    left = left[stream.write(left) :]
+
+
+@contextmanager
+def _naming(output: Path) -> Generator[None]:
+    """Turn a failed write into an error that names what the user named, and no temporary file."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"cannot write {output}: {error.strerror or error}") from error

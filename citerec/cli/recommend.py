@@ -1,6 +1,6 @@
 """`citerec recommend`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,20 +15,18 @@ from citerec.cli.console import (
     Threads,
     Verbose,
     check_output,
-    write_result,
+    write_pieces,
 )
 from citerec.cli.index import refuse_models
 from citerec.config import Bm25Config, RecommendConfig, StopWords
 from citerec.errors import ConfigError
 from citerec.export import Format, Result
 from citerec.text import QueryForm
-from citerec.types import Query
+from citerec.types import Query, Recommendation
 
 if TYPE_CHECKING:
     from citerec.query import QueryFile
     from citerec.recommend import Recommender
-
-AT_ONCE = 256  # queries of a batch searched together, between two steps of the progress bar
 
 K1 = Annotated[
     float, typer.Option("--k1", min=0, help="BM25: how soon a repeated term stops counting.")
@@ -73,7 +71,7 @@ def recommend(
     verbose: Verbose = False,
 ) -> None:
     """Recommend papers that a text should cite, best first."""
-    from citerec.export import dump
+    from citerec.export import pieces
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
     from citerec.recommend import Recommender
@@ -88,10 +86,12 @@ def recommend(
     recommender = Recommender(folder, RecommendConfig(k=k, bm25=bm25))
     talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, BM25 alone")
     excluded = _excluded(exclude, recommender, talk)
-    with talk.progress() as tell:
-        results = _recommend(recommender, asked.queries, year_max, excluded, explain, tell)
-    color = format is Format.TABLE and output is None and _is_terminal()
-    write_result(dump(results, format, batch=asked.batch, color=color), output)
+    found = recommender.stream(asked.queries, year_max=year_max, excluded=excluded, explain=explain)
+    shown = output is None and _is_terminal()  # then a bar would stand between the results
+    with (Talk(quiet=True) if shown else talk).progress() as tell:
+        results = _results(asked.queries, found, tell)
+        color = format is Format.TABLE and shown
+        write_pieces(pieces(results, format, batch=asked.batch, color=color), output)
 
 
 def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":
@@ -110,7 +110,7 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     words = " ".join((title or "").split())
     if not words:
         raise ConfigError("--title is empty; give the title of your text")
-    return QueryFile((Query(id="query", title=words, abstract=abstract.strip()),))
+    return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
 
 
 def _excluded(path: Path | None, recommender: "Recommender", talk: Talk) -> frozenset[int]:
@@ -126,22 +126,15 @@ def _excluded(path: Path | None, recommender: "Recommender", talk: Talk) -> froz
     return found
 
 
-def _recommend(
-    recommender: "Recommender",
+def _results(
     queries: tuple[Query, ...],
-    year_max: int | None,
-    excluded: frozenset[int],
-    explain: bool,
+    found: Iterable[tuple[Recommendation, ...]],
     tell: Callable[[str, int, int], None],
-) -> list[Result]:
-    results: list[Result] = []
+) -> Iterator[Result]:
     tell("queries", 0, len(queries))
-    for start in range(0, len(queries), AT_ONCE):
-        part = queries[start : start + AT_ONCE]
-        found = recommender.recommend(part, year_max=year_max, excluded=excluded, explain=explain)
-        results += [Result(q, items) for q, items in zip(part, found, strict=True)]
-        tell("queries", len(results), len(queries))
-    return results
+    for number, (query, items) in enumerate(zip(queries, found, strict=True), start=1):
+        yield Result(query, items)
+        tell("queries", number, len(queries))
 
 
 def _is_terminal() -> bool:

@@ -1,11 +1,11 @@
 """Recommendations as text, for people and for the programs they use; one module per format."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from citerec.export.result import Result
 
-__all__ = ["Format", "Result", "dump"]
+__all__ = ["Format", "Result", "dump", "pieces"]
 
 
 class Format(StrEnum):
@@ -28,9 +28,23 @@ def dump(
     width: int | None = None,
     color: bool = False,
 ) -> str:
-    """Write `results` as `format`.
+    """Write `results` as one text: all of `pieces`; there must be one result if there is no batch."""
+    if not batch and len(results) != 1:
+        raise ValueError(f"one query has one result, got {len(results)}")
+    return "".join(pieces(results, format, batch=batch, width=width, color=color))
 
-    A bibliography (BibTeX, RIS, CSL) of a batch holds each paper once.
+
+def pieces(
+    results: Iterable[Result],
+    format: Format,
+    *,
+    batch: bool,
+    width: int | None = None,
+    color: bool = False,
+) -> Iterator[str]:
+    """Write `results` as `format`, a piece for each as it comes.
+
+    A bibliography (BibTeX, RIS, CSL) of a batch holds each paper once, so it comes in one piece.
 
     Args:
         results: One per query, in the order of the queries; exactly one where `batch` is false.
@@ -39,30 +53,31 @@ def dump(
         width: Columns of a table; those of the terminal if not given.
         color: Whether a table may hold escape codes of a terminal.
 
-    Returns:
-        The text, ended by a line feed; empty where a format has nothing to say.
+    Yields:
+        Text, ended by a line feed; none where a format has nothing to say.
+
+    Raises:
+        OutputError: If a TREC run would hold one id for two.
     """
-    if not batch and len(results) != 1:
-        raise ValueError(f"one query has one result, got {len(results)}")
     match format:
         case Format.TABLE:
             from citerec.export import table
 
-            return table.dump(results, batch=batch, width=width, color=color)
+            yield from table.tables(results, batch=batch, width=width, color=color)
         case Format.JSON | Format.JSONL:
             from citerec.export import jsonl
 
             lines = batch or format is Format.JSONL
-            return jsonl.dump(results) if lines else jsonl.dump_list(results[0])
+            yield from jsonl.lines(results) if lines else map(jsonl.dump_list, results)
         case Format.TREC:
             from citerec.export import trec
 
-            return trec.dump(results)
+            yield from trec.blocks(results)
         case Format.BIBTEX | Format.RIS | Format.CSL:
-            return _bibliography(results, format)
+            yield _bibliography(results, format)
 
 
-def _bibliography(results: Sequence[Result], format: Format) -> str:
+def _bibliography(results: Iterable[Result], format: Format) -> str:
     """Write the recommended papers in a format of reference managers."""
     match format:
         case Format.BIBTEX:

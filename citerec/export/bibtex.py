@@ -6,7 +6,7 @@ its other half would end the entry.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.export.clean import one_line
 from citerec.export.names import split_name
@@ -33,7 +33,7 @@ _STOP = frozenset(
 )
 
 
-def dump(results: Sequence[Result]) -> str:
+def dump(results: Iterable[Result]) -> str:
     """Write each recommended paper once; without abstracts, for their licences."""
     found = papers(results)
     entries = [_entry(key, paper) for key, paper in zip(_keys(found), found, strict=True)]

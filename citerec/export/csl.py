@@ -1,6 +1,6 @@
 """Recommendations as CSL-JSON, for Zotero, Pandoc and their like."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -12,7 +12,7 @@ from citerec.query.doi import doi_of
 from citerec.types import Paper
 
 
-def dump(results: Sequence[Result]) -> str:
+def dump(results: Iterable[Result]) -> str:
     """Write each recommended paper once, in a list; without abstracts, for their licences."""
     items = [_item(paper) for paper in papers(results)]
     return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()

@@ -1,6 +1,6 @@
 """Recommendations as JSON: the form that the README promises, for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -14,9 +14,9 @@ def dump_list(result: Result) -> str:
     return _json(_items(result), orjson.OPT_INDENT_2)
 
 
-def dump(results: Sequence[Result]) -> str:
+def lines(results: Iterable[Result]) -> Iterator[str]:
     """Write one line a query: `{"query": id, "results": […]}`."""
-    return "".join(_json({"query": r.query.id, "results": _items(r)}) for r in results)
+    return (_json({"query": r.query.id, "results": _items(r)}) for r in results)
 
 
 def _json(value: Any, option: int = 0) -> str:

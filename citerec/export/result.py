@@ -1,6 +1,6 @@
 """What is written: a query with what was recommended for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
@@ -21,8 +21,10 @@ class Result:
                 raise ValueError(f"scores must be finite; {recommendation.paper.id!r} has others")
 
 
-def papers(results: Sequence[Result]) -> list[Paper]:
+def papers(results: Iterable[Result]) -> list[Paper]:
     """Return every recommended paper once, in the order of its first appearance."""
-    return list(
-        {r.paper.id: r.paper for result in results for r in result.recommendations}.values()
-    )
+    found: dict[str, Paper] = {}
+    for result in results:
+        for recommendation in result.recommendations:
+            found.setdefault(recommendation.paper.id, recommendation.paper)
+    return list(found.values())

@@ -1,6 +1,6 @@
 """Recommendations as RIS, for EndNote, Mendeley and their like; written by rispy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +11,7 @@ from citerec.query.doi import doi_of
 from citerec.types import Paper
 
 
-def dump(results: Sequence[Result]) -> str:
+def dump(results: Iterable[Result]) -> str:
     """Write each recommended paper once; without abstracts, for their licences."""
     records = [_record(paper) for paper in papers(results)]
     if not records:

@@ -1,7 +1,7 @@
 """Recommendations as a table, for people."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from math import floor, log10
 
@@ -18,9 +18,9 @@ _NARROWEST = 40  # columns; below it a table has no room for titles
 _NOTHING = "No eligible paper of this corpus matches."
 
 
-def dump(
-    results: Sequence[Result], *, batch: bool, width: int | None = None, color: bool = False
-) -> str:
+def tables(
+    results: Iterable[Result], *, batch: bool, width: int | None = None, color: bool = False
+) -> Iterator[str]:
     """Write a table a query; in a batch, each under its query's id.
 
     Args:
@@ -42,7 +42,9 @@ def dump(
         if number:
             console.print()
         _print(console, result, batch=batch)
-    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+        yield "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+        out.seek(0)
+        out.truncate()
 
 
 def _print(console: Console, result: Result, *, batch: bool) -> None:

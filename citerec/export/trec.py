@@ -1,39 +1,46 @@
 """Recommendations as a TREC run: `qid Q0 docid rank score tag`."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
+
+import numpy as np
 
 from citerec.export.result import Result
-from citerec.run import trec_id
+from citerec.run import trec_ids
 
 _TAG = "citerec"
+_THE_RUN = "the run"  # what an error calls it: where it goes is not known here
+_LIMIT = np.finfo(np.float32).max
 
 
-def dump(results: Sequence[Result]) -> str:
-    """Write one line a recommended paper, its ids as `trec_id` gives them.
+def blocks(results: Iterable[Result]) -> Iterator[str]:
+    """Write one line a recommended paper, its ids as `trec_id` gives them; a block a query.
 
     Evaluation tools sort a run again by its scores, as float32, and each breaks ties in a way of
     its own. So a score that does not fall below the one before it is written as the next float32
     below that one; every other score reads back as the same float32.
+
+    Raises:
+        OutputError: If two queries, or two papers of one, would have the same id.
     """
-    return "".join(_lines(result) for result in results)
+    for_ids, for_lines = tee(results)  # in step: no result is kept
+    queries = trec_ids((result.query.id for result in for_ids), _THE_RUN)
+    return (_lines(query, result) for query, result in zip(queries, for_lines, strict=True))
 
 
-def _lines(result: Result) -> str:
-    query = trec_id(result.query.id)
-    scores = _falling(r.score for r in result.recommendations)
+def _lines(query: str, result: Result) -> str:
+    papers = trec_ids((r.paper.id for r in result.recommendations), _THE_RUN)
+    scores = _falling([r.score for r in result.recommendations])
     return "".join(
-        f"{query} Q0 {trec_id(r.paper.id)} {r.rank} {score:.9g} {_TAG}\n"
-        for r, score in zip(result.recommendations, scores, strict=True)
+        f"{query} Q0 {paper} {r.rank} {score:.9g} {_TAG}\n"
+        for paper, r, score in zip(papers, result.recommendations, scores, strict=True)
     )
 
 
-def _falling(scores: Iterable[float]) -> Iterator[float]:
-    """Yield `scores` as float32, each below the one before."""
-    import numpy as np
-
-    limit = np.finfo(np.float32).max
-    above = np.float32(np.inf)
-    for score in scores:
-        below = np.nextafter(above, -limit)
-        above = min(np.float32(np.clip(score, -limit, limit)), below)
-        yield float(above)
+def _falling(scores: Sequence[float]) -> list[float]:
+    """Return `scores` as float32, each below the one before."""
+    falling = np.clip(scores, -_LIMIT, _LIMIT).astype(np.float32)
+    if not (falling[1:] < falling[:-1]).all():
+        for i in range(1, len(falling)):
+            falling[i] = min(falling[i], np.nextafter(falling[i - 1], -_LIMIT))
+    return falling.tolist()

@@ -5,8 +5,10 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from string import whitespace
 from typing import Any, cast
 
+from citerec.corpus.papers import compute, strings
 from citerec.query import bibtex, ris
 from citerec.query.doi import doi_of
 from citerec.query.latex import to_text
@@ -17,6 +19,7 @@ from citerec.query.source import Kind, decode, kind_of, read_bytes
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _SEPARATORS = re.compile(r"[\W_]+")
 _LATEX = re.compile(r"[\\${}]")
+_SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII's that Python strips
 _ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
 
 
@@ -133,6 +136,31 @@ def _dois(*values: str) -> tuple[str, ...]:
 def id_key(paper_id: str) -> str:
     """Return the form in which ids are compared: a DOI bare and in lower case, others unchanged."""
     return doi_of(paper_id).lower() or paper_id
+
+
+def doi_rows(ids: Iterable[str], corpus_ids: Any) -> frozenset[int]:
+    """Find the papers of a corpus whose id is one of `ids` as a DOI, by equal `id_key`.
+
+    The corpus may write a DOI as a link, or in capitals. Arrow leaves few to look at; those that are
+    not ASCII stay among them, for its lower case is not Python's there.
+
+    Args:
+        ids: Those looked for, as `id_key` gives them.
+        corpus_ids: Those of the corpus, a column of Arrow's.
+    """
+    dois = sorted(filter(doi_of, ids))
+    if not dois:
+        return frozenset()
+    like = compute.indices_nonzero(compute.match_substring(corpus_ids, "10."))
+    there = corpus_ids.take(like)
+    bare = compute.replace_substring_regex(there, "^[^1]+", "")  # what may precede has no 1
+    lowered = compute.ascii_lower(compute.ascii_rtrim(bare, characters=_SPACES))
+    listed = compute.is_in(lowered, value_set=strings(dois))
+    maybe = compute.or_(listed, compute.invert(compute.string_is_ascii(there)))
+    rows = like.filter(maybe).to_pylist()
+    wanted = frozenset(dois)
+    pairs = zip(rows, there.filter(maybe).to_pylist(), strict=True)
+    return frozenset(row for row, docid in pairs if id_key(docid) in wanted)
 
 
 def title_key(title: str) -> str:

@@ -72,4 +72,5 @@ def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
         year=draft.year,
         authors=tuple(filter(None, map(one_line, draft.authors))),
         venue=one_line(draft.venue),
+        named=bool(draft.id.strip()),
     )

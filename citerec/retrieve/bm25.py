@@ -6,17 +6,18 @@ The Java side is `lucene`; here are eligibility, ties and threads.
 import math
 import os
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
-from citerec.eligibility import mask
-from citerec.errors import CiterecError, IndexDamagedError
+from citerec.eligibility import within
+from citerec.errors import IndexDamagedError, IndexReplacedError
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
 from citerec.java import is_java_exception, leave_thread
@@ -101,14 +102,14 @@ class Bm25Retriever:
         filtered = later > (1 - FILTER_BELOW) * len(self._years)
         bag = self._lucene.bag(query, eligible.year_max if filtered else None)
         share = 1.0 if filtered else 1 - later / max(len(self._years), 1)
-        fetch = math.ceil(1.1 * k / max(share, 0.01)) + len(eligible.excluded) + 1
-        within = mask(eligible, self._years)
+        # Of what is excluded most matches badly or not at all: where not, the loop fetches more.
+        fetch = math.ceil(1.1 * k / max(share, 0.01)) + min(len(eligible.excluded), k) + 1
         long = not filtered and len(contents(query)) >= LONG_QUERY
         while True:
             most = min(fetch, max(len(self._rows), 1))
             documents, scores = self._lucene.top(bag, most, exhaustive=long and most >= MANY_HITS)
             rows = self._rows[documents]
-            keep = within[rows]
+            keep = within(eligible, self._years, rows)
             kept = scores[keep]
             whole = len(documents) < fetch
             if whole or (len(kept) >= k and kept[k - 1] > scores[-1]):
@@ -129,32 +130,44 @@ class Bm25Retriever:
 
 @contextmanager
 def _opening(index: IndexFolder) -> Generator[None]:
-    """Turn what goes wrong with damaged files into an error that says how to mend them."""
+    """Turn what goes wrong with damaged or replaced files into an error that says what to do."""
     try:
         yield
-        if read_manifest(index.path) != index.manifest:
-            raise CiterecError(f"{index.path} was replaced while it was opened; run this again")
     except Exception as error:
         if not (is_java_exception(error) or isinstance(error, (EOFError, OSError, ValueError))):
             raise
+        if read_manifest(index.path) != index.manifest:
+            raise IndexReplacedError(index.path) from error
         raise IndexDamagedError(index.path, [f"{BM25}/ cannot be read"]) from error
+    if read_manifest(index.path) != index.manifest:
+        raise IndexReplacedError(index.path)
 
 
 def _in_threads(work: Callable[[int], None], count: int, threads: int) -> None:
-    """Call `work` with 0 … count - 1; in this thread if one is enough."""
+    """Call `work` with 0 … count - 1; in this thread if one is enough.
+
+    After an error or Ctrl-C what is under way is waited for, and nothing more is begun.
+    """
     if min(count, threads) <= 1:
         for i in range(count):
             work(i)
         return
-    pending = iter(range(count))
+    pending, stop = iter(range(count)), Event()
 
     def worker() -> None:
         try:
             for i in pending:
+                if stop.is_set():
+                    break
                 work(i)
         finally:
             leave_thread()
 
     with ThreadPoolExecutor(min(count, threads)) as pool:
-        for done in [pool.submit(worker) for _ in range(min(count, threads))]:
+        workers = [pool.submit(worker) for _ in range(min(count, threads))]
+        try:
+            wait(workers, return_when=FIRST_EXCEPTION)
+        finally:
+            stop.set()
+        for done in workers:
             done.result()
