@@ -458,7 +458,7 @@ def test_an_interrupted_build_leaves_nothing_and_says_one_line(
         _, said = process.communicate()
 
     assert process.returncode == 1
-    assert said == "citerec: interrupted; nothing half-written is left\n"
+    assert said == "citerec: interrupted; no file is left half-written\n"
     assert names(tmp_path) == []
 
 

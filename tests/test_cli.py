@@ -209,6 +209,8 @@ def test_index_says_what_it_made_and_left_out(cli: Cli, tmp_path: Path) -> None:
         "self-citations left out": 1,
         "repeated references left out": 1,
         "records left out: wrong types": 1,
+        "train queries": 0,
+        "dev queries": 0,
         "test queries": 1,
     }
     assert done.err == f"citerec: left out: {corpus}, line 3: 'title' must be a string, found 3\n"
@@ -726,7 +728,7 @@ def test_an_interruption_is_one_line_and_exit_code_1(
     done = sample("info")
 
     assert (done.code, done.out) == (1, "")
-    assert done.err == "citerec: interrupted; nothing half-written is left\n"
+    assert done.err == "citerec: interrupted; no file is left half-written\n"
 
 
 def test_a_fault_of_ours_keeps_its_traceback(sample: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return _fail("interrupted; nothing half-written is left", 1)
+        return _fail("interrupted; no file is left half-written", 1)
     except Exception as error:
         return _foreign(error)
 

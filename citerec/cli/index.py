@@ -64,8 +64,6 @@ def index(
         report = build_index(corpus, target, config, tell)
     if not quiet:
         typer.echo(summary(report))
-    if not report.manifest.counts["citations"]:
-        talk.warn("no paper of this corpus cites another: it can recommend, not be evaluated")
     for fault in report.examples:
         talk.note(f"left out: {fault}")
     if report.ignored:
