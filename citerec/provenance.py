@@ -48,18 +48,23 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout that citerec runs from, None for an installed one."""
-    root = Path(__file__).parent.parent
-    if not (root / ".git").exists():
+    """Return the commit of the checkout that citerec runs from, None for an installed one.
+
+    It ends in "-dirty" where the code differs from that commit; what else changed, such as results, does not count.
+    """
+    package = Path(__file__).parent
+    if not (package.parent / ".git").exists():
         return None
+    commit = _git(package, "rev-parse", "--short=12", "HEAD").stdout.strip()
+    if not commit:
+        return None
+    changed = _git(package, "status", "--porcelain", "--", ".").stdout.strip()
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        described = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except OSError:
-        return None
-    return described.stdout.strip() or None
+        return subprocess.CompletedProcess(command, 1, "", "")
