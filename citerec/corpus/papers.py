@@ -110,6 +110,11 @@ class Papers:
         """Return the docids of some rows."""
         return [self._value("id", int(row)) for row in rows]
 
+    def ids_like(self, pattern: str) -> list[str]:
+        """Return the docids that a regular expression (RE2) finds something in."""
+        matches = compute.match_substring_regex(self.id_column, pattern)
+        return self.id_column.filter(matches).to_pylist()
+
     def titles(self) -> Iterator[str]:
         """Yield the title of each row."""
         for chunk in self._table["title"].chunks:

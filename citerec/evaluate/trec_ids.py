@@ -9,6 +9,8 @@ from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError
 from citerec.run import Qrels, Run, trec_id
 
+NOT_PLAIN = "[^!-~]"  # a TREC file alters no other character than some of these
+
 
 def refuse_meeting_ids(ids: Iterable[str], whose: str) -> None:
     """Make sure that different ids stay different in a TREC file.
@@ -28,7 +30,7 @@ def refuse_meeting_ids(ids: Iterable[str], whose: str) -> None:
 
 def refuse_meeting_papers(papers: Papers) -> None:
     """Make sure of the papers of an index; only ids that a TREC file alters are held in memory."""
-    altered = [i for i in papers.ids_at(range(len(papers))) if trec_id(i) != i]
+    altered = [i for i in papers.ids_like(NOT_PLAIN) if trec_id(i) != i]
     targets = sorted({trec_id(i) for i in altered})
     rows = papers.rows_of(targets).tolist()
     there = (i for i, row in zip(targets, rows, strict=True) if row >= 0)

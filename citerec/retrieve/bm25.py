@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from threading import Event
 
 import numpy as np
@@ -87,14 +88,19 @@ class Bm25Retriever:
         """
         bag = self._lucene.bag(query)
         words = self._lucene.surface_forms(query)
-        among = np.flatnonzero(np.isin(self._rows, rows))
-        documents = dict(zip(self._rows[among].tolist(), among.tolist(), strict=True))
         matched: list[list[str]] = []
-        for row in rows:
-            weights = self._lucene.weights(bag, documents[row]) if row in documents else []
+        for document in self._documents[list(rows)].tolist():
+            weights = self._lucene.weights(bag, document) if document >= 0 else []
             found = dict.fromkeys(words.get(term, term) for term, _ in weights)
             matched.append([word for word in found if word.lower() not in STOP_WORDS][:most])
         return matched
+
+    @cached_property
+    def _documents(self) -> npt.NDArray[np.int32]:
+        """The Lucene document of each row, shape (papers,); -1 for a paper without any text."""
+        documents = np.full(len(self._years), -1, np.int32)
+        documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
+        return documents
 
     def _search(self, query: Query, eligible: Eligible, k: int) -> Hits:
         """Fetch until `k` eligible hits are in and no hit left behind ties with the last of them."""
