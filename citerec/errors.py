@@ -9,6 +9,10 @@ CiterecError
 ├── IndexFormatError        an index folder of another format version
 ├── IndexDamagedError       a file of an index is missing or is not what was written
 ├── IndexReplacedError      a build put another index in its place while it was opened
+├── ModelError              a model that is not there, or is not what it should be
+│   ├── EncoderMismatchError    an index was embedded by another encoder
+│   └── ModelExistsError        a training would replace a model, and nobody said so
+├── MissingExtraError       an optional part of citerec that is not installed
 ├── OutputError             a folder or file that cannot be written, or a full disk
 └── JavaError               no Java that can run Lucene
 """
@@ -87,12 +91,54 @@ class IndexReplacedError(CiterecError):
         self.index = index
 
 
+class ModelError(CiterecError):
+    """A model that is not there, or is not what it should be."""
+
+
+class EncoderMismatchError(ModelError):
+    """An index was embedded by another encoder than the one in use."""
+
+    def __init__(self, index: Path, *, found: str, expected: str) -> None:
+        super().__init__(
+            f"{index} was embedded by {expected}, not by {found}; leave --encoder out, or embed it anew: "
+            f"citerec encode --index {index} --encoder {found}"
+        )
+        self.index, self.found, self.expected = index, found, expected
+
+
+class ModelExistsError(ModelError):
+    """A training would replace a model, and nobody said so."""
+
+    def __init__(self, model: Path) -> None:
+        super().__init__(
+            f"{model} is there already; replace it with --force, or name another folder with --output"
+        )
+        self.model = model
+
+
+class MissingExtraError(CiterecError):
+    """An optional part of citerec that is not installed."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"{module} is not installed; run: pip install 'citerec[{extra}]'")
+        self.module, self.extra = module, extra
+
+
 class OutputError(CiterecError):
     """A folder or file that cannot be written, or a full disk."""
 
 
 class JavaError(CiterecError):
     """No Java that can run Lucene."""
+
+
+@contextmanager
+def extra(name: str) -> Generator[None]:
+    """Turn a missing optional package into an error that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or str(error), name) from error
 
 
 @contextmanager

@@ -29,6 +29,15 @@ class QueryForm(StrEnum):
     KEY_TERMS = "key-terms"
 
 
+class EncoderForm(StrEnum):
+    """What of a paper an encoder reads (SPECTER's table 2 compares them)."""
+
+    TITLE = "title"
+    TITLE_ABSTRACT = "title+abstract"
+    VENUE = "title+venue+abstract"
+    AUTHORS = "title+authors+abstract"
+
+
 def contents(paper: Paper | Query) -> str:
     """Return the text that is indexed and, as title + abstract, searched with."""
     return f"{paper.title}\n{paper.abstract}" if paper.abstract else paper.title
@@ -37,6 +46,26 @@ def contents(paper: Paper | Query) -> str:
 def query_text(query: Query, form: QueryForm) -> str:
     """Return the words of `query` that `form` reads; key terms are picked from title + abstract."""
     return query.title if form is QueryForm.TITLE else contents(query)
+
+
+def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str:
+    """Return what an encoder reads of a paper or a draft, before it is cut into tokens.
+
+    SPECTER's is title + "[SEP]" + abstract, the separator also where there is no abstract
+    (https://huggingface.co/allenai/specter). Venue and authors stand before the abstract, so that a long one
+    does not push them out.
+
+    Args:
+        paper: What is read.
+        form: Which of its parts.
+        separator: What stands between the parts: the tokenizer's separator, or a space.
+    """
+    between = {
+        EncoderForm.VENUE: [paper.venue],
+        EncoderForm.AUTHORS: [", ".join(paper.authors)],
+    }.get(form, [])
+    after = [] if form is EncoderForm.TITLE else [*between, paper.abstract]
+    return separator.join([paper.title, *after]).strip()
 
 
 def without_stop_words(text: str) -> str:

@@ -1,6 +1,6 @@
 """What flows through the pipeline: papers in, queries, hits between the stages, recommendations out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.int32]
     Scores = npt.NDArray[np.float32]
+
+
+Progress = Callable[[str, int, int], None]  # is told what is done, how much of it, out of how much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +129,17 @@ class Eligible:
     excluded: frozenset[int] = frozenset()  # row numbers
 
 
+def untold(what: str, done: int, total: int) -> None:
+    """Tell nobody how far it is: the `Progress` of who does not want to know."""
+
+
 class Retriever(Protocol):
     """Finds candidates in an index: a first stage."""
+
+    @property
+    def name(self) -> str:
+        """What its hits go by."""
+        ...
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int

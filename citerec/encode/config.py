@@ -1,0 +1,57 @@
+"""How an encoder is run, which is the user's and the machine's matter; how it reads and pools is in `spec`."""
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+
+from citerec.errors import ConfigError
+from citerec.machine import about_cpu, processor
+
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # else float32 is the faster one
+
+
+class Precision(StrEnum):
+    """The numbers that an encoder calculates with; vectors are float32 in any case."""
+
+    AUTO = "auto"  # bfloat16 where the processor or GPU has it, else float16 on a GPU, float32 on a processor
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+class Backend(StrEnum):
+    """What multiplies the matrices."""
+
+    TORCH = "torch"
+    OPENVINO = "openvino"  # on a processor about 1.4 times as fast; takes seconds to prepare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodeConfig:
+    """How an encoder is run; the vectors hardly depend on it (cosine > 0.999)."""
+
+    device: str = "auto"  # or cpu, cuda, cuda:1, mps
+    precision: Precision = Precision.AUTO
+    threads: int = 0  # 0 for one per processor
+    batch_tokens: int = 0  # 0 for what suits the device
+    backend: Backend = Backend.TORCH
+
+    def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise ConfigError(f"threads must not be negative, got {self.threads}")
+        if self.batch_tokens < 0:
+            raise ConfigError(f"batch_tokens must not be negative, got {self.batch_tokens}")
+        if self.backend is Backend.OPENVINO and self.device not in {"auto", "cpu"}:
+            raise ConfigError(f"OpenVINO runs on the processor, not on {self.device!r}; say cpu")
+        if self.backend is Backend.OPENVINO and self.precision is Precision.FLOAT16:
+            raise ConfigError("OpenVINO runs in bfloat16 or float32 here, not in float16")
+
+    @property
+    def thread_count(self) -> int:
+        """Threads in use."""
+        return self.threads or os.cpu_count() or 1
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 itself."""
+    return bool(BF16_FLAGS & processor(about_cpu())[1])

@@ -1,0 +1,182 @@
+"""An encoder at work: papers in, vectors out, fast."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.encode.adapter import CONFIG, adapter_file
+from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.hub import Tell
+from citerec.encode.model import (
+    Parts,
+    load_parts,
+    sha256_of_files,
+    tokenizer_files,
+    tokens_of,
+    weights_files,
+)
+from citerec.encode.openvino_backend import OpenVinoBackend
+from citerec.encode.source import Source, find_again, find_model
+from citerec.encode.spec import EncoderSpec, Fingerprint, read_spec
+from citerec.encode.torch_backend import TorchBackend
+from citerec.errors import EncoderMismatchError, ModelError
+from citerec.text import encoder_text
+from citerec.types import Paper, Query
+
+__all__ = [
+    "EncodeConfig",
+    "Encoder",
+    "EncoderChangedError",
+    "Precision",
+    "fingerprint_of",
+    "open_encoder",
+    "reopen",
+]
+
+Vectors = npt.NDArray[np.float32]
+Progress = Callable[[str, int, int], None]
+
+
+class EncoderChangedError(EncoderMismatchError):
+    """The model that an index was embedded by is another one now."""
+
+    def __init__(self, index: Path, *, found: str, expected: str, place: str) -> None:
+        ModelError.__init__(
+            self,
+            f"{index} was embedded by {expected}, but what lies at {place} now is {found}: it was trained again or "
+            f"replaced; embed the index anew: citerec encode --index {index} --encoder {place}",
+        )
+        self.index, self.found, self.expected = index, found, expected
+
+
+class Encoder:
+    """Turns papers and drafts into vectors; several threads may use it, one at a time gets its turn."""
+
+    def __init__(
+        self, parts: Parts, fingerprint: Fingerprint, config: EncodeConfig | None = None
+    ) -> None:
+        """Make an encoder of a model that is open; it may be moved to another device and precision.
+
+        Raises:
+            ConfigError: If there is no such device.
+            MissingExtraError: If OpenVINO is wanted, and not installed.
+        """
+        self.parts = parts
+        self.fingerprint = fingerprint
+        self.config = config or EncodeConfig()
+        kind = OpenVinoBackend if self.config.backend is Backend.OPENVINO else TorchBackend
+        self._backend = kind(parts, self.config)
+        self._turn = Lock()
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """How it reads and pools."""
+        return self.parts.spec
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return self.parts.dim
+
+    @property
+    def precision(self) -> str:
+        """What it calculates with: float32, bfloat16 or float16."""
+        return self._backend.precision
+
+    def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
+        """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
+
+        The same papers in the same order give the same vectors, bit by bit, on the same machine; in other
+        company a paper's vector may differ in the last bits of `precision`.
+
+        Args:
+            papers: Papers, or drafts.
+            progress: Is told how many are done.
+        """
+        texts = [encoder_text(p, self.spec.form, self.parts.separator) for p in papers]
+        vectors = np.empty((len(texts), self.dim), np.float32)
+        done = 0
+        with self._turn:
+            for rows, found in self._backend.run(tokens_of(self.parts, texts)):
+                vectors[rows] = found
+                done += len(rows)
+                if progress:
+                    progress("encoding", done, len(texts))
+        return vectors
+
+
+def open_encoder(
+    name: str,
+    config: EncodeConfig | None = None,
+    *,
+    base: Path | None = None,
+    tell: Tell | None = None,
+) -> Encoder:
+    """Open an encoder by its name, hub id or folder.
+
+    Args:
+        name: One of `source.NAMES`, `minilm`, a hub id, or a folder.
+        config: How to run it.
+        base: The folder of an index: a relative folder is looked up there, too.
+        tell: Is told what is fetched from the hub, before.
+
+    Raises:
+        ModelError: If it is not there, or is no encoder.
+        MissingExtraError: If it needs a part of citerec that is not installed.
+    """
+    return _open(find_model(name, base=base, tell=tell), config)
+
+
+def reopen(
+    fingerprint: Fingerprint,
+    base: Path,
+    config: EncodeConfig | None = None,
+    *,
+    tell: Tell | None = None,
+) -> Encoder:
+    """Open the encoder that an index was embedded by.
+
+    Args:
+        fingerprint: What the index recorded.
+        base: The index folder.
+        config: How to run it.
+        tell: Is told what is fetched from the hub, before.
+
+    Raises:
+        ModelError: If it is gone.
+        EncoderChangedError: If what lies there now would give other vectors.
+    """
+    source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, tell=tell)
+    encoder = _open(replace(source, name=fingerprint.name, place=fingerprint.source), config)
+    if encoder.fingerprint.key != fingerprint.key:
+        place = (
+            str(source.folder) if source.folder.name == Path(source.place).name else source.place
+        )
+        found = encoder.fingerprint.differs_from(fingerprint)
+        raise EncoderChangedError(base, found=found, expected=str(fingerprint), place=place)
+    return encoder
+
+
+def fingerprint_of(source: Source, parts: Parts) -> Fingerprint:
+    """Return what an index records of the encoder in a folder."""
+    weights = weights_files(source.folder)
+    if source.adapter:
+        weights += [adapter_file(source.adapter), source.adapter / CONFIG]
+    return Fingerprint(
+        name=source.name,
+        source=source.place,
+        revision=source.revision,
+        weights=sha256_of_files(weights),
+        tokenizer=sha256_of_files(tokenizer_files(source.folder)),
+        dim=parts.dim,
+        spec=parts.spec,
+    )
+
+
+def _open(source: Source, config: EncodeConfig | None) -> Encoder:
+    parts = load_parts(source.folder, read_spec(source.folder), source.adapter)
+    return Encoder(parts, fingerprint_of(source, parts), config)

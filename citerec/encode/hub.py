@@ -1,0 +1,130 @@
+"""The Hugging Face hub: what of a model lies in the cache, and what is fetched; the door to huggingface_hub."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from citerec.errors import ModelError, extra
+
+Tell = Callable[[str], None]
+
+SECONDS = 5  # to wait for the hub's first answer
+SMALL = ("*.json", "*.txt", "*.model")  # configuration and vocabulary
+SAFE, PLAIN = "model*.safetensors", "pytorch_model*.bin"
+ADAPTER = ("adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin")
+
+
+class HubError(ModelError):
+    """A model that is neither in the cache nor to be had from the hub; `why` is the reason alone."""
+
+    def __init__(self, repo: str, why: str) -> None:
+        super().__init__(
+            f"{repo} is not in the local cache and cannot be fetched: {why}; fetch it on a machine that can and "
+            "name its folder, or choose --encoder minilm, or none"
+        )
+        self.why = why
+
+
+def cached(repo: str, wanted: Callable[[Path], bool], revision: str = "") -> Path | None:
+    """Return the folder of a model in the local cache; nothing is asked of the network.
+
+    Args:
+        repo: The hub id.
+        wanted: Whether a folder holds all that is needed: a cache may hold a part.
+        revision: The commit; the newest that was fetched by default.
+    """
+    hub = _hub()
+    try:
+        folder = Path(
+            hub.snapshot_download(
+                repo,
+                revision=revision or None,
+                local_files_only=True,
+                allow_patterns=["config.json"],
+            )
+        )
+    except hub.errors.LocalEntryNotFoundError:
+        return None
+    except hub.errors.HFValidationError as error:
+        raise ModelError(f"{repo!r} is no hub id, and no folder of that name is here") from error
+    return folder if wanted(folder) else None
+
+
+def fetch(
+    repo: str, choose: Callable[[Sequence[str]], list[str]], tell: Tell, revision: str = ""
+) -> Path:
+    """Fetch a model from the hub into the local cache; say what and how large before.
+
+    Args:
+        repo: The hub id.
+        choose: Picks the files that are needed of those that there are.
+        tell: Is told what is fetched.
+        revision: The commit; the newest by default.
+
+    Raises:
+        HubError: If the hub cannot be reached, does not have it, or breaks off.
+    """
+    hub = _hub()
+    if hub.constants.HF_HUB_OFFLINE:
+        raise HubError(repo, "this is offline (HF_HUB_OFFLINE is set)")
+    try:
+        about = hub.HfApi().model_info(
+            repo, revision=revision or None, files_metadata=True, timeout=SECONDS
+        )
+        sizes = {file.rfilename: file.size or 0 for file in about.siblings or []}
+        files = choose(list(sizes))
+        if files:
+            size = sum(sizes[name] for name in files)
+            tell(f"fetching {repo} from {hub.constants.ENDPOINT}: {len(files)} files, {_mb(size)}")
+            return Path(
+                hub.snapshot_download(repo, revision=revision or None, allow_patterns=files)
+            )
+    except Exception as error:  # of four libraries, by the version of huggingface_hub
+        raise HubError(repo, _reason(hub, error)) from error
+    raise HubError(repo, "the hub's copy holds no weights that can be read")
+
+
+def model_files(names: Sequence[str]) -> list[str]:
+    """Choose what is needed of a model: weights as safetensors if there are any, else as PyTorch wrote them."""
+    top = [name for name in names if "/" not in name]
+    weights = _matching(top, SAFE) or _matching(top, PLAIN)
+    pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]
+    small = [name for pattern in SMALL for name in _matching(top, pattern)]
+    return sorted({*weights, *pooling, *small}) if weights else []
+
+
+def adapter_files(names: Sequence[str]) -> list[str]:
+    """Choose what is needed of an adapter."""
+    there = [name for name in ADAPTER if name in names]
+    return there[:2] if len(there) > 1 else []
+
+
+def _matching(names: Sequence[str], pattern: str) -> list[str]:
+    return [name for name in names if Path(name).match(pattern)]
+
+
+def _reason(hub: Any, error: Exception) -> str:
+    response = getattr(error, "response", None)
+    if isinstance(error, hub.errors.GatedRepoError):
+        return "the hub gives it only to those who asked for it there and are logged in"
+    if isinstance(error, hub.errors.RepositoryNotFoundError):
+        return "the hub has no such model, or it is private"
+    if isinstance(error, hub.errors.RevisionNotFoundError):
+        return "the hub no longer has that revision"
+    if response is not None:
+        return f"the hub answered {response.status_code}"
+    said = " ".join(str(error).split())[:120] or type(error).__name__
+    return f"this is offline, or the hub cannot be reached ({said})"
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size < 1e7 else f"{size / 1e6:,.0f} MB"
+
+
+def _hub() -> Any:
+    with extra("dense"):
+        import huggingface_hub
+
+        importlib.import_module("huggingface_hub.errors")
+    return huggingface_hub

