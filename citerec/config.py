@@ -1,5 +1,6 @@
 """The settings of each stage: frozen, keyword-only, checked at birth."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +16,12 @@ class StopWords(StrEnum):
     ANSERINI = "anserini"  # Lucene's 33, as in the literature's tables
     LONG = "long"  # Snowball's 120 and single characters, too
     AUTO = "auto"  # long where most papers have no abstract, else Anserini's
+
+
+def _at_least(config: object, least: Mapping[str, int]) -> None:
+    for name, n in least.items():
+        if getattr(config, name) < n:
+            raise ConfigError(f"{name} must be at least {n}, got {getattr(config, name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +46,105 @@ class Bm25Config:
             raise ConfigError(f"threads must not be negative, got {self.threads}")
 
 
+class DenseKind(StrEnum):
+    """How the vectors of an index are searched."""
+
+    EXACT = "exact"  # every vector is looked at
+    HNSW = "hnsw"  # a graph of neighbours over vectors of one byte a dimension
+    IVF = "ivf"  # lists of close vectors, compressed to a quarter of a byte a dimension
+    AUTO = "auto"  # exact up to a million papers, else hnsw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseIndexConfig:
+    """How the vectors of an index are kept. `exact` reads nothing of it but `kind`."""
+
+    kind: DenseKind = DenseKind.AUTO
+    hnsw_m: int = 32  # links of a vector, twice as many on the ground floor
+    ef_construction: int = 200  # candidates looked at for the links of a vector
+    ef_search: int = 1024  # candidates of a search; doubled until the recall is reached
+    ivf_lists: int | None = None  # None for 4 * sqrt(papers), fewer where training asks for it
+    nprobe: int = 64  # lists that a search looks at; doubled until the recall is reached
+    training_papers: int = 262_144  # at most; drawn at random
+    recall_target: float = 0.95  # of the exact search's hits, in [0, 1]
+    recall_depth: int = 1000  # hits that the recall is measured over
+    recall_queries: int = 200  # papers that it is measured with, drawn at random
+    seed: int = 0
+    threads: int = 0  # 0 for all
+    reproducible: bool = True  # hnsw links vectors on one thread: several never link alike twice
+
+    def __post_init__(self) -> None:
+        least = {
+            "hnsw_m": 2,
+            "ef_construction": 1,
+            "ef_search": 1,
+            "nprobe": 1,
+            "training_papers": 10_000,
+            "recall_depth": 1,
+            "recall_queries": 1,
+            "seed": 0,
+            "threads": 0,
+        }
+        _at_least(self, least)
+        if self.ivf_lists is not None and self.ivf_lists < 1:
+            raise ConfigError(f"ivf_lists must be at least 1, got {self.ivf_lists}")
+        if not 0 <= self.recall_target <= 1:
+            raise ConfigError(f"recall_target must lie in [0, 1], got {self.recall_target}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseConfig:
+    """The dense first stage: what a search may spend."""
+
+    ef_search: int | None = None  # of an hnsw index; None for what its build chose
+    nprobe: int | None = None  # of an ivf index; None for what its build chose
+    threads: int = 0  # 0 for all
+
+    def __post_init__(self) -> None:
+        given = {"ef_search": 1, "nprobe": 1, "threads": 0}
+        _at_least(self, {name: n for name, n in given.items() if getattr(self, name) is not None})
+
+
+class FuseMethod(StrEnum):
+    """How the rankings of the first stages become one."""
+
+    RRF = "rrf"  # by ranks alone
+    WEIGHTED = "weighted"  # by scores, each ranking's stretched to [0, 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuseConfig:
+    """How BM25 and dense retrieval are put together."""
+
+    method: FuseMethod = FuseMethod.RRF
+    k0: int = 60  # rrf: how little the first ranks stand out
+    bm25_weight: float = 0.5  # weighted: in [0, 1]
+    dense_weight: float = 0.5  # weighted: in [0, 1]
+    depth: int = 1000  # hits of each stage that are read
+
+    def __post_init__(self) -> None:
+        _at_least(self, {"k0": 0, "depth": 1})
+        for name, weight in self.weights.items():
+            if not 0 <= weight <= 1:
+                raise ConfigError(f"the weight of {name} must lie in [0, 1], got {weight}")
+        if not any(self.weights.values()):
+            raise ConfigError("the weights of bm25 and dense are both 0; give one of them more")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each stage, by its name."""
+        return {"bm25": self.bm25_weight, "dense": self.dense_weight}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendConfig:
     """How many papers come back, and how they are found."""
 
     k: int = 20  # recommendations per query
     bm25: Bm25Config = Bm25Config()
+    encoder: str = "auto"  # auto: the index's own, if it has vectors; none: BM25 alone; else its name or folder
+    dense: DenseConfig = DenseConfig()
+    fuse: FuseConfig | None = None  # None for what `citerec tune` found, else RRF
 
     def __post_init__(self) -> None:
         if self.k < 1:

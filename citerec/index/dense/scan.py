@@ -1,0 +1,106 @@
+"""Exact search: one pass over all vectors, for all queries at once.
+
+The pass multiplies matrices, which is fast but rounds by the company a vector is in. So it only gathers
+candidates, a few more than asked for; what counts is their score, computed pair by pair: the same
+in any batch, and equal for equal vectors.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.encode.spec import Similarity
+from citerec.index.dense.library import Vectors, load
+from citerec.index.dense.shards import NORM_SLACK, Blocks
+
+BLOCK = 4096  # vectors at once: their scores for a thousand queries still fit a processor's cache
+
+Closeness = npt.NDArray[np.float32]  # grows with similarity; q x for cosine, q x - x x / 2 for L2
+Forbid = Callable[[Closeness, int], None]  # sets what is not eligible to -inf; told the first row
+
+
+def scan(
+    queries: Vectors, blocks: Blocks, k: int, similarity: Similarity, forbid: Forbid
+) -> tuple[Closeness, npt.NDArray[np.int64]]:
+    """Return the closeness and rows of the `k` nearest vectors of each query, best first.
+
+    Both have shape (len(queries), k); a row is -1 where fewer than `k` are allowed.
+    """
+    faiss = load()
+    top = faiss.ResultHeap(len(queries), k, keep_max=True)
+    for first, block in blocks:
+        closeness = _closeness(queries, block, similarity)
+        forbid(closeness, first)
+        top.heaps.addn(len(block), faiss.swig_ptr(closeness), first, 0, len(queries))
+    top.finalize()
+    return top.D, top.I
+
+
+def merged(
+    parts: Sequence[tuple[Closeness, npt.NDArray[np.int64]]],
+) -> tuple[Closeness, npt.NDArray[np.int64]]:
+    """Merge scans of different blocks for the same queries into one of the same shape."""
+    if len(parts) == 1:
+        return parts[0]
+    top = load().ResultHeap(*parts[0][0].shape, keep_max=True)
+    for closeness, rows in parts:
+        top.add_result(closeness, rows)
+    top.finalize()
+    return top.D, top.I
+
+
+def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.NDArray[np.float32]:
+    """Score vectors against one query, shape (dim,), each pair by itself; shape (len(vectors),).
+
+    The inner product for cosine, minus the Euclidean distance for L2.
+    """
+    faiss = load()
+    query, vectors = np.ascontiguousarray(query), np.ascontiguousarray(vectors)
+    scores, every = np.empty(len(vectors), np.float32), np.arange(len(vectors))
+    measures = {
+        Similarity.COSINE: faiss.fvec_inner_products_by_idx,
+        Similarity.L2: faiss.fvec_L2sqr_by_idx,
+    }
+    pointers = [faiss.swig_ptr(array) for array in (scores, query, vectors, every)]
+    measures[similarity](*pointers, len(query), 1, len(vectors))
+    return scores if similarity is Similarity.COSINE else 0 - np.sqrt(scores)
+
+
+def best_left_behind(query: Vectors, worst: float, kth: float, similarity: Similarity) -> float:
+    """Bound the score of a vector that `scan` left behind, if it could reach the one at rank k.
+
+    A sum of `dim` products of float32 is off by at most dim * 2^-24 of the sum of their sizes, in whatever
+    order it is taken; for L2 the triangle inequality bounds the length of a vector that is near enough.
+
+    Args:
+        query: What was searched with, shape (dim,).
+        worst: The lowest closeness that the scan kept.
+        kth: The score of the hit at rank k, as `pairwise` gives it.
+        similarity: What the scores mean.
+
+    Source: Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1.
+    """
+    off = (len(query) + 8) * 2.0**-23
+    length = float(np.linalg.norm(query.astype(np.float64)))
+    if similarity is Similarity.COSINE:
+        return worst + off * length * (1 + NORM_SLACK)
+    longest = length - kth
+    slack = off * (2 * length * longest + longest**2 + kth**2)
+    return -float(np.sqrt(max(length**2 - 2 * worst - slack, 0.0)))
+
+
+def _closeness(queries: Vectors, block: Vectors, similarity: Similarity) -> Closeness:
+    products = _products(queries, block)
+    if similarity is Similarity.L2:
+        products -= np.einsum("ij,ij->i", block, block) / 2
+    return products
+
+
+def _products(queries: Vectors, block: Vectors) -> Closeness:
+    """Multiply by faiss rather than numpy: it keeps to the threads that faiss is given."""
+    faiss = load()
+    transform = faiss.LinearTransform(block.shape[1], len(block), False)
+    faiss.copy_array_to_vector(block.ravel(), transform.A)
+    transform.is_trained = True
+    return transform.apply(queries)

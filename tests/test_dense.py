@@ -1,0 +1,467 @@
+"""Dense retrieval, held against brute force in numpy: eligibility, ties, batches, damage."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from citerec.config import DenseConfig, DenseIndexConfig, DenseKind
+from citerec.eligibility import mask
+from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
+from citerec.errors import (
+    ConfigError,
+    EncoderMismatchError,
+    IndexDamagedError,
+    IndexReplacedError,
+    ModelError,
+)
+from citerec.folder import IndexFolder, open_index
+from citerec.index.dense.scan import pairwise
+from citerec.index.dense.write import NAME, write_dense
+from citerec.manifest import checksums, write_manifest
+from citerec.retrieve.dense import DenseRetriever
+from citerec.types import Eligible, Hits, Query
+
+Vectors = npt.NDArray[np.float32]
+Build = Callable[..., IndexFolder]
+
+L2, COSINE = Similarity
+KINDS = [DenseKind.EXACT, DenseKind.HNSW, DenseKind.IVF]
+ANYBODY = Eligible()
+DIM = 16
+N = 10_000
+
+
+def a_fingerprint(similarity: Similarity = L2, weights: str = "1234567890") -> Fingerprint:
+    spec = EncoderSpec(similarity=similarity)
+    return Fingerprint(
+        name="letters", source="here", weights=weights, tokenizer="t", dim=DIM, spec=spec
+    )
+
+
+@dataclass
+class Letters:
+    """An encoder that counts letters; it notes how often it is asked."""
+
+    fingerprint: Fingerprint = field(default_factory=a_fingerprint)
+    asked: list[int] = field(default_factory=list[int])
+
+    def encode(self, papers: Sequence[Query]) -> Vectors:
+        self.asked.append(len(papers))
+        counts = [[paper.title.count(letter) for letter in "abcdefghijklmnop"] for paper in papers]
+        return np.array(counts, np.float32).reshape(-1, DIM)
+
+
+def some_vectors(n: int, *, unit: bool = False, seed: int = 3) -> Vectors:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((n, DIM)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True) if unit else vectors
+
+
+def embedded(
+    index: IndexFolder, vectors: Vectors, similarity: Similarity = L2, **config: Any
+) -> IndexFolder:
+    """Give an index vectors, as `citerec encode` does."""
+    said = write_dense(
+        index.path / "dense",
+        [vectors],
+        rows=len(vectors),
+        dim=vectors.shape[1],
+        similarity=similarity,
+        config=DenseIndexConfig(ef_construction=40, **config),
+    )
+    encoder = a_fingerprint(similarity).to_json()
+    settings = {**index.manifest.settings, "dense": said, "encoder": encoder}
+    manifest = replace(index.manifest, settings=settings, checksums=checksums(index.path))
+    write_manifest(index.path, manifest)
+    return open_index(index.path)
+
+
+def opened(index: IndexFolder, **config: Any) -> DenseRetriever:
+    similarity = Similarity(index.manifest.settings["dense"]["similarity"])
+    return DenseRetriever(index, Letters(a_fingerprint(similarity)), DenseConfig(**config))
+
+
+def papers(n: int, years: Sequence[int | None] = (None,)) -> list[dict[str, Any]]:
+    """Papers whose ids do not rise with their rows."""
+    return [
+        {"id": f"p{(i * 7919) % n:05}", "title": "x", "year": years[i % len(years)]}
+        for i in range(n)
+    ]
+
+
+def by_brute_force(
+    index: IndexFolder, vectors: Vectors, query: Vectors, rule: Eligible, k: int
+) -> list[int]:
+    """The best rows by the scores that count: pair by pair, ties by docid, in plain Python."""
+    similarity = Similarity(index.manifest.settings["dense"]["similarity"])
+    scores = pairwise(query, vectors, similarity).tolist()
+    allowed = np.flatnonzero(mask(rule, index.papers.years)).tolist()
+    return sorted(allowed, key=lambda row: (-scores[row], index.papers.ids[row]))[:k]
+
+
+def check_order(index: IndexFolder, hits: Hits) -> None:
+    places = [(-s, index.papers.ids[row]) for row, s in zip(hits.rows, hits.scores, strict=True)]
+    assert places == sorted(places)
+    assert len(set(hits.rows.tolist())) == len(hits)
+    assert (hits.rows.dtype, hits.scores.dtype) == (np.int32, np.float32)
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
+    """10,000 papers of the years 2000 to 2009, every tenth undated; no vectors yet."""
+    import json
+
+    from citerec.build import BuildConfig, build_index
+
+    folder = tmp_path_factory.mktemp("dated")
+    years = [None, *range(2000, 2010), *range(2003, 2010)]
+    lines = [json.dumps(paper) + "\n" for paper in papers(N, years)]
+    (folder / "corpus.jsonl").write_text("".join(lines))
+    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
+    return open_index(folder / "index")
+
+
+@pytest.fixture(scope="module")
+def every_kind(
+    tmp_path_factory: pytest.TempPathFactory, dated: IndexFolder
+) -> Callable[[DenseKind, Similarity], IndexFolder]:
+    """The dated papers with an index of vectors of any kind."""
+    import shutil
+
+    made: dict[tuple[DenseKind, Similarity], IndexFolder] = {}
+
+    def get(kind: DenseKind, similarity: Similarity = L2) -> IndexFolder:
+        if (kind, similarity) not in made:
+            folder = tmp_path_factory.mktemp(kind) / "index"
+            shutil.copytree(dated.path, folder)
+            vectors = some_vectors(N, unit=similarity is COSINE)
+            made[kind, similarity] = embedded(
+                open_index(folder), vectors, similarity, kind=kind, ivf_lists=30
+            )
+        return made[kind, similarity]
+
+    return get
+
+
+RULES = [
+    Eligible(),
+    Eligible(2009),
+    Eligible(2004, frozenset([1, 2, 3])),
+    Eligible(2004),
+    Eligible(2000, frozenset(range(0, N, 2))),
+    Eligible(1999),
+    Eligible(None, frozenset(range(5, N))),
+    Eligible(-5, frozenset([0])),
+    Eligible(2**40, frozenset([17])),
+    Eligible(2006, frozenset(range(150))),
+]
+
+
+# --- the exact index gives what brute force gives
+
+
+@pytest.mark.parametrize("similarity", Similarity)
+@pytest.mark.parametrize("k", [1, 10, 1000, N, 2**70])
+def test_exact_hits_are_those_of_brute_force_under_every_rule(
+    every_kind: Callable[..., IndexFolder], similarity: Similarity, k: int
+) -> None:
+    index = every_kind(DenseKind.EXACT, similarity)
+    vectors = some_vectors(N, unit=similarity is COSINE)
+    queries = some_vectors(len(RULES), unit=similarity is COSINE, seed=8)
+
+    results = opened(index).search(queries, RULES, k)
+
+    for query, rule, hits in zip(queries, RULES, results, strict=True):
+        assert hits.rows.tolist() == by_brute_force(index, vectors, query, rule, k)
+        check_order(index, hits)
+
+
+def test_a_score_is_the_inner_product_or_minus_the_distance(build: Build) -> None:
+    vectors = np.zeros((3, DIM), np.float32)
+    vectors[:, :2] = [(1, 0), (0.6, 0.8), (0, 1)]
+    query = vectors[:1]
+    index = build(papers(3))
+
+    [by_cosine] = opened(embedded(index, vectors, COSINE)).search(query, [ANYBODY], 3)
+    [by_distance] = opened(embedded(index, vectors, L2)).search(query, [ANYBODY], 3)
+
+    assert by_cosine.rows.tolist() == by_distance.rows.tolist() == [0, 1, 2]
+    assert by_cosine.scores == pytest.approx([1, 0.6, 0])
+    # (1, 0) to (.6, .8): sqrt(.16 + .64); to (0, 1): sqrt(2).
+    assert by_distance.scores == pytest.approx([0, -np.sqrt(0.8), -np.sqrt(2)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_gets_the_same_alone_and_in_a_batch(
+    every_kind: Callable[..., IndexFolder], kind: DenseKind
+) -> None:
+    retriever = opened(every_kind(kind))
+    queries = some_vectors(60, seed=8)
+    rules = [RULES[i % len(RULES)] for i in range(60)]
+
+    together = retriever.search(queries, rules, 50)
+
+    for i in range(60):
+        [alone] = retriever.search(queries[i : i + 1], rules[i : i + 1], 50)
+        assert together[i].rows.tolist() == alone.rows.tolist()
+        assert together[i].scores.tolist() == alone.scores.tolist()
+
+
+def test_the_number_of_threads_changes_nothing(every_kind: Callable[..., IndexFolder]) -> None:
+    queries = some_vectors(len(RULES), seed=8)
+    before = faiss.omp_get_max_threads()
+
+    for kind in KINDS:
+        one, two = (opened(every_kind(kind), threads=t).search(queries, RULES, 50) for t in (1, 2))
+
+        assert [h.rows.tolist() for h in one] == [h.rows.tolist() for h in two]
+        assert [h.scores.tolist() for h in one] == [h.scores.tolist() for h in two]
+    assert faiss.omp_get_max_threads() == before
+
+
+# --- k eligible hits come back, fewer only if fewer are eligible
+
+
+@pytest.mark.parametrize("similarity", Similarity)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [1, 5, 300, N])
+def test_k_eligible_hits_come_back_whatever_the_kind(
+    every_kind: Callable[..., IndexFolder], kind: DenseKind, similarity: Similarity, k: int
+) -> None:
+    index = every_kind(kind, similarity)
+    queries = some_vectors(len(RULES), unit=similarity is COSINE, seed=8)
+
+    results = opened(index).search(queries, RULES, k)
+
+    for rule, hits in zip(RULES, results, strict=True):
+        allowed = mask(rule, index.papers.years)
+        assert allowed[hits.rows].all()
+        assert len(hits) == min(k, np.count_nonzero(allowed))
+        check_order(index, hits)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_all_papers_are_excluded_nothing_is_found(
+    every_kind: Callable[..., IndexFolder], kind: DenseKind
+) -> None:
+    retriever = opened(every_kind(kind))
+
+    nothing = retriever.search(
+        some_vectors(2),
+        [Eligible(None, frozenset(range(N))), Eligible(1999, frozenset(range(N)))],
+        9,
+    )
+
+    assert [len(hits) for hits in nothing] == [0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("eligible", [0, 1, 3])
+def test_few_eligible_papers_among_many_nearer_ones_are_found(
+    every_kind: Callable[..., IndexFolder], kind: DenseKind, eligible: int
+) -> None:
+    index = every_kind(kind)
+    query = some_vectors(1, seed=8)
+    far = np.argsort(pairwise(query[0], some_vectors(N), L2))[:eligible].astype(int)
+    rule = Eligible(None, frozenset(range(N)) - set(far.tolist()))
+
+    [hits] = opened(index).search(query, [rule], 10)
+
+    assert sorted(hits.rows.tolist()) == sorted(far.tolist())
+
+
+@pytest.mark.parametrize("kind", [DenseKind.HNSW, DenseKind.IVF])
+def test_a_narrow_rule_does_not_lower_the_recall(
+    every_kind: Callable[..., IndexFolder], kind: DenseKind
+) -> None:
+    index, vectors = every_kind(kind), some_vectors(N)
+    queries = some_vectors(20, seed=8)
+
+    found: list[float] = []
+    for rule in (Eligible(), Eligible(2005), Eligible(2000)):
+        results = opened(index).search(queries, [rule] * 20, 100)
+        best = [by_brute_force(index, vectors, query, rule, 100) for query in queries]
+        shares = [np.isin(b, hits.rows).mean() for b, hits in zip(best, results, strict=True)]
+        found.append(float(np.mean(shares)))
+
+    assert min(found[1:]) > found[0] - 0.03
+    assert found[0] > (0.95 if kind is DenseKind.HNSW else 0.6)  # ivf: 4 bytes for 16 numbers
+
+
+@pytest.mark.parametrize("effort", [{"ef_search": 1}, {"nprobe": 1}])
+def test_a_search_of_least_effort_still_brings_k_hits(
+    every_kind: Callable[..., IndexFolder], effort: dict[str, int]
+) -> None:
+    kind = DenseKind.HNSW if "ef_search" in effort else DenseKind.IVF
+    retriever = opened(every_kind(kind), **effort)
+
+    results = retriever.search(some_vectors(5, seed=8), [ANYBODY] * 5, 3000)
+
+    assert [len(hits) for hits in results] == [3000] * 5
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_corpus_of_one_or_two_papers_is_searched(build: Build, n: int) -> None:
+    index = embedded(build(papers(n)), some_vectors(n))
+
+    [hits] = opened(index).search(some_vectors(1), [ANYBODY], 10)
+
+    assert sorted(hits.rows.tolist()) == list(range(n))
+
+
+# --- ties
+
+
+@pytest.mark.parametrize("kind", [DenseKind.EXACT, DenseKind.HNSW])
+@pytest.mark.parametrize("similarity", Similarity)
+def test_ties_across_the_k_boundary_stand_by_id(
+    build: Build, kind: DenseKind, similarity: Similarity
+) -> None:
+    """Five better papers, then 3000 of one vector."""
+    query = some_vectors(1, unit=True)
+    vectors = np.repeat(-query, 3005, axis=0)
+    better = query + 0.1 * some_vectors(5, seed=8)
+    vectors[1000:1005] = better / np.linalg.norm(better, axis=1, keepdims=True)
+    index = embedded(build(papers(3005)), vectors, similarity, kind=kind)
+    retriever = opened(index)
+    twins = sorted(index.papers.ids_at([i for i in range(3005) if not 1000 <= i < 1005]))
+
+    for k in (1, 5, 6, 10, 100, 3004, 3005, 10_000):
+        [hits] = retriever.search(query, [ANYBODY], k)
+
+        ids = index.papers.ids_at(hits.rows)
+        assert set(ids[:5]) <= set(index.papers.ids_at(range(1000, 1005)))
+        assert ids[5:] == twins[: max(k - 5, 0)], k
+
+
+def test_ties_under_a_rule_stand_by_id(build: Build) -> None:
+    vectors = np.repeat(some_vectors(1), 3000, axis=0)
+    index = embedded(build(papers(3000, years=range(2000, 2010))), vectors)
+    out = frozenset(index.papers.rows_of([f"p{i:05}" for i in range(50)]).tolist())
+    rules = [Eligible(year, out) for year in range(1999, 2010)]
+
+    results = opened(index).search(np.repeat(vectors[:1], 11, axis=0) + 1, rules, 20)
+
+    for rule, hits in zip(rules, results, strict=True):
+        allowed = np.flatnonzero(mask(rule, index.papers.years))
+        assert index.papers.ids_at(hits.rows) == sorted(index.papers.ids_at(allowed))[:20]
+
+
+# --- queries and encoders
+
+
+def test_queries_are_encoded_as_one_batch(build: Build) -> None:
+    encoder = Letters()
+    texts = ["aaab", "bbbb", "cab"]
+    records = [{"id": text, "title": text} for text in texts]
+    vectors = encoder.encode([Query(id=text, title=text) for text in texts])
+    index = embedded(build(records), vectors)
+
+    retriever = DenseRetriever(index, encoder)
+    queries = [Query(id="q", title="bbba"), Query(id="r", title="abc")]
+    results = retriever.retrieve(queries, [ANYBODY, ANYBODY], 2)
+
+    # bbba to bbbb: one a and one b, sqrt(2). To aaab: sqrt(8), to cab: sqrt(1 + 4).
+    assert [index.papers.ids_at(h.rows) for h in results] == [["bbbb", "cab"], ["cab", "aaab"]]
+    assert results[0].scores == pytest.approx([-np.sqrt(2), -np.sqrt(5)])
+    assert encoder.asked == [3, 2]
+    assert retriever.retrieve([], [], 2) == []
+    assert retriever.name == "dense"
+
+
+def test_another_encoder_is_refused_with_what_to_do(every_kind: Callable[..., IndexFolder]) -> None:
+    index = every_kind(DenseKind.EXACT)
+
+    with pytest.raises(
+        EncoderMismatchError, match=r"embedded by letters \(weights 12345678\), not by"
+    ):
+        DenseRetriever(index, Letters(a_fingerprint(weights="abcdefgh")))
+    with pytest.raises(EncoderMismatchError, match=r"leave --encoder out, or embed it anew"):
+        DenseRetriever(index, Letters(a_fingerprint(COSINE)))
+
+
+def test_the_name_of_an_encoder_does_not_matter(every_kind: Callable[..., IndexFolder]) -> None:
+    renamed = replace(a_fingerprint(), name="other", source="elsewhere")
+
+    retriever = DenseRetriever(every_kind(DenseKind.EXACT), Letters(renamed))
+
+    assert len(retriever.search(some_vectors(1), [ANYBODY], 5)[0]) == 5
+
+
+def test_an_index_without_vectors_says_how_to_make_them(sample_index: IndexFolder) -> None:
+    with pytest.raises(
+        ConfigError, match=r"has no vectors; embed its papers: citerec encode --index"
+    ):
+        DenseRetriever(sample_index, Letters())
+
+
+def test_vectors_and_k_that_cannot_be_are_refused(every_kind: Callable[..., IndexFolder]) -> None:
+    retriever = opened(every_kind(DenseKind.EXACT))
+    broken = some_vectors(1)
+    broken[0, 3] = np.inf
+
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        retriever.search(some_vectors(1), [ANYBODY], 0)
+    with pytest.raises(ValueError, match=r"shape \(2, 16\), expected \(1, 16\)"):
+        retriever.search(some_vectors(2), [ANYBODY], 5)
+    with pytest.raises(ModelError, match="a vector that is not finite"):
+        retriever.search(broken, [ANYBODY], 5)
+
+
+# --- damage
+
+
+@pytest.mark.parametrize("kind", [DenseKind.EXACT, DenseKind.HNSW])
+def test_a_damaged_file_of_vectors_is_refused(build: Build, kind: DenseKind) -> None:
+    index = embedded(build(papers(50)), some_vectors(50), kind=kind)
+    path = index.path / "dense" / NAME
+    path.write_bytes(path.read_bytes()[:-1])
+
+    with pytest.raises(
+        IndexDamagedError, match=r"dense/ cannot be read: it has \d+ bytes, expected"
+    ):
+        opened(index)
+    path.unlink()
+    with pytest.raises(IndexDamagedError, match="dense/ cannot be read: "):
+        opened(index)
+
+
+def test_a_manifest_that_says_something_else_of_the_vectors_is_damage(build: Build) -> None:
+    index = embedded(build(papers(5)), some_vectors(5))
+    for part, wrong in (("dense", {"kind": "tree"}), ("encoder", {"name": "x"})):
+        settings = {**index.manifest.settings, part: wrong | {"dim": DIM}}
+        write_manifest(index.path, replace(index.manifest, settings=settings))
+
+        with pytest.raises(IndexDamagedError):
+            DenseRetriever(open_index(index.path), Letters())
+
+
+def test_vectors_of_an_index_that_was_replaced_are_not_opened(build: Build) -> None:
+    index = embedded(build(papers(5)), some_vectors(5))
+    embedded(index, some_vectors(5, seed=9))
+
+    with pytest.raises(IndexReplacedError):
+        opened(index)
+
+
+def test_an_open_index_stays_what_it_is_when_its_file_is_replaced(
+    build: Build, tmp_path: Path
+) -> None:
+    vectors = some_vectors(50)
+    index = embedded(build(papers(50)), vectors)
+    retriever = opened(index)
+    [before] = retriever.search(vectors[:1], [ANYBODY], 50)
+
+    beside = tmp_path / "new"
+    beside.write_bytes(bytes((index.path / "dense" / NAME).stat().st_size))
+    beside.replace(index.path / "dense" / NAME)
+
+    [after] = retriever.search(vectors[:1], [ANYBODY], 50)
+    assert after.rows.tolist() == before.rows.tolist()
+    assert after.scores.tolist() == before.scores.tolist()

@@ -1,0 +1,277 @@
+"""Fusion: arithmetic in sight, a brute force over dicts, and ranx as the oracle."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.config import FuseConfig, FuseMethod
+from citerec.errors import ConfigError
+from citerec.fuse import fuse, rrf, stage_hits, weighted_sum
+from citerec.types import Hits
+
+IDS = np.arange(100, dtype=np.int32)[::-1].copy()  # row 99 has the smallest docid
+
+Fused = dict[int, float]
+
+
+def hits(scores: dict[int, float]) -> Hits:
+    rows = sorted(scores, key=lambda row: (-np.float32(scores[row]), IDS[row]))
+    return Hits(np.array(rows, np.int32), np.array([scores[row] for row in rows], np.float32))
+
+
+def in_order(fused: Fused) -> list[int]:
+    return sorted(fused, key=lambda row: (-np.float32(fused[row]), IDS[row]))
+
+
+def rrf_by_hand(found: Sequence[Hits], k0: int, weights: Sequence[float]) -> Fused:
+    fused: Fused = defaultdict(float)
+    for ranking, weight in zip(found, weights, strict=True):
+        for rank, row in enumerate(ranking.rows.tolist(), start=1):
+            fused[row] += weight * (1 / (k0 + rank))
+    return fused
+
+
+def weighted_by_hand(found: Sequence[Hits], weights: Sequence[float]) -> Fused:
+    fused: Fused = defaultdict(float)
+    for ranking, weight in zip(found, weights, strict=True):
+        scores = ranking.scores.tolist()
+        for row, score in zip(ranking.rows.tolist(), scores, strict=True):
+            spread = max(max(scores) - min(scores), 1e-9)
+            fused[row] += weight * ((score - min(scores)) / spread)
+    return fused
+
+
+some_hits = st.dictionaries(
+    st.integers(0, 99), st.sampled_from([-3.5, -1.0, 0.0, 0.5, 0.5000001, 2.0, 41.25]), max_size=30
+).map(hits)
+some_rankings = st.lists(st.tuples(some_hits, st.sampled_from([0.0, 0.25, 0.7, 1.0])), max_size=4)
+
+
+def check(fused: Hits, expected: Fused, k: int | None) -> None:
+    assert fused.rows.tolist() == in_order(expected)[:k]
+    assert fused.scores.tolist() == [np.float32(expected[row]) for row in fused.rows.tolist()]
+    assert (fused.rows.dtype, fused.scores.dtype) == (np.int32, np.float32)
+
+
+# --- reciprocal ranks
+
+
+def test_rrf_rewards_agreement_over_one_high_rank() -> None:
+    bm25, dense = hits({1: 9.0, 2: 5.0}), hits({3: 0.9, 2: 0.8})
+
+    fused = rrf([bm25, dense], IDS, k0=60)
+
+    # Row 2 is second twice; 3 and 1 are first once, and 3 has the smaller docid.
+    assert fused.rows.tolist() == [2, 3, 1]
+    assert fused.scores == pytest.approx([2 / 62, 1 / 61, 1 / 61])
+
+
+def test_a_weight_of_rrf_counts_a_ranking_as_often() -> None:
+    one, other = hits({1: 9.0, 2: 5.0}), hits({3: 9.0})
+
+    fused = rrf([one, other], IDS, weights=[1.0, 3.0], k=2)
+
+    assert fused.rows.tolist() == [3, 1]
+    assert fused.scores == pytest.approx([3 / 61, 1 / 61])
+
+
+@given(some_rankings, st.integers(0, 100), st.none() | st.integers(1, 40))
+def test_rrf_is_what_a_dict_gives(
+    rankings: list[tuple[Hits, float]], k0: int, k: int | None
+) -> None:
+    found, weights = [h for h, _ in rankings], [w for _, w in rankings]
+
+    check(rrf(found, IDS, k0=k0, k=k), rrf_by_hand(found, k0, [1.0] * len(found)), k)
+    check(rrf(found, IDS, k0=k0, weights=weights, k=k), rrf_by_hand(found, k0, weights), k)
+
+
+# --- weighted scores
+
+
+def test_each_ranking_is_stretched_to_0_and_1_before_it_is_weighted() -> None:
+    bm25, dense = hits({1: 30.0, 2: 20.0, 3: 10.0}), hits({2: 0.9, 4: 0.7})
+
+    fused = weighted_sum([bm25, dense], [0.6, 0.4], IDS)
+
+    # 2: .6 * 1/2 + .4 * 1; 1: .6 * 1; 4 and 3 are last of their rankings, 4 has the smaller docid.
+    assert fused.rows.tolist() == [2, 1, 4, 3]
+    assert fused.scores == pytest.approx([0.7, 0.6, 0, 0])
+
+
+@given(some_rankings, st.none() | st.integers(1, 40))
+def test_a_weighted_sum_is_what_a_dict_gives(
+    rankings: list[tuple[Hits, float]], k: int | None
+) -> None:
+    found, weights = [h for h, _ in rankings], [w for _, w in rankings]
+
+    check(weighted_sum(found, weights, IDS, k=k), weighted_by_hand(found, weights), k)
+
+
+@pytest.mark.parametrize("scores", [{5: 7.0}, {5: -2.5, 6: -2.5, 7: -2.5}])
+def test_a_ranking_of_one_score_says_nothing_of_who_is_better(scores: dict[int, float]) -> None:
+    fused = weighted_sum([hits(scores), hits({1: 2.0, 5: 1.0})], [1.0, 0.5], IDS)
+
+    assert fused.rows.tolist() == [1, *sorted(scores, reverse=True)]
+    assert fused.scores.tolist() == [0.5, *[0.0] * len(scores)]
+
+
+# --- what holds for both
+
+
+@pytest.mark.parametrize("found", [[], [hits({})], [hits({}), hits({})]])
+def test_of_nothing_comes_nothing(found: list[Hits]) -> None:
+    for fused in (rrf(found, IDS), weighted_sum(found, [1.0] * len(found), IDS)):
+        assert (len(fused), fused.rows.dtype, fused.scores.dtype) == (0, np.int32, np.float32)
+
+
+def test_scores_that_differ_beyond_float32_stand_by_id() -> None:
+    """1 / 10^9 and 1 / (10^9 + 1) are one number in float32."""
+    fused = rrf([hits({1: 2.0, 2: 1.0})], IDS, k0=10**9)
+
+    assert fused.scores[0] == fused.scores[1]
+    assert fused.rows.tolist() == [2, 1]
+
+
+def test_parameters_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="k0 must not be negative, got -1"):
+        rrf([hits({1: 1.0})], IDS, k0=-1)
+    with pytest.raises(ValueError, match="1 weights for 2 rankings"):
+        rrf([hits({}), hits({})], IDS, weights=[1.0])
+    with pytest.raises(ValueError, match="2 weights for 1 rankings"):
+        weighted_sum([hits({})], [1.0, 1.0], IDS)
+
+
+def test_a_hundred_thousand_hits_fuse_in_order() -> None:
+    rng = np.random.default_rng(5)
+    rank = rng.permutation(200_000).astype(np.int32)
+    found: list[Hits] = []
+    for _ in range(2):
+        rows = rng.choice(200_000, 100_000, replace=False).astype(np.int32)
+        found.append(Hits(rows, np.sort(rng.random(100_000).astype(np.float32))[::-1]))
+
+    for fused in (rrf(found, rank), weighted_sum(found, [0.3, 0.7], rank)):
+        assert np.array_equal(np.sort(fused.rows), np.union1d(found[0].rows, found[1].rows))
+        falls, same = np.diff(fused.scores) < 0, np.diff(fused.scores) == 0
+        assert (falls | (same & (np.diff(rank[fused.rows]) > 0))).all()
+
+
+# --- ranx
+
+
+def to_ranx(found: Sequence[Hits], name: str) -> Any:
+    from ranx import Run
+
+    runs = {
+        f"q{i}": {f"d{row}": float(s) for row, s in zip(h.rows, h.scores, strict=True)}
+        for i, h in enumerate(found)
+    }
+    return Run(runs, name=name)
+
+
+def random_hits(rng: np.random.Generator, n: int, scale: float) -> Hits:
+    rows = rng.choice(100, n, replace=False)
+    return hits(dict(zip(rows.tolist(), (scale * rng.random(n)).tolist(), strict=True)))
+
+
+def check_by_ranx(theirs: Any, mine: Callable[[list[Hits]], Hits], pairs: list[list[Hits]]) -> None:
+    for i, found in enumerate(pairs):
+        expected = {int(docid[1:]): score for docid, score in theirs.run[f"q{i}"].items()}
+        fused = mine(found)
+        assert sorted(fused.rows.tolist()) == sorted(expected)
+        assert fused.scores == pytest.approx(
+            [expected[row] for row in fused.rows.tolist()], abs=1e-6
+        )
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[list[Hits]]:
+    rng = np.random.default_rng(5)
+    drawn = [[random_hits(rng, n, 40), random_hits(rng, 60, 1)] for n in (1, 2, 30, 100)]
+    return [*drawn, [hits({3: 2.0, 4: 2.0}), random_hits(rng, 5, 1)]]
+
+
+@pytest.mark.slow  # numba compiles it, the first time
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
+def test_ranx_fuses_by_reciprocal_rank_as_we_do(pairs: list[list[Hits]]) -> None:
+    from ranx import fuse as ranx_fuse
+
+    runs = [to_ranx([pair[side] for pair in pairs], name=f"{side}") for side in (0, 1)]
+
+    theirs = ranx_fuse(runs=runs, method="rrf", params={"k": 60})
+
+    check_by_ranx(theirs, lambda found: rrf(found, IDS), pairs)
+
+
+@pytest.mark.slow  # numba compiles it, the first time
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
+def test_ranx_sums_min_max_scores_as_we_do(pairs: list[list[Hits]]) -> None:
+    from ranx import fuse as ranx_fuse
+
+    runs = [to_ranx([pair[side] for pair in pairs], name=f"{side}") for side in (0, 1)]
+
+    theirs = ranx_fuse(runs=runs, norm="min-max", method="wsum", params={"weights": (0.3, 0.7)})
+
+    check_by_ranx(theirs, lambda found: weighted_sum(found, [0.3, 0.7], IDS), pairs)
+
+
+# --- what a config says
+
+
+def test_a_config_chooses_the_method_its_parameters_and_the_depth() -> None:
+    found = {"bm25": hits({1: 9.0, 2: 5.0, 3: 1.0}), "dense": hits({4: 0.9, 5: 0.8, 6: 0.1})}
+
+    by_rank = fuse(found, IDS, FuseConfig(k0=9, depth=2), k=3)
+    by_score = fuse(
+        found, IDS, FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=1, dense_weight=0.25)
+    )
+
+    # Both first ranks give 1/10, both second ranks 1/11; the third are too deep to be read.
+    assert by_rank.rows.tolist() == [4, 1, 5]
+    assert by_rank.scores == pytest.approx([1 / 10, 1 / 10, 1 / 11])
+    # bm25: 1, 1/2, 0. Dense: 1, 7/8, 0, a quarter of it.
+    assert by_score.rows.tolist() == [1, 2, 4, 5, 6, 3]
+    assert by_score.scores == pytest.approx([1, 0.5, 0.25, 0.21875, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"k0": -1}, "k0 must be at least 0, got -1"),
+        ({"depth": 0}, "depth must be at least 1, got 0"),
+        ({"bm25_weight": 1.5}, r"the weight of bm25 must lie in \[0, 1\], got 1.5"),
+        ({"dense_weight": float("nan")}, r"the weight of dense must lie in \[0, 1\], got nan"),
+        ({"bm25_weight": 0, "dense_weight": 0}, "the weights of bm25 and dense are both 0"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        FuseConfig(**setting)
+
+
+# --- where a stage put a paper
+
+
+def test_a_stage_says_where_it_put_a_paper() -> None:
+    stage = hits({1: 9.0, 2: 5.0, 3: 1.0})
+
+    ranks, scores = stage_hits(stage, np.array([3, 7, 1], np.int32))
+
+    assert ranks.tolist() == [3, 0, 1]
+    assert scores[[0, 2]].tolist() == [1.0, 9.0]
+    assert np.isnan(scores[1])
+
+
+@given(some_hits, st.lists(st.integers(0, 120), max_size=20))
+def test_every_paper_of_a_stage_is_found_where_it_stands(stage: Hits, rows: list[int]) -> None:
+    ranks, scores = stage_hits(stage, np.array(rows, np.int32))
+
+    there = stage.rows.tolist()
+    assert ranks.tolist() == [there.index(row) + 1 if row in there else 0 for row in rows]
+    assert [s for s in scores if not np.isnan(s)] == [
+        stage.scores[there.index(row)] for row in rows if row in there
+    ]
