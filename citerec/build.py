@@ -10,10 +10,12 @@ from importlib.metadata import version
 from os import cpu_count, fsencode
 from os.path import realpath
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from citerec.atomic import building
+from citerec.config import DenseIndexConfig
 from citerec.corpus.collect import Collector
 from citerec.corpus.graph import open_graph, spill_references, write_graph
 from citerec.corpus.papers import Papers, write_papers
@@ -22,17 +24,17 @@ from citerec.corpus.readers import Located, detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source, sha256_of, size_of
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
+from citerec.embed import SHARD, EmbedConfig, carry_models, embed
+from citerec.encode.encoder import EncodeConfig, Encoder, open_encoder
 from citerec.errors import ConfigError, IndexExistsError
 from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
-from citerec.types import Paper
+from citerec.types import Paper, Progress, untold
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
 LUCENE_QUEUE = 2  # batches that may wait for it
-
-Progress = Callable[[str, int, int], None]  # what is done, how much of it, out of how much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,11 @@ class BuildConfig:
     skip_bad: bool = False  # leave out records that cannot be taken
     threads: int = 0  # for Lucene; 0 for one per processor
     heap: str | None = None  # of the JVM, such as "2g"
+    encoder: str | None = None  # its name, hub id or folder; None for BM25 alone
+    encode: EncodeConfig = EncodeConfig()
+    dense: DenseIndexConfig = DenseIndexConfig()
+    shard: int = SHARD  # papers whose vectors a killed build loses at most
+    resume: bool = False  # go on with the vectors that a broken-off build left
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -61,7 +68,11 @@ class BuildReport:
 
 
 def build_index(
-    corpus: Path, index: Path, config: BuildConfig, progress: Progress | None = None
+    corpus: Path,
+    index: Path,
+    config: BuildConfig,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> BuildReport:
     """Build an index folder from a corpus; it appears whole or not at all.
 
@@ -70,18 +81,23 @@ def build_index(
         index: The folder to make.
         config: How.
         progress: Is told how far the build is.
+        note: Is told what is fetched from the hub, before.
 
     Raises:
         IndexExistsError: If the folder is there and `config.force` is not set.
         BadInputError: If the corpus cannot be read, or a record is bad and `skip_bad` is not set.
+        ModelError: If there is no such encoder.
         OutputError: If the folder cannot be written.
     """
     check_target(index, force=config.force)
-    tell = progress or _silent
+    tell = progress or untold
     source = find_source(corpus)
     name = config.format
     if name == "auto":
         name = detect_format(source, skip_bad=config.skip_bad)
+    encoder = None
+    if config.encoder:
+        encoder = open_encoder(config.encoder, config.encode, base=index, tell=note)
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
@@ -89,7 +105,9 @@ def build_index(
             folder, source, read_papers(source, name, _bytes_read(source, tell)), collector, config
         )
         _finish(folder, source, collector, tell)
-        manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector)
+        vectors = _vectors(folder, index, encoder, config, tell)
+        carry_models(index, folder)
+        manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
         write_manifest(folder, manifest)
         check_target(index, force=config.force)  # another build may have come first
     return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
@@ -202,8 +220,23 @@ def _finish(folder: Path, source: Source, collector: Collector, tell: Progress) 
     tell("finishing", 3, 3)
 
 
+def _vectors(
+    folder: Path, index: Path, encoder: Encoder | None, config: BuildConfig, tell: Progress
+) -> dict[str, Any]:
+    """Embed the papers, if they are to be; return what the manifest says of it."""
+    if encoder is None:
+        return {"encoder": None}
+    how = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
+    return embed(folder, index, encoder, how, tell)
+
+
 def _manifest(
-    folder: Path, source: Source, format_name: str, name: str, collector: Collector
+    folder: Path,
+    source: Source,
+    format_name: str,
+    name: str,
+    collector: Collector,
+    vectors: dict[str, Any],
 ) -> Manifest:
     shipped = collector.counts.pop("shipped_splits")
     return Manifest(
@@ -220,14 +253,10 @@ def _manifest(
         settings={
             "bm25": {"analysis": "english (Porter, stop words)", "text": "title + abstract"},
             "splits": "shipped" if shipped else "by year, 80/10/10",
-            "encoder": None,
+            **vectors,
         },
         checksums=checksums(folder),
     )
-
-
-def _silent(*_: object) -> None:
-    """Tell nobody."""
 
 
 def _bytes_read(source: Source, tell: Progress) -> Callable[[int], None]:

@@ -15,10 +15,11 @@ from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.errors import IndexDamagedError, IndexNotFoundError
-from citerec.manifest import NAME, Manifest, faults, read_manifest
+from citerec.manifest import MODELS, NAME, Manifest, faults, read_manifest
 
 INDEXES = Path("indexes")  # where indexes lie unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
+DENSE = "dense"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,21 @@ class IndexFolder:
     def bm25(self) -> Path:
         """The folder of the Lucene part."""
         return self.path / BM25
+
+    @property
+    def dense(self) -> Path:
+        """The folder of the vectors, if the papers were embedded."""
+        return self.path / DENSE
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the papers were embedded."""
+        return bool(self.manifest.settings.get("dense"))
+
+    @property
+    def models(self) -> Path:
+        """The folder of the models that were trained on this index."""
+        return self.path / MODELS
 
     @property
     def splits(self) -> Path:

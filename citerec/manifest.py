@@ -15,6 +15,8 @@ from citerec.errors import IndexDamagedError, IndexFormatError, IndexNotFoundErr
 
 FORMAT = 1
 NAME = "manifest.json"
+MODELS = "models"  # trained on an index after it was built: each has checksums of its own
+MODEL_SUMS = "checksums.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +78,52 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of an index but its manifest, by path within the folder."""
-    return {path: _sha256(folder / path) for path in sorted(_files(folder))}
+    """Return the sha256 of every file of an index but its manifest and models, by path within it."""
+    return {path: sha256_of(folder / path) for path in sorted(_files(folder))}
 
 
 def faults(folder: Path, manifest: Manifest) -> list[str]:
-    """Compare every file of an index with its manifest; return what is wrong, a line each."""
-    there = set(_files(folder))
-    wrong = [f"{path} is missing" for path in manifest.checksums if path not in there]
-    wrong += [f"{path} does not belong to it" for path in sorted(there - {*manifest.checksums})]
-    for path, expected in manifest.checksums.items():
+    """Compare every file of an index with its manifest; return what is wrong, a line each.
+
+    The models that were trained on it are held against the checksums that their trainers wrote.
+    """
+    wrong = _compared(folder, set(_files(folder)), manifest.checksums)
+    for model in models_of(folder):
+        wrong += [f"{MODELS}/{model.name}/{fault}" for fault in model_faults(model)]
+    return wrong
+
+
+def models_of(folder: Path) -> list[Path]:
+    """Return the folders of the models that were trained on an index."""
+    models = folder / MODELS
+    there = sorted(models.iterdir()) if models.is_dir() else []
+    return [path for path in there if not path.name.startswith(".")]  # a training on its way
+
+
+def seal_model(folder: Path) -> None:
+    """Write the checksums of a model's files into its folder, so that `verify` can check them."""
+    sums = {name: sha256_of(folder / name) for name in sorted(_everything(folder))}
+    (folder / MODEL_SUMS).write_bytes(_dump({"files": sums, "seal": _seal(sums)}))
+
+
+def model_faults(model: Path) -> list[str]:
+    """Compare the files of a model with the checksums in its folder; return what is wrong, a line each."""
+    try:
+        content: Any = orjson.loads((model / MODEL_SUMS).read_bytes())
+        sums, seal = content["files"], content["seal"]
+        if seal != _seal(sums):
+            return [f"{MODEL_SUMS} is not what was written"]
+    except FileNotFoundError:
+        return [f"{MODEL_SUMS} is missing"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return [f"{MODEL_SUMS} cannot be read"]
+    return _compared(model, set(_everything(model)) - {MODEL_SUMS}, sums)
+
+
+def _compared(folder: Path, there: set[str], sums: Mapping[str, str]) -> list[str]:
+    wrong = [f"{path} is missing" for path in sums if path not in there]
+    wrong += [f"{path} does not belong to it" for path in sorted(there - {*sums})]
+    for path, expected in sums.items():
         if path in there and (fault := _fault(folder / path, expected)):
             wrong.append(f"{path} {fault}")
     return wrong
@@ -93,18 +131,25 @@ def faults(folder: Path, manifest: Manifest) -> list[str]:
 
 def _fault(file: Path, expected: str) -> str | None:
     try:
-        return None if _sha256(file) == expected else "is not what was written"
+        return None if sha256_of(file) == expected else "is not what was written"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
 
 
 def _files(folder: Path) -> Iterator[str]:
+    for path in _everything(folder):
+        if path != NAME and not path.startswith(f"{MODELS}/"):
+            yield path
+
+
+def _everything(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*"):
-        if path.is_file() and path != folder / NAME:
+        if path.is_file():
             yield path.relative_to(folder).as_posix()
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

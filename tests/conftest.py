@@ -1,6 +1,7 @@
 """What the tests share: small corpora, and indexes that are built once."""
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,11 @@ from typing import Any
 import pytest
 
 from citerec.build import BuildConfig, build_index
+from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder, open_index
+from tests.tiny import tiny_bert
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # a test fetches no model
 
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"
 REAL_DATA = Path(__file__).parent.parent.parent / "shared" / "data"
@@ -19,6 +24,21 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
     """The bundled sample, indexed; tests must not change it."""
     folder = tmp_path_factory.mktemp("indexes") / "sample"
     build_index(SAMPLE, folder, BuildConfig())
+    return open_index(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny BERT of random weights, which pools by the mean and compares by cosine."""
+    spec = EncoderSpec(pooling=Pooling.MEAN, max_tokens=64, similarity=Similarity.COSINE)
+    return str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny", spec=spec))
+
+
+@pytest.fixture(scope="session")
+def dense_sample(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> IndexFolder:
+    """The bundled sample with vectors, of a tiny BERT; tests must not change it."""
+    folder = tmp_path_factory.mktemp("indexes") / "dense"
+    build_index(SAMPLE, folder, BuildConfig(encoder=tiny_model))
     return open_index(folder)
 
 

@@ -10,8 +10,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from citerec.cli import evaluate, index, inspect, recommend
+from citerec.cli import encode, evaluate, index, inspect, recommend, tune
 from citerec.cli.experiment import experiment
+from citerec.cli.train import train_encoder
 from citerec.errors import CiterecError
 from citerec.java import is_java_exception
 
@@ -23,8 +24,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(index.index)
+app.command()(encode.encode)
 app.command()(recommend.recommend)
+app.command()(tune.tune)
 app.command()(evaluate.evaluate)
+app.command(name="train-encoder")(train_encoder)
 app.add_typer(experiment, name="experiment")
 app.command()(inspect.info)
 app.command()(inspect.verify)

@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import Heap, Model, Quiet, Talk, Threads, Verbose
+from citerec.cli.console import Heap, Quiet, Talk, Threads, Verbose
+from citerec.cli.encode import (
+    BackendOption,
+    DenseIndexOption,
+    DeviceOption,
+    EncoderOption,
+    PrecisionOption,
+    ResumeOption,
+    ShardOption,
+    chosen_encoder,
+    keeping_shards,
+)
+from citerec.config import DenseIndexConfig, DenseKind
+from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,8 +56,14 @@ def index(
     format: Annotated[
         str, typer.Option(help="auto, canonical, beir, openresearch or citeomatic.")
     ] = "auto",
-    encoder: Model = "auto",
+    encoder: EncoderOption = "auto",
+    dense_index: DenseIndexOption = DenseKind.AUTO,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = Precision.AUTO,
+    backend: BackendOption = Backend.TORCH,
     threads: Threads = 0,
+    shard: ShardOption = 2048,
+    resume: ResumeOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an index that is there.")] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out records that cannot be taken.")
@@ -54,14 +73,28 @@ def index(
     verbose: Verbose = False,
 ) -> None:
     """Build an index folder from a corpus."""
-    from citerec.build import BuildConfig, build_index
+    from citerec.build import BuildConfig, build_index, check_target
 
-    refuse_models(encoder=encoder)
     talk = Talk(quiet, verbose)
     target = index or default_index(corpus)
-    config = BuildConfig(format=format, force=force, skip_bad=skip_bad, threads=threads, heap=heap)
-    with talk.progress(in_bytes="reading") as tell:
-        report = build_index(corpus, target, config, tell)
+    check_target(target, force=force)
+    name, warning = chosen_encoder(encoder, target, talk)
+    config = BuildConfig(
+        format=format,
+        force=force,
+        skip_bad=skip_bad,
+        threads=threads,
+        heap=heap,
+        encoder=name,
+        encode=EncodeConfig(device=device, precision=precision, threads=threads, backend=backend),
+        dense=DenseIndexConfig(kind=dense_index, threads=threads),
+        resume=resume,
+        shard=shard,
+    )
+    with keeping_shards(target, talk), talk.progress(in_bytes="reading") as tell:
+        report = build_index(corpus, target, config, tell, talk.note)
+    if warning:  # not before: what is wrong with the corpus is said alone
+        talk.warn(warning)
     if not quiet:
         typer.echo(summary(report))
     for fault in report.examples:

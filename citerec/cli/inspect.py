@@ -1,8 +1,9 @@
 """`citerec info`, `verify`, `doctor` and `demo`."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,10 +48,26 @@ def info(
                 f"sha256 {manifest.corpus['sha256'][:12]})",
                 *count_lines(manifest.counts),
                 f"      splits  {manifest.settings['splits']}",
-                f"     encoder  {manifest.settings['encoder'] or 'none: BM25 alone'}",
+                *encoder_lines(manifest.settings),
             ]
         )
     )
+
+
+def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
+    """Return what is said of the vectors of an index."""
+    if not settings["encoder"]:
+        return ["     encoder  none: BM25 alone"]
+    from citerec.encode.spec import Fingerprint
+
+    of, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
+    spec, recall = of.spec, dense.get("recall")
+    found = f", recall@{recall['depth']} {recall['value']:.3f} of exact" if recall else ""
+    return [
+        f"     encoder  {of} from {of.source}",
+        f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
+        f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}{found}",
+    ]
 
 
 def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) -> None:

@@ -1,0 +1,224 @@
+"""Gives an index its vectors: shard by shard, so that a broken-off run can go on where it was.
+
+Shards lie beside the index until its vectors are in place. Each goes by what it was made from, encoder and texts:
+what `resume` finds is what an unbroken run would have made.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.atomic import building
+from citerec.config import DenseIndexConfig
+from citerec.corpus.papers import Papers
+from citerec.encode.encoder import Encoder
+from citerec.errors import ConfigError, writing
+from citerec.folder import DENSE, PAPERS, open_index
+from citerec.index.dense.write import write_dense
+from citerec.manifest import MODELS, checksums, write_manifest
+from citerec.text import encoder_text
+from citerec.types import Paper, Progress, untold
+
+SHARD = 2048  # papers: what a killed run loses at most
+
+Shard = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedConfig:
+    """How the papers of an index are embedded."""
+
+    dense: DenseIndexConfig = DenseIndexConfig()
+    resume: bool = False  # go on with the shards that a broken-off run left
+    shard: int = SHARD  # papers in each
+
+    def __post_init__(self) -> None:
+        if self.shard < 1:
+            raise ConfigError(f"shard must be at least 1, got {self.shard}")
+
+
+def embed(
+    folder: Path, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
+) -> dict[str, Any]:
+    """Embed the papers of an index that is being built; return what its manifest says of the vectors.
+
+    Args:
+        folder: Where the index is being built; its papers are there.
+        target: Where it will stand; shards lie beside.
+        encoder: Whose vectors.
+        config: How.
+        progress: Is told how many papers are embedded.
+
+    Raises:
+        ConfigError: If another process embeds papers for the same index.
+        OutputError: If a file cannot be written.
+    """
+    papers = Papers(folder / PAPERS)
+    with shards_of(papers, target, encoder, config, progress) as shards:
+        vectors = write_dense(
+            folder / DENSE,
+            shards,
+            rows=len(papers),
+            dim=encoder.dim,
+            similarity=encoder.spec.similarity,
+            config=config.dense,
+            progress=progress,
+        )
+    return {"encoder": encoder.fingerprint.to_json(), "dense": vectors}
+
+
+def embed_anew(
+    path: Path, encoder: Encoder, config: EmbedConfig, progress: Progress | None = None
+) -> None:
+    """Replace the vectors of an index; a reader sees it with the old ones or with the new ones.
+
+    Raises:
+        IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        ConfigError: If another process embeds papers for it.
+        OutputError: If a file cannot be written.
+    """
+    index = open_index(path)
+    with building(path) as folder:
+        kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
+        for name in kept:
+            link(path / name, folder / name)
+        carry_models(path, folder)
+        settings = embed(folder, path, encoder, config, progress or untold)
+        new = {f"{DENSE}/{name}": s for name, s in checksums(folder / DENSE).items()}
+        manifest = index.manifest
+        write_manifest(
+            folder,
+            replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
+        )
+
+
+def carry_models(index: Path, folder: Path) -> None:
+    """Take the models that were trained on an index along into the folder that will replace it."""
+    for file in sorted((index / MODELS).rglob("*")):
+        inside = file.relative_to(index)
+        if file.is_file() and not any(part.startswith(".") for part in inside.parts):
+            link(file, folder / inside)
+
+
+def link(file: Path, to: Path) -> None:
+    """Let a file stand in a second place: linked where the disk can, else copied."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copy2(file, to)
+
+
+def store_of(target: Path) -> Path:
+    """Return where the shards for an index lie while it is embedded."""
+    target = Path(os.path.realpath(target))
+    return target.with_name(f".{target.name}.encoding")
+
+
+def kept_shards(target: Path) -> int:
+    """Return how many shards a broken-off run left for an index."""
+    return len([*store_of(target).glob("*.npy")])
+
+
+@contextmanager
+def shards_of(
+    papers: Papers, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
+) -> Generator[Callable[[], Iterator[Shard]]]:
+    """Embed papers shard by shard; give what reads the shards, which are gone when the block ends well."""
+    store = store_of(target)
+    with writing(store), _locked(store):
+        if not config.resume:
+            for old in store.glob("*.npy"):
+                old.unlink()
+        files = [*_embedded(papers, store, encoder, config, progress)]
+        yield lambda: (np.load(file, mmap_mode="r") for file in files)
+        shutil.rmtree(store, ignore_errors=True)
+
+
+def _embedded(
+    papers: Papers, store: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
+) -> Iterator[Path]:
+    total = len(papers)
+    progress("encoding", 0, total)
+    for first in range(0, total, config.shard):
+        rows = range(first, min(first + config.shard, total))
+        batch = [*papers.at(rows).values()]
+        file = store / f"{first:09}-{_key(encoder, batch)[:24]}.npy"
+        if not _is_whole(file, (len(batch), encoder.dim)):
+            _write(file, encoder.encode(batch, _beyond(progress, first, total)))
+        progress("encoding", rows.stop, total)
+        yield file
+
+
+def _beyond(progress: Progress, first: int, total: int) -> Progress:
+    return lambda what, done, _: progress(what, first + done, total)
+
+
+def _key(encoder: Encoder, papers: list[Paper]) -> str:
+    """Return what a shard goes by: two shards of one key hold the same vectors."""
+    made = (encoder.fingerprint.key, encoder.config.backend, encoder.precision)
+    digest = hashlib.sha256(repr(made).encode())
+    for paper in papers:
+        text = encoder_text(paper, encoder.spec.form, "\x1e")
+        digest.update(f"{len(text)}\x1f{text}".encode(errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+def _is_whole(file: Path, shape: tuple[int, int]) -> bool:
+    try:
+        shard = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        return False
+    return shard.shape == shape and shard.dtype == np.float32
+
+
+def _write(file: Path, vectors: Shard) -> None:
+    beside = file.with_name(f".{uuid4().hex}.tmp")
+    try:
+        with beside.open("wb") as stream:
+            np.save(stream, vectors)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(store: Path) -> Generator[None]:
+    """Hold a folder of shards for this process; it goes if no shard is in it at the end."""
+    store.mkdir(parents=True, exist_ok=True)
+    with (store / "lock").open("w") as lock:
+        if not _lock(lock.fileno()):
+            raise ConfigError(f"another process embeds papers into {store}; wait until it is done")
+        for left in store.glob(".*.tmp"):
+            left.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            if store.is_dir() and not any(store.glob("*.npy")):
+                (store / "lock").unlink(missing_ok=True)
+                with suppress(OSError):
+                    store.rmdir()
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file until it is closed; where the system has no such locks, nothing is held."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,256 @@
+"""Vectors for an index: shards that a killed run leaves, models that are carried along."""
+
+import hashlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from citerec.build import BuildConfig, build_index
+from citerec.embed import EmbedConfig, embed_anew, kept_shards, store_of
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import EncoderSpec
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.manifest import seal_model
+from tests.conftest import SAMPLE
+from tests.tiny import tiny_bert
+
+Build = Callable[..., IndexFolder]
+PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
+
+
+@pytest.fixture
+def tiny(tiny_model: str) -> str:
+    return tiny_model
+
+
+def dense_sums(folder: Path) -> dict[str, str]:
+    sums = open_index(folder).manifest.checksums
+    return {name: s for name, s in sums.items() if name.startswith("dense/")}
+
+
+def test_an_index_is_built_with_the_vectors_of_its_papers(build: Build, tiny: str) -> None:
+    index = build(PAPERS, encoder=tiny)
+
+    settings = index.manifest.settings
+    assert index.is_embedded
+    assert settings["encoder"]["source"] == tiny
+    assert (settings["dense"]["papers"], settings["dense"]["dim"]) == (10, 32)
+    assert settings["dense"]["kind"] == "exact"
+    verify_index(index.path)
+    assert not store_of(index.path).exists()
+
+
+def test_without_an_encoder_there_are_no_vectors(build: Build) -> None:
+    index = build(PAPERS)
+
+    assert not index.is_embedded
+    assert not index.dense.exists()
+
+
+def test_encode_gives_an_index_vectors_and_leaves_all_else(build: Build, tiny: str) -> None:
+    bare = build(PAPERS)
+    before = dict(bare.manifest.checksums)
+
+    embed_anew(bare.path, open_encoder(tiny), EmbedConfig())
+
+    index = open_index(bare.path)
+    after = dict(index.manifest.checksums)
+    assert {name: after[name] for name in before} == before
+    assert [name for name in after if name not in before] == ["dense/vectors.faiss"]
+    verify_index(index.path)
+
+
+def test_another_encoder_replaces_the_vectors(build: Build, tiny: str, tmp_path: Path) -> None:
+    index = build(PAPERS, encoder=tiny)
+    first = dense_sums(index.path)
+    other = tiny_bert(tmp_path / "other", seed=1, spec=EncoderSpec(max_tokens=64))
+
+    embed_anew(index.path, open_encoder(str(other)), EmbedConfig())
+
+    assert dense_sums(index.path).keys() == first.keys()
+    assert dense_sums(index.path) != first
+    assert open_index(index.path).manifest.settings["dense"]["similarity"] == "l2"
+    verify_index(index.path)
+
+
+class Broken(Exception):
+    """The power went."""
+
+
+def break_off_at(papers: int) -> Callable[[str, int, int], None]:
+    def tell(what: str, done: int, total: int) -> None:
+        if what == "encoding" and done >= papers:
+            raise Broken
+
+    return tell
+
+
+def test_what_was_broken_off_goes_on_with_the_shards_that_are_whole(
+    build: Build, tiny: str
+) -> None:
+    index = build(PAPERS)
+    encoder, of_three = open_encoder(tiny), EmbedConfig(shard=3)
+    embed_anew(index.path, encoder, of_three)
+    unbroken = dense_sums(index.path)
+    with pytest.raises(Broken):
+        embed_anew(index.path, encoder, of_three, break_off_at(8))  # in the third shard
+    assert kept_shards(index.path) == 2
+    told: list[int] = []
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what == "encoding":
+            told.append(done)
+
+    embed_anew(index.path, encoder, EmbedConfig(shard=3, resume=True), tell)
+
+    # a shard that is encoded is told of by its batch and as a whole, one that was kept as a whole only
+    assert told == [0, 3, 6, 9, 9, 10, 10]
+    assert dense_sums(index.path) == unbroken
+    assert not store_of(index.path).exists()
+    verify_index(index.path)
+
+
+def test_a_broken_off_run_leaves_the_index_as_it_was(build: Build, tiny: str) -> None:
+    index = build(PAPERS)
+    before = index.manifest
+
+    with pytest.raises(Broken):
+        embed_anew(index.path, open_encoder(tiny), EmbedConfig(shard=3), break_off_at(4))
+
+    assert verify_index(index.path) == before
+    assert [p.name for p in sorted(index.path.parent.iterdir()) if p.name.startswith(".")] == [
+        ".index.encoding"
+    ]
+
+
+def test_shards_of_other_texts_or_of_another_encoder_are_not_taken(
+    build: Build, tiny: str, tmp_path: Path
+) -> None:
+    index = build(PAPERS)
+    with pytest.raises(Broken):
+        embed_anew(index.path, open_encoder(tiny), EmbedConfig(shard=3), break_off_at(8))
+    other = tiny_bert(tmp_path / "other", seed=1, spec=EncoderSpec(max_tokens=64))
+
+    embed_anew(index.path, open_encoder(str(other)), EmbedConfig(shard=3, resume=True))
+    resumed = dense_sums(index.path)
+    embed_anew(index.path, open_encoder(str(other)), EmbedConfig(shard=3))
+
+    assert dense_sums(index.path) == resumed
+
+
+def test_a_shard_that_was_cut_short_is_made_again(build: Build, tiny: str) -> None:
+    index = build(PAPERS)
+    encoder = open_encoder(tiny)
+    embed_anew(index.path, encoder, EmbedConfig(shard=3))
+    unbroken = dense_sums(index.path)
+    with pytest.raises(Broken):
+        embed_anew(index.path, encoder, EmbedConfig(shard=3), break_off_at(8))
+    [first, *_] = sorted(store_of(index.path).glob("*.npy"))
+    first.write_bytes(first.read_bytes()[:-8])
+
+    embed_anew(index.path, encoder, EmbedConfig(shard=3, resume=True))
+
+    assert dense_sums(index.path) == unbroken
+
+
+def test_without_resume_the_work_begins_anew(build: Build, tiny: str) -> None:
+    index = build(PAPERS)
+    encoder = open_encoder(tiny)
+    with pytest.raises(Broken):
+        embed_anew(index.path, encoder, EmbedConfig(shard=3), break_off_at(8))
+    for shard in store_of(index.path).glob("*.npy"):
+        vectors = np.load(shard)
+        np.save(shard, vectors[:, ::-1].copy())  # of the right shape, and wrong
+
+    embed_anew(index.path, encoder, EmbedConfig(shard=3))
+
+    kept = dense_sums(index.path)
+    embed_anew(index.path, encoder, EmbedConfig(shard=3))
+    assert dense_sums(index.path) == kept
+
+
+def test_two_processes_do_not_embed_for_one_index_at_once(build: Build, tiny: str) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    index = build(PAPERS)
+    store = store_of(index.path)
+    store.mkdir()
+
+    with (store / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another process embeds papers"):
+            embed_anew(index.path, open_encoder(tiny), EmbedConfig())
+
+
+def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
+    build: Build, tiny: str, write_jsonl: Callable[..., Path]
+) -> None:
+    index = build(PAPERS)
+    model = index.models / "ranker"
+    model.mkdir(parents=True)
+    (model / "weights").write_text("learned")
+    seal_model(model)
+
+    build_index(write_jsonl(PAPERS[:5]), index.path, BuildConfig(force=True))
+    embed_anew(index.path, open_encoder(tiny), EmbedConfig())
+
+    assert (index.models / "ranker" / "weights").read_text() == "learned"
+    verify_index(index.path)
+
+
+def test_a_flipped_byte_in_a_model_is_found(build: Build) -> None:
+    index = build(PAPERS)
+    model = index.models / "ranker"
+    model.mkdir(parents=True)
+    (model / "weights").write_text("learned")
+    seal_model(model)
+    (model / "weights").write_text("learnt!")
+
+    with pytest.raises(Exception, match="models/ranker/weights is not what was written"):
+        verify_index(index.path)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill so")
+def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
+    tiny: str, tmp_path: Path
+) -> None:
+    command = [
+        Path(sys.executable).parent / "citerec",
+        "index",
+        SAMPLE,
+        "--encoder",
+        tiny,
+        "--shard",
+        "16",
+    ]
+
+    def index(name: str, *more: str) -> list[Any]:
+        return [*command, "--index", tmp_path / name, *more]
+
+    subprocess.run(index("unbroken"), check=True, capture_output=True)
+    with subprocess.Popen(
+        index("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while kept_shards(tmp_path / "killed") < 2:
+            assert process.poll() is None, "it was done before it could be killed"
+            time.sleep(0.001)
+        process.kill()
+    assert not (tmp_path / "killed").exists()
+    left = {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in shards(tmp_path / "killed")}
+
+    subprocess.run(index("killed", "--resume"), check=True, capture_output=True)
+
+    assert len(left) >= 2
+    assert dense_sums(tmp_path / "killed") == dense_sums(tmp_path / "unbroken")
+    verify_index(tmp_path / "killed")
+
+
+def shards(target: Path) -> list[Path]:
+    return sorted(store_of(target).glob("*.npy"))
