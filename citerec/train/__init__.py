@@ -1,0 +1,1 @@
+"""Training of the models, on an index's own citations."""

@@ -1,0 +1,1 @@
+"""Training of the encoder: papers that cite each other become neighbours."""

@@ -1,0 +1,141 @@
+"""What an encoder may learn from: the train queries of an index, what they cite, and who may be a negative.
+
+Neither a dev nor a test query is ever read in training, not even as a positive or a negative, and of nobody but
+the train queries is it known what they cite.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.graph import Graph
+from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.queries import QUERIES
+from citerec.corpus.splits import SPLITS, gold_citations, read_ids
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.train.encoder.lists import Flags, Lists, Pairs, Rows
+
+CHUNK = 4096  # queries whose lists are made at once
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The train queries of an index, and what they may be shown."""
+
+    index: IndexFolder
+    queries: Rows  # shape (queries,), rising
+    pool: Flags  # who may be a positive or a negative, shape (papers,)
+    cited: Lists  # what each query cites, of any year
+    gold: Lists  # of that what is a positive: in the pool and of no later year
+
+    @property
+    def papers(self) -> int:
+        """How many papers the index holds."""
+        return len(self.pool)
+
+    @property
+    def years(self) -> npt.NDArray[np.int32]:
+        """The year of each paper; `NO_YEAR` where unknown."""
+        return self.index.papers.years
+
+    @cached_property
+    def links(self) -> Any:
+        """Who cites whom, as a sparse matrix, shape (papers, papers): train queries cite papers of the pool."""
+        from scipy.sparse import csr_array
+
+        known = self.cited.where(self.pool[self.cited.indices])
+        citing = self.queries[known.owners]
+        ones = np.ones(len(citing), np.int32)
+        return csr_array((ones, (citing, known.indices)), shape=(self.papers, self.papers))
+
+    def eligible(self, queries: Rows, rows: npt.NDArray[np.integer]) -> Flags:
+        """Return which rows are of no later year than the query beside them; an unknown year is of none."""
+        asked, given = self.years[queries], self.years[rows]
+        return (given <= asked) | (asked == NO_YEAR)
+
+    def only(self, chosen: npt.NDArray[np.integer]) -> "TrainingData":
+        """Return the same with some of the queries, by their number; `chosen` rises."""
+        return TrainingData(
+            self.index,
+            self.queries[chosen],
+            self.pool,
+            self.cited.at(chosen),
+            self.gold.at(chosen),
+        )
+
+    def forbidden(self, positives: Lists) -> Pairs:
+        """Return the pairs (query, paper) that are no negatives: what it cites, its positives, itself."""
+        return Pairs(
+            np.concatenate(
+                [
+                    self.queries[self.cited.owners],
+                    self.queries[positives.owners],
+                    self.queries,
+                ]
+            ),
+            np.concatenate([self.cited.indices, positives.indices, self.queries]),
+            self.papers,
+        )
+
+
+def load_training_data(index: IndexFolder) -> TrainingData:
+    """Load the train queries of an index.
+
+    Raises:
+        ConfigError: If there are none, or they cite no paper that they may.
+    """
+    train, held_out = _split_rows(index)
+    years = index.papers.years
+    pool = np.ones(len(years), np.bool_)
+    pool[held_out] = False
+    train = train[pool[train]]
+    if not len(train):
+        raise ConfigError(
+            f"{index.path} has no train queries; an encoder learns from what they cite"
+        )
+    if (years[train] != NO_YEAR).all():
+        pool &= years <= years[train].max()
+    graph = index.graph
+    cited = _citations(graph, train, np.ones(len(graph.indices), np.bool_))
+    gold = _citations(graph, train, gold_citations(graph, years) & pool[graph.indices])
+    data = TrainingData(index, train, pool, cited, gold)
+    if not len(gold.indices):
+        raise ConfigError(
+            f"the train queries of {index.path} cite no paper in it that they may; there is nothing to learn from"
+        )
+    return data
+
+
+def _split_rows(index: IndexFolder) -> tuple[Rows, Rows]:
+    """Return the rows of the train queries and of the dev and test queries.
+
+    Where a corpus ships queries of its own, every paper but those of the dev and test queries is a train query.
+    """
+    files = [index.splits / f"{name}.ids" for name in SPLITS]
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise ConfigError(
+            f"{index.splits} holds no {missing[0]}; rebuild the index: "
+            f"citerec index CORPUS --index {index.path} --force"
+        )
+    train, dev, test = (_rows(index, read_ids(file)) for file in files)
+    held_out = np.union1d(dev, test).astype(np.int32)
+    if (index.splits / QUERIES).is_file():
+        train = np.setdiff1d(np.arange(len(index.papers), dtype=np.int32), held_out)
+    return train, held_out
+
+
+def _rows(index: IndexFolder, ids: list[str]) -> Rows:
+    rows = index.papers.rows_of(ids)
+    return np.unique(rows[rows >= 0])
+
+
+def _citations(graph: Graph, queries: Rows, keep: Flags) -> Lists:
+    number = np.full(len(graph.indptr) - 1, -1)
+    number[queries] = np.arange(len(queries))
+    owners = number[graph.citing]
+    mine = (owners >= 0) & keep
+    return Lists.of(owners[mine], np.asarray(graph.indices)[mine], len(queries))
