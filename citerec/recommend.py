@@ -3,25 +3,32 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from citerec.candidates import Candidates, FirstStages
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
+from citerec.fuse import stage_hits
 from citerec.query.exclude import Excluded, doi_rows, matching_rows
-from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.types import Hits, Paper, Query, Recommendation, StageHit
+from citerec.types import Paper, Query, Recommendation, StageHit
 
 REASON_WORDS = 6  # matching words that a reason names
+CLOSE = 100  # rank of dense retrieval down to which it is a reason
 AT_ONCE = 256  # queries of a batch that are searched together
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 
 
 class Recommender:
-    """Recommends papers of one index: BM25 finds the candidates and, so far, orders them."""
+    """Recommends papers of one index: BM25 and dense retrieval find them, their fusion orders them."""
 
     def __init__(self, index: IndexFolder, config: RecommendConfig | None = None) -> None:
         self.index = index
         self.config = config or RecommendConfig()
-        self._bm25 = Bm25Retriever(index, self.config.bm25)
+        self._first = FirstStages(index, self.config)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of the stages that find candidates."""
+        return self._first.names
 
     def recommend(
         self,
@@ -58,9 +65,9 @@ class Recommender:
         for start in range(0, len(queries), AT_ONCE):
             part = queries[start : start + AT_ONCE]
             rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
-            found = self._bm25.retrieve(part, rules, self.config.k)
-            for query, hits, items in zip(part, found, self._with_papers(found), strict=True):
-                yield self._with_reasons(query, hits, items) if explain else items
+            found = self._first.find(part, rules, self.config.k)
+            for query, one, items in zip(part, found, self._with_papers(found), strict=True):
+                yield self._with_reasons(query, one, items) if explain else items
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
         """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
@@ -70,30 +77,48 @@ class Recommender:
         by_title = matching_rows(excluded.titles, papers.titles())
         return rows.union(by_doi, *by_title.values())
 
-    def _with_papers(self, found: Sequence[Hits]) -> Iterator[tuple[Recommendation, ...]]:
+    def _with_papers(self, found: Sequence[Candidates]) -> Iterator[tuple[Recommendation, ...]]:
         """Read each paper once for all queries that are read for together: many share theirs."""
         for start in range(0, len(found), READ_AT_ONCE):
             part = found[start : start + READ_AT_ONCE]
-            papers = self.index.papers.at(row for hits in part for row in hits.rows.tolist())
-            yield from (self._ranked(hits, papers) for hits in part)
-
-    def _ranked(self, hits: Hits, papers: Mapping[int, Paper]) -> tuple[Recommendation, ...]:
-        pairs = zip(hits.rows.tolist(), hits.scores.tolist(), strict=True)
-        return tuple(
-            Recommendation(
-                rank=rank,
-                paper=papers[row],
-                score=score,
-                stages={self._bm25.name: StageHit(rank, score)},
-            )
-            for rank, (row, score) in enumerate(pairs, start=1)
-        )
+            papers = self.index.papers.at(row for one in part for row in one.hits.rows.tolist())
+            yield from (_ranked(one, papers) for one in part)
 
     def _with_reasons(
-        self, query: Query, hits: Hits, result: tuple[Recommendation, ...]
+        self, query: Query, found: Candidates, result: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
-        words = self._bm25.matches(query, hits.rows.tolist(), most=REASON_WORDS)
+        words = self._first.bm25.matches(query, found.hits.rows.tolist(), most=REASON_WORDS)
         return tuple(
-            replace(item, reasons=(f"matches: {', '.join(matched)}",) if matched else ())
+            replace(item, reasons=tuple(_reasons(item, matched)))
             for item, matched in zip(result, words, strict=True)
         )
+
+
+def _ranked(found: Candidates, papers: Mapping[int, Paper]) -> tuple[Recommendation, ...]:
+    rows = found.hits.rows
+    put = {name: stage_hits(hits, rows) for name, hits in found.stages.items()}
+    placed = {
+        name: list(zip(ranks.tolist(), scores.tolist(), strict=True))
+        for name, (ranks, scores) in put.items()
+    }
+    pairs = zip(rows.tolist(), found.hits.scores.tolist(), strict=True)
+    return tuple(
+        Recommendation(
+            rank=rank,
+            paper=papers[row],
+            score=score,
+            stages={
+                name: StageHit(*places[rank - 1])
+                for name, places in placed.items()
+                if places[rank - 1][0]  # 0 where the stage did not find it
+            },
+        )
+        for rank, (row, score) in enumerate(pairs, start=1)
+    )
+
+
+def _reasons(item: Recommendation, matched: Sequence[str]) -> Iterator[str]:
+    if matched:
+        yield f"matches: {', '.join(matched)}"
+    if (dense := item.stages.get("dense")) and dense.rank <= CLOSE:
+        yield f"close in meaning: number {dense.rank} of all"

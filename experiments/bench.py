@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.encoding import ENCODERS, measure_encoding, serve_encoder
 from bench.indexing import index_with_anserini, measure_indexing
 from bench.measure import Row, SkippedError, say
 from bench.report import record, write_page
@@ -25,7 +26,7 @@ from bench.worker import serve
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
-GROUPS = ("search", "index", "cold", "import")
+GROUPS = ("search", "index", "encode", "cold", "import")
 STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its own
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
@@ -41,6 +42,8 @@ def main() -> None:
         work = Work(options.work, corpus, options.threads)
         if options.worker in STEPS:
             STEPS[options.worker](work)
+        elif options.worker.startswith("encode-"):
+            serve_encoder(options.worker.removeprefix("encode-"), work)
         else:
             serve(options.worker, work)
         return
@@ -69,6 +72,8 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
     elif group == "index":
         steps = _step("convert", work), _step("anserini", work)
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
+    elif group == "encode":
+        rows = measure_encoding(work, Path(__file__), rounds)
     elif group == "cold":
         rows = measure_cold_start(work, rounds + 4)
     else:
@@ -106,8 +111,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", type=_groups, default=GROUPS, help=",".join(GROUPS))
     parser.add_argument("--rounds", type=int, default=5, help="of each system, after one more")
     parser.add_argument("--threads", type=int, default=2, help="of each system")
-    parser.add_argument("--worker", choices=[*STEPS, *SYSTEMS], help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=_workers(), help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _workers() -> list[str]:
+    return [*STEPS, *SYSTEMS, *(f"encode-{name}" for name in ENCODERS)]
 
 
 def _groups(text: str) -> tuple[str, ...]:

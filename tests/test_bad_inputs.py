@@ -119,7 +119,8 @@ class Bad:
 
 
 def index(*more: object, corpus: str = "corpus.jsonl") -> tuple[object, ...]:
-    return ("index", corpus, *more)
+    encoder = () if "--encoder" in more else ("--encoder", "none")
+    return ("index", corpus, *more, *encoder)
 
 
 def ask(content: bytes, says: str) -> Bad:
@@ -165,7 +166,11 @@ COMMANDS: dict[str, Bad] = {
     "negative threads": Bad(index("--threads", -1), "'--threads'"),
     "threads of words": Bad(index("--threads", "many"), "'--threads'"),
     "a million threads": Bad(index("--threads", 1_000_000), "'--threads'"),
-    "an encoder": Bad(index("--encoder", "specter"), "BM25 alone"),
+    "an encoder that is not in the cache, offline": Bad(
+        index("--encoder", "specter"), "allenai/specter"
+    ),
+    "an encoder that is nowhere": Bad(index("--encoder", "./nowhere"), "nowhere"),
+    "a folder that is no model": Bad(index("--encoder", "folder"), "folder"),
     "part of the splits": Bad(
         index(corpus="made"),
         "dev.ids, test.ids is missing; expected all three, or none",

@@ -70,6 +70,8 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object) -> Done:
+        if arguments[:1] == ("index",) and not {"--encoder", "--help"} & {*arguments}:
+            arguments += ("--encoder", "none")  # what vectors add is told in test_cli_dense
         capsys.readouterr()
         code = run([str(argument) for argument in arguments])
         captured = capsys.readouterr()
@@ -102,7 +104,10 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 
 
 CONTRACT = {
-    "index": "--index --format --encoder --threads --force",
+    "index": "--index --format --encoder --threads --resume --force",
+    "encode": "--index --encoder",
+    "train-encoder": "--index --model --output --resume",
+    "tune": "--index --split",
     "recommend": "--query --title --abstract --index --k --reranker --ranker --year-max --exclude "
     "--format --output --explain",
     "evaluate": "--index --split --run --qrels --output",
@@ -237,7 +242,6 @@ def test_options_of_index_are_taken(cli: Cli, option: list[str]) -> None:
 
 def test_a_model_that_cannot_be_had_yet_is_refused(sample: Cli) -> None:
     for arguments in (
-        ["index", SAMPLE / "papers.jsonl", "--encoder", "specter"],
         ["recommend", "--title", TITLE, "--reranker", "scibert"],
         ["recommend", "--title", TITLE, "--ranker", "mine"],
     ):
@@ -623,13 +627,21 @@ def test_verbose_says_more_on_stderr_and_the_same_on_stdout(sample: Cli) -> None
     verbose = sample("recommend", "--title", TITLE, "-v")
 
     assert verbose.out == plain.out
-    assert verbose.err == "citerec: indexes/sample: 300 papers, BM25 alone\n"
+    assert verbose.err == "citerec: indexes/sample: 300 papers, bm25\n"
 
 
 def test_progress_is_shown_on_a_terminal_and_wiped_away(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [COMMAND, "index", SAMPLE / "papers.jsonl", "--index", tmp_path / "made"],
+        [
+            COMMAND,
+            "index",
+            SAMPLE / "papers.jsonl",
+            "--encoder",
+            "none",
+            "--index",
+            tmp_path / "made",
+        ],
         stdout=subprocess.PIPE,
         stderr=follower,
         env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
@@ -1006,7 +1018,7 @@ def test_what_would_fail_at_the_end_is_refused_before_any_system_runs(
     write(tmp_path / "reports" / "plain-test" / "thesis.tex", [{"years": "of work"}])
     for name in ("plain", "meeting"):
         cli("index", f"{name}.jsonl", "--index", f"indexes/{name}", "--quiet")
-    monkeypatch.setattr("citerec.evaluate.protocol.run_system", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr("citerec.evaluate.systems.Systems.run", lambda *_: pytest.fail("it ran"))
 
     folder = cli("evaluate", "--index", "plain")
     ids = cli("evaluate", "--index", "meeting")

@@ -10,15 +10,9 @@ import pytest
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
-from citerec.experiment import (
-    Experiment,
-    Verdict,
-    judge,
-    read_experiment,
-    run_experiment,
-    tables,
-    write_result,
-)
+from citerec.experiment.row import Experiment, read_experiment
+from citerec.experiment.run import Verdict, judge, run_experiment, write_result
+from citerec.experiment.table import tables
 from citerec.text import QueryForm
 
 # q and r each cite the one other paper of their word, so that BM25 puts it first: MRR 1.

@@ -12,17 +12,14 @@ from citerec.config import Bm25Config
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import (
-    CEILINGS,
     NO_GOLD,
     NOT_HERE,
-    SYSTEMS,
     KnownGraph,
     Setting,
-    bm25_of,
     known_citations,
     load_task,
-    run_system,
 )
+from citerec.evaluate.systems import CEILINGS, SYSTEMS, bm25_of, run_system
 from citerec.folder import IndexFolder, open_index
 from citerec.text import QueryForm
 from citerec.types import Query
@@ -164,17 +161,17 @@ def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexF
 
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in CEILINGS])
-def test_every_system_stays_within_what_is_eligible(sample_index: IndexFolder, name: str) -> None:
-    task = load_task(sample_index, "test")
+def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, name: str) -> None:
+    task = load_task(dense_sample, "test")
     setting = Setting(bm25=Bm25Config(threads=2))
 
-    run, seconds = run_system(name, sample_index, task, setting)
+    run, seconds = run_system(name, dense_sample, task, setting)
 
     assert run.name == name
     assert seconds is not None
     assert seconds > 0
     assert run.rankings.keys() == task.qrels.keys()
-    papers = {sample_index.papers[row].id: sample_index.papers[row] for row in range(300)}
+    papers = {dense_sample.papers[row].id: dense_sample.papers[row] for row in range(300)}
     for query in task.queries:
         ranking = run.rankings[query.id]
         assert query.id not in ranking.ids

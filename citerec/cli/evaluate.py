@@ -1,7 +1,7 @@
 """`citerec evaluate`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,11 +41,12 @@ def evaluate(
         ),
     ] = None,
     systems: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Comma-separated: bm25, bm25-title, bm25-key-terms, most-cited, random, oracle; or all."
+            help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, most-cited, random, "
+            "oracle; or all. By default bm25, dense and rrf if there are vectors, and the baselines."
         ),
-    ] = "bm25,most-cited,random,oracle",
+    ] = None,
     known_graph: Annotated[
         str,
         typer.Option(
@@ -113,20 +114,23 @@ def _target(output: Path | None, name: str, inputs: Sequence[Path] = ()) -> Path
 def _own_systems(
     index: Path | None,
     split: str,
-    systems: str,
+    systems: str | None,
     setting: "Setting",
     heap: str | None,
     output: Path | None,
     talk: Talk,
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
-    from citerec.evaluate.protocol import CEILINGS, load_task
+    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.systems import CEILINGS, default_systems, weights
     from citerec.evaluate.trec_ids import refuse_meeting_papers, refuse_meeting_qrels
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
 
-    names = _system_names(systems)
+    names = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
+    names = names or default_systems(folder)
+    setting = replace(setting, fuse=weights(folder))
     task = load_task(folder, split)
     target = _target(output, f"{folder.manifest.name}-{split}")
     start_jvm(heap)
@@ -153,17 +157,17 @@ def _own_systems(
 def _run_all(
     names: list[str], folder: "IndexFolder", task: "Task", setting: "Setting", talk: Talk
 ) -> list[tuple["Run", float | None]]:
-    from citerec.evaluate.protocol import run_system
+    from citerec.evaluate.systems import Systems
 
+    systems = Systems(folder, task, setting)
     with talk.progress() as tell:
         return [
-            (tell("systems", i, len(names)), run_system(name, folder, task, setting))[1]
-            for i, name in enumerate(names)
+            (tell("systems", i, len(names)), systems.run(name))[1] for i, name in enumerate(names)
         ]
 
 
 def _system_names(systems: str) -> list[str]:
-    from citerec.evaluate.protocol import SYSTEMS
+    from citerec.evaluate.systems import SYSTEMS
 
     wanted = SYSTEMS if systems == "all" else (name.strip() for name in systems.split(","))
     names = list(dict.fromkeys(wanted))
@@ -260,5 +264,11 @@ def _provenance(folder: "IndexFolder", setting: "Setting") -> dict[str, object]:
         "papers": folder.manifest.counts["papers"],
     }
     return provenance(
-        {"corpus": corpus, "bm25": bm25, "depth": setting.depth, "index": folder.manifest.settings}
+        {
+            "corpus": corpus,
+            "bm25": bm25,
+            "fuse": asdict(setting.fuse),
+            "depth": setting.depth,
+            "index": folder.manifest.settings,
+        }
     )

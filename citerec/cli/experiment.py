@@ -21,8 +21,9 @@ def run(
     verbose: Verbose = False,
 ) -> None:
     """Run rows of a table and say for each whether it gives what it should."""
-    from citerec.experiment import Verdict, read_experiment, run_experiment
-    from citerec.experiment import write_result as write
+    from citerec.experiment.row import read_experiment
+    from citerec.experiment.run import Verdict, run_experiment
+    from citerec.experiment.run import write_result as write
     from citerec.folder import INDEXES
 
     talk = Talk(quiet, verbose)
@@ -30,7 +31,8 @@ def run(
     failed = False
     for row in rows:
         talk.detail(f"{row.path}: {row.claim} ({row.cost})")
-        outcome = run_experiment(row, INDEXES)
+        with talk.progress() as tell:
+            outcome = run_experiment(row, INDEXES, tell)
         failed |= outcome.verdict is Verdict.FAIL
         if outcome.result:
             write(outcome, results)
@@ -51,7 +53,7 @@ def table(
     verbose: Verbose = False,
 ) -> None:
     """Write the tables from the rows' files and their results."""
-    from citerec.experiment import tables
+    from citerec.experiment.table import tables
 
     target = output or EXPERIMENTS / "TABLES.md"
     write_result(tables(EXPERIMENTS), target)

@@ -1,6 +1,7 @@
 """`citerec recommend`."""
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,14 @@ from citerec.cli.console import (
     write_pieces,
 )
 from citerec.cli.index import refuse_models
-from citerec.config import Bm25Config, RecommendConfig, StopWords
+from citerec.config import (
+    Bm25Config,
+    DenseConfig,
+    FuseConfig,
+    FuseMethod,
+    RecommendConfig,
+    StopWords,
+)
 from citerec.errors import ConfigError
 from citerec.export import Format, Result
 from citerec.text import QueryForm
@@ -34,6 +42,16 @@ K1 = Annotated[
 B = Annotated[
     float, typer.Option("--b", min=0, max=1, help="BM25: how much long papers are held back.")
 ]
+
+
+class Fusion(StrEnum):
+    """How the first stages are put together."""
+
+    AUTO = "auto"
+    RRF = "rrf"
+    WEIGHTED = "weighted"
+
+
 StopWordsOption = Annotated[StopWords, typer.Option(help="BM25: which words a query leaves out.")]
 
 
@@ -48,6 +66,13 @@ def recommend(
     abstract: Annotated[str, typer.Option(help="The abstract that goes with --title.")] = "",
     index: Index = None,
     k: Annotated[int, typer.Option("--k", min=1, help="How many papers.")] = 20,
+    encoder: Annotated[
+        str, typer.Option(help="auto: the index's own; none: BM25 alone; another one is refused.")
+    ] = "auto",
+    fusion: Annotated[
+        Fusion,
+        typer.Option(help="How BM25 and vectors are put together; auto: as tuned, else rrf."),
+    ] = Fusion.AUTO,
     reranker: Model = "auto",
     ranker: Model = "auto",
     year_max: Annotated[
@@ -83,8 +108,11 @@ def recommend(
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
     start_jvm(heap)
-    recommender = Recommender(folder, RecommendConfig(k=k, bm25=bm25))
-    talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, BM25 alone")
+    dense, fuse = DenseConfig(threads=threads), fuse_config(fusion)
+    config = RecommendConfig(k=k, bm25=bm25, encoder=encoder, dense=dense, fuse=fuse)
+    recommender = Recommender(folder, config)
+    stages = " + ".join(recommender.stages)
+    talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, {stages}")
     excluded = _excluded(exclude, recommender, talk)
     found = recommender.stream(asked.queries, year_max=year_max, excluded=excluded, explain=explain)
     shown = output is None and _is_terminal()  # then a bar would stand between the results
@@ -92,6 +120,11 @@ def recommend(
         results = _results(asked.queries, found, tell)
         color = format is Format.TABLE and shown
         write_pieces(pieces(results, format, batch=asked.batch, color=color), output)
+
+
+def fuse_config(fusion: Fusion) -> FuseConfig | None:
+    """Return how to fuse; None leaves it to what was tuned on the index."""
+    return None if fusion is Fusion.AUTO else FuseConfig(method=FuseMethod(fusion.value))
 
 
 def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":

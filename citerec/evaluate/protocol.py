@@ -6,33 +6,23 @@ system would know them). Where a corpus ships queries of its own, as BEIR's do, 
 no paper; there every paper counts as a train paper, but for one whose id is that of a dev or test query.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import Bm25Config
+from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import QUERIES, ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
-from citerec.eligibility import eligible, mask
+from citerec.eligibility import eligible
 from citerec.errors import ConfigError
-from citerec.evaluate.baselines import (
-    citation_order,
-    most_cited_hits,
-    oracle_run,
-    query_rng,
-    random_hits,
-)
 from citerec.folder import IndexFolder
-from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.run import Qrels, Run
-from citerec.text import QueryForm, contents
-from citerec.types import Eligible, Hits, Query, Ranking
+from citerec.run import Qrels
+from citerec.text import contents
+from citerec.types import Eligible, Query
 
 NOT_HERE = "not in the corpus"  # why a query is left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
@@ -66,6 +56,8 @@ class Setting:
     """What the systems of one evaluation share."""
 
     bm25: Bm25Config = Bm25Config()
+    dense: DenseConfig = DenseConfig()
+    fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
     known_graph: KnownGraph = KnownGraph.TRAIN
     depth: int = 1000  # papers per query; the metrics look no deeper
     seed: int = 0
@@ -135,85 +127,6 @@ def _shipped_queries(
     return queries, qrels
 
 
-def run_system(
-    name: str, index: IndexFolder, task: Task, setting: Setting
-) -> tuple[Run, float | None]:
-    """Run one system over the queries of a task.
-
-    Args:
-        name: One of `SYSTEMS`.
-        index: What it searches.
-        task: The queries.
-        setting: What all systems share.
-
-    Returns:
-        The run, and the seconds that it took (None for the oracle, which does not search).
-
-    Raises:
-        ConfigError: If there is no such system.
-    """
-    if name not in SYSTEMS:
-        raise ConfigError(f"no system {name!r}; there are: {', '.join(SYSTEMS)}")
-    if name in CEILINGS:
-        return oracle_run(task.qrels, name), None
-    start = perf_counter()
-    config = bm25_of(name, setting)
-    if config is None:
-        hits = _OTHERS[name](index, task, setting)
-    else:
-        retriever = Bm25Retriever(index, config)
-        hits = retriever.retrieve(task.queries, task.eligible, setting.depth)
-    seconds = perf_counter() - start
-    return _as_run(name, index, task, hits), seconds
-
-
-def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
-    """Return what BM25 searches with in a system; None for one that is not BM25."""
-    if name not in _FORMS:
-        return None
-    form = _FORMS[name]
-    return replace(setting.bm25, form=form) if form else setting.bm25
-
-
-def _as_run(name: str, index: IndexFolder, task: Task, hits: list[Hits]) -> Run:
-    """Put docids for rows; only the rows that were hit are read."""
-    rows = np.unique(np.concatenate([found.rows for found in hits]))
-    ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)
-    rankings = {
-        query.id: Ranking(
-            tuple(ids[np.searchsorted(rows, found.rows)]), tuple(found.scores.tolist())
-        )
-        for query, found in zip(task.queries, hits, strict=True)
-    }
-    return Run(name, rankings)
-
-
-def _random(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-    years = index.papers.years
-    return [
-        random_hits(mask(rule, years), setting.depth, query_rng(setting.seed, query.id))
-        for query, rule in zip(task.queries, task.eligible, strict=True)
-    ]
-
-
-def _most_cited(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-    """Count citations once for all queries that know the same ones, not once for each query."""
-    years = index.papers.years
-    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
-    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
-    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
-        is_earlier = row >= 0 and _citing_before(query.year, years[row : row + 1])[0]
-        alike[query.year, row if is_earlier else -1].append(i)
-    found: dict[int, Hits] = {}
-    for (year, row), members in alike.items():
-        counts = known_citations(index, year, setting.known_graph, own=row)
-        order = citation_order(counts, index.id_rank)
-        for i in members:
-            allowed = mask(task.eligible[i], years)
-            found[i] = most_cited_hits(order, counts, allowed, setting.depth)
-    return [found[i] for i in range(len(task.queries))]
-
-
 def known_citations(
     index: IndexFolder, year: int | None, known: KnownGraph, *, own: int = -1
 ) -> npt.NDArray[np.int64]:
@@ -228,7 +141,7 @@ def known_citations(
         own: The query's own row, whose citations are never known; -1 for a query outside the corpus.
     """
     graph, years = index.graph, index.papers.years
-    citing = _citing_before(year, years)
+    citing = citing_before(year, years)
     if own >= 0:
         citing[own] = False
     if known is KnownGraph.TRAIN:
@@ -246,20 +159,8 @@ def _train_papers(index: IndexFolder) -> npt.NDArray[np.bool_]:
     return train
 
 
-def _citing_before(year: int | None, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which papers a query of a year may know the citations of, shape (n,)."""
     if year is None:
         return np.ones(len(years), np.bool_)
     return (years < year) & (years != NO_YEAR)
-
-
-_FORMS: Mapping[str, QueryForm | None] = {
-    "bm25": None,  # as the setting says
-    "bm25-title": QueryForm.TITLE,
-    "bm25-key-terms": QueryForm.KEY_TERMS,
-}
-_OTHERS: Mapping[str, Callable[[IndexFolder, Task, Setting], list[Hits]]] = {
-    "most-cited": _most_cited,
-    "random": _random,
-}
-CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
-SYSTEMS = (*_FORMS, *_OTHERS, *sorted(CEILINGS))

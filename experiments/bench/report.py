@@ -11,7 +11,7 @@ import orjson
 from bench.measure import Row
 
 COMMAND = "make bench"
-PEERS = ("bm25s", "tantivy", "numba")
+PEERS = ("bm25s", "tantivy", "numba", "torch", "sentence-transformers", "openvino")
 
 
 def record(path: Path, group: str, rows: list[Row], settings: dict[str, Any], **more: Any) -> None:
@@ -88,6 +88,8 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _figure(value: float) -> str:
+    if 0.99 <= value < 1:  # a cosine
+        return f"{value:.5f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

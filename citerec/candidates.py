@@ -1,0 +1,85 @@
+"""The first stages of an index, opened together, and what they find put into one list."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from citerec.config import FuseConfig, RecommendConfig
+from citerec.encode.encoder import open_encoder, reopen
+from citerec.encode.spec import Fingerprint
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.fuse import fuse
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.dense import DenseRetriever
+from citerec.tuned import read_tuned
+from citerec.types import Eligible, Hits, Query, Retriever
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What was found for one query."""
+
+    hits: Hits  # the list
+    stages: Mapping[str, Hits]  # what each stage found, by its name
+
+
+class FirstStages:
+    """BM25, and dense retrieval where the index has vectors."""
+
+    def __init__(self, index: IndexFolder, config: RecommendConfig) -> None:
+        """Open the stages.
+
+        Raises:
+            ConfigError: If an encoder is named and the index has no vectors.
+            EncoderMismatchError: If the index was embedded by another encoder.
+            ModelError: If the encoder is not there.
+            IndexDamagedError: If a part of the index is not what was written.
+        """
+        self._id_rank = index.id_rank
+        self.bm25 = Bm25Retriever(index, config.bm25)
+        self.dense = _dense(index, config)
+        self.fuse = _fuse_config(index, config)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The stages, in the order that they are told in."""
+        return tuple(stage.name for stage in self._stages)
+
+    def find(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[Candidates]:
+        """Return the `k` best eligible papers of each query, and where each stage put them."""
+        stages = self._stages
+        depth = k if len(stages) == 1 else max(k, self.fuse.depth)
+        found = {stage.name: stage.retrieve(queries, eligible, depth) for stage in stages}
+        each = [{name: hits[i] for name, hits in found.items()} for i in range(len(queries))]
+        return [Candidates(self._fused(mine, k), mine) for mine in each]
+
+    @property
+    def _stages(self) -> list[Retriever]:
+        return [self.bm25] if self.dense is None else [self.bm25, self.dense]
+
+    def _fused(self, found: Mapping[str, Hits], k: int) -> Hits:
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return fuse(found, self._id_rank, self.fuse, k=k)
+
+
+def _dense(index: IndexFolder, config: RecommendConfig) -> DenseRetriever | None:
+    if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
+        return None
+    if not index.is_embedded:
+        raise ConfigError(
+            f"{index.path} has no vectors; embed its papers: "
+            f"citerec encode --index {index.path} --encoder {config.encoder}"
+        )
+    if config.encoder == "auto":
+        recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
+        encoder = reopen(recorded, base=index.path)
+    else:
+        encoder = open_encoder(config.encoder, base=index.path)
+    return DenseRetriever(index, encoder, config.dense)
+
+
+def _fuse_config(index: IndexFolder, config: RecommendConfig) -> FuseConfig:
+    return config.fuse or read_tuned(index) or FuseConfig()

@@ -1,0 +1,1 @@
+"""Rows of results tables: read from their files, run, written down."""

@@ -1,0 +1,146 @@
+"""One row of a results table, as its file says it.
+
+A row is a TOML file: its claim, what it costs, the corpus, split and system, the settings, and the expected numbers.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from citerec.config import Bm25Config, FuseConfig, StopWords
+from citerec.corpus.splits import SPLITS
+from citerec.errors import BadInputError, ConfigError
+from citerec.evaluate.metrics import METRICS
+from citerec.evaluate.protocol import KnownGraph
+from citerec.evaluate.systems import NEED_VECTORS, SYSTEMS
+from citerec.text import QueryForm
+
+_Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
+
+
+def _one_of(names: Iterable[str]) -> _Check:
+    there = tuple(names)
+    return f"one of {', '.join(there)}", lambda value: value in there
+
+
+_TEXT: _Check = ("a text", lambda value: isinstance(value, str) and bool(value.strip()))
+_TABLE: _Check = ("a table, such as { mrr = 0.5 }", lambda value: isinstance(value, dict))
+_WHOLE: _Check = ("a whole number", lambda value: type(value) is int)
+_NUMBER: _Check = ("a number", lambda value: type(value) in (int, float))
+_SHARE: _Check = ("a number in [0, 1]", lambda v: type(v) in (int, float) and 0 <= v <= 1)
+_KEYS: Mapping[str, _Check] = {
+    **dict.fromkeys(("title", "claim", "cost", "corpus"), _TEXT),
+    "split": _one_of(SPLITS),
+    "system": _one_of(SYSTEMS),
+    "known_graph": _one_of(KnownGraph),
+    "bm25": _TABLE,
+    "encoder": _TEXT,
+    "train": _TEXT,
+    "fuse": _TABLE,
+    "expect": _TABLE,
+}
+_FUSE_KEYS: Mapping[str, _Check] = {
+    "k0": _WHOLE,
+    "bm25_weight": _SHARE,
+    "dense_weight": _SHARE,
+}
+_BM25_KEYS: Mapping[str, _Check] = {
+    "k1": _NUMBER,
+    "b": _NUMBER,
+    "form": _one_of(QueryForm),
+    "key_terms": _WHOLE,
+    "stop_words": _one_of(StopWords),
+    "threads": _WHOLE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One row of a table."""
+
+    path: Path
+    title: str  # of the row
+    claim: str
+    cost: str
+    corpus: str  # relative to the folder that citerec is run in
+    split: str = "test"
+    system: str = "bm25"
+    known_graph: KnownGraph = KnownGraph.TRAIN
+    bm25: Bm25Config = Bm25Config()
+    encoder: str | None = None  # whose vectors the index has; None for an index without
+    train: str | None = None  # the settings of the training that makes the encoder, a TOML file
+    fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
+    expect: Mapping[str, float] = field(default_factory=dict[str, float])  # by `METRICS`
+
+    @property
+    def table(self) -> str:
+        """The table that the row belongs to: the folder of its file."""
+        return self.path.parent.name
+
+    @property
+    def index_name(self) -> str:
+        """The folder of the index: the corpus, and what its vectors are of."""
+        of = Path(self.train).stem if self.train else self.encoder
+        name = Path(self.corpus).name
+        return f"{name}.{of.strip('./').replace('/', '-')}" if of else name
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Read a row's file.
+
+    Raises:
+        BadInputError: If it is missing, is no TOML, lacks a key, or has one that is not known or cannot be so.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise BadInputError(
+            path, "no such file; name a row, such as experiments/bm25/vis.toml"
+        ) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInputError(path, f"not TOML: {error}") from error
+    _check(path, content, _KEYS)
+    _check(path, content.get("bm25", {}), _BM25_KEYS, "bm25.")
+    _check(path, content.get("fuse", {}), _FUSE_KEYS, "fuse.")
+    _check(path, content.get("expect", {}), dict.fromkeys(METRICS, _SHARE), "expect.")
+    if missing := [key for key in ("title", "claim", "cost", "corpus") if key not in content]:
+        raise BadInputError(path, f"{missing[0]!r} is missing")
+    graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
+    bm25 = _bm25(path, content.pop("bm25", {}))
+    fuse = _fuse(path, content.pop("fuse", {}))
+    row = Experiment(path=path, known_graph=graph, bm25=bm25, fuse=fuse, **content)
+    if row.encoder and row.train:
+        raise BadInputError(path, "'encoder' and 'train' name two encoders; give one")
+    if row.system in NEED_VECTORS and not (row.encoder or row.train):
+        raise BadInputError(path, f"system {row.system!r} needs 'encoder' or 'train'")
+    return row
+
+
+def _check(
+    path: Path, table: Mapping[str, Any], checks: Mapping[str, _Check], within: str = ""
+) -> None:
+    for key, value in table.items():
+        if key not in checks:
+            known = ", ".join(sorted(checks))
+            raise BadInputError(path, f"unknown key {within + key!r}; known: {known}")
+        what, fits = checks[key]
+        if not fits(value):
+            raise BadInputError(path, f"{within}{key} must be {what}, got {repr(value)[:60]}")
+
+
+def _bm25(path: Path, settings: dict[str, Any]) -> Bm25Config:
+    form = QueryForm(settings.pop("form", QueryForm.TITLE_ABSTRACT))
+    stop_words = StopWords(settings.pop("stop_words", StopWords.AUTO))
+    try:
+        return Bm25Config(form=form, stop_words=stop_words, **settings)
+    except ConfigError as error:  # a value out of its range
+        raise BadInputError(path, f"bm25: {error}") from error
+
+
+def _fuse(path: Path, settings: dict[str, Any]) -> FuseConfig:
+    try:
+        return FuseConfig(**settings)
+    except ConfigError as error:
+        raise BadInputError(path, f"fuse: {error}") from error

@@ -1,0 +1,185 @@
+"""Runs one row of a results table, and holds it against what it should give."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from citerec.build import BuildConfig, build_index
+from citerec.config import FuseMethod
+from citerec.corpus.queries import open_queries, shipped_queries
+from citerec.corpus.readers.source import find_source, reading, sha256_of
+from citerec.corpus.splits import SPLITS, read_ids, shipped_splits
+from citerec.embed import EmbedConfig, embed_anew
+from citerec.encode.encoder import open_encoder
+from citerec.errors import ConfigError, writing
+from citerec.evaluate.metrics import SystemResult, evaluate_run
+from citerec.evaluate.protocol import Setting, Task, load_task
+from citerec.evaluate.systems import bm25_of, fuse_of, run_system
+from citerec.experiment.row import Experiment
+from citerec.folder import IndexFolder, open_index
+from citerec.manifest import NAME
+from citerec.provenance import provenance
+from citerec.retrieve.bm25 import resolve
+from citerec.types import Progress, untold
+
+OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # of an expected value, either way
+
+
+class Verdict(StrEnum):
+    """How a row came out."""
+
+    OK = "OK"
+    NEAR = "near"
+    FAIL = "FAIL"
+    NOT_RUN = "not run here"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What running a row gave."""
+
+    experiment: Experiment
+    verdict: Verdict
+    why: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untold) -> Outcome:
+    """Run a row; where its corpus is not here, that is said, and is no failure.
+
+    Args:
+        experiment: The row.
+        indexes: Where indexes lie; that of the row's corpus is built if there is none, and the row's encoder
+            trained.
+        tell: Is told how far that is.
+
+    Raises:
+        ConfigError: If the index is of another corpus or of other splits.
+        CiterecError: Whatever else keeps a corpus that is here from being indexed or searched.
+    """
+    corpus = Path(experiment.corpus)
+    with reading(corpus):
+        if not corpus.exists():
+            return Outcome(experiment, Verdict.NOT_RUN, f"{corpus} is not here")
+    index = _index_of(experiment, indexes, tell)
+    setting = _setting(experiment)
+    task = load_task(index, experiment.split)
+    run, seconds = run_system(experiment.system, index, task, setting)
+    measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
+    verdict, why = judge(experiment.expect, measured.metrics)
+    result = _result(experiment, index, measured, verdict, task)
+    return Outcome(experiment, verdict, why, measured.metrics, result)
+
+
+def judge(expect: Mapping[str, float], metrics: Mapping[str, float]) -> tuple[Verdict, str]:
+    """Hold metrics against what they should be: OK within 0.002, near within 0.01, else FAIL."""
+    gaps = {name: abs(metrics[name] - value) for name, value in expect.items()}
+    if not gaps or max(gaps.values()) <= OK_WITHIN:
+        return Verdict.OK, ""
+    worst = max(gaps, key=lambda name: gaps[name])
+    why = f"{worst} is {metrics[worst]:.4f}, expected {expect[worst]:.4f}"
+    return (Verdict.NEAR if gaps[worst] <= NEAR_WITHIN else Verdict.FAIL), why
+
+
+def write_result(outcome: Outcome, folder: Path) -> Path:
+    """Write what a row gave to `<folder>/<table>/<row>.json`; return the file.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    experiment = outcome.experiment
+    path = folder / experiment.table / f"{experiment.path.stem}.json"
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(orjson.dumps(outcome.result, option=options))
+    return path
+
+
+def _setting(experiment: Experiment) -> Setting:
+    fuse = replace(experiment.fuse, method=FuseMethod.WEIGHTED)
+    return Setting(bm25=experiment.bm25, fuse=fuse, known_graph=experiment.known_graph)
+
+
+def _index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFolder:
+    """Open the index of a row; what is missing of it is made, from where it was broken off."""
+    corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
+    if not (folder / NAME).is_file():
+        config = BuildConfig(encoder=experiment.encoder, resume=True)
+        build_index(corpus, folder, config, tell)
+    index = open_index(folder)
+    if experiment.train and not index.is_embedded:
+        index = _trained(Path(experiment.train), index, tell)
+    if experiment.encoder and not index.is_embedded:
+        encoder = open_encoder(experiment.encoder, base=index.path)
+        embed_anew(index.path, encoder, EmbedConfig(resume=True), tell)
+        index = open_index(folder)
+    source = find_source(corpus)
+    advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
+    if index.manifest.corpus["sha256"] != sha256_of(source):
+        raise ConfigError(f"{folder} is of another corpus than {corpus}; {advice}")
+    if not _has_splits_of(index, source.folder):
+        raise ConfigError(f"{folder} asks other queries than {corpus} ships; {advice}")
+    return index
+
+
+def _trained(settings: Path, index: IndexFolder, tell: Progress) -> IndexFolder:
+    """Train the encoder of a row on its index, unless that was done, and embed the papers with it."""
+    from citerec.train.encoder.config import read_training
+    from citerec.train.encoder.train import train_encoder
+
+    model = index.models / "encoder"
+    if not model.is_dir():
+        train_encoder(index, model, read_training(settings, {}), resume=True, tell=tell)
+    encoder = open_encoder(str(model), base=index.path)
+    embed_anew(index.path, encoder, EmbedConfig(resume=True), tell)
+    return open_index(index.path)
+
+
+def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
+    """Whether the index asks what the corpus ships: the checksum of a corpus covers its papers alone."""
+    queries = shipped_queries(corpus)
+    if queries is not None:
+        return queries == open_queries(index.splits)
+    shipped = shipped_splits(corpus)
+    if shipped is None:
+        return index.manifest.settings["splits"] != "shipped"
+    return shipped == {name: read_ids(index.splits / f"{name}.ids") for name in SPLITS}
+
+
+def _result(
+    experiment: Experiment,
+    index: IndexFolder,
+    measured: SystemResult,
+    verdict: Verdict,
+    task: Task,
+) -> dict[str, Any]:
+    setting = _setting(experiment)
+    bm25, fuse = bm25_of(experiment.system, setting), fuse_of(experiment.system, setting)
+    settings = {
+        "system": experiment.system,
+        "bm25": asdict(resolve(bm25, index)) if bm25 else None,  # as it was searched with
+        "encoder": index.manifest.settings["encoder"],
+        "fuse": asdict(fuse) if fuse else None,
+        "known_graph": experiment.known_graph,
+        "corpus_sha256": index.manifest.corpus["sha256"],
+    }
+    return {
+        "row": experiment.path.name,
+        "corpus": Path(experiment.corpus).name,
+        "split": experiment.split,
+        "queries": len(task.queries),
+        "left_out": dict(task.left_out),
+        "metrics": measured.metrics,
+        "ci95": measured.ci95,
+        "seconds": measured.seconds,
+        "expect": dict(experiment.expect),
+        "verdict": str(verdict),
+        "provenance": provenance(settings),
+    }
