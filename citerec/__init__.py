@@ -1,7 +1,8 @@
 """citerec recommends the papers that a text should cite.
 
 corpus/   files of papers             -> papers and who cites whom   (build.py makes the index)
-retrieve/ a draft, an index           -> candidates                  (BM25 over index/bm25)
+encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
+retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
 recommend a draft                     -> papers that may be cited, best first, with reasons
 evaluate/ rankings, true citations    -> an honest report
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder, open_index
-from tests.tiny import tiny_bert
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test fetches no model
 

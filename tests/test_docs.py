@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import SAMPLE
 
-from citerec.folder import IndexFolder
+from citerec.build import BuildConfig, build_index
+from citerec.folder import IndexFolder, open_index
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -30,16 +32,24 @@ def pattern(shown: str) -> re.Pattern[str]:
     return re.compile(text.replace(re.escape("..."), ".*?") + r"\s*", re.DOTALL)
 
 
+@pytest.fixture(scope="module")
+def demo_index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
+    """The index that `make demo` makes."""
+    folder = tmp_path_factory.mktemp("demo") / "sample"
+    build_index(SAMPLE, folder, BuildConfig(encoder="minilm"))
+    return open_index(folder)
+
+
 @pytest.fixture
-def workplace(tmp_path: Path, sample_index: IndexFolder) -> Path:
+def workplace(tmp_path: Path, demo_index: IndexFolder) -> Path:
     """A folder in which the README's reader stands after `make demo`, with some files of their own."""
     (tmp_path / "indexes").mkdir()
-    (tmp_path / "indexes" / "sample").symlink_to(sample_index.path)
+    (tmp_path / "indexes" / "sample").symlink_to(demo_index.path)
     texts = dict(step for block in blocks("console") for step in steps(block))
     for name in ("draft.txt", "cited.bib"):
         (tmp_path / name).write_text(texts[f"cat {name}"])
-    ids = (sample_index.splits / "test.ids").read_text().split()
-    papers = [sample_index.papers[int(row)] for row in sample_index.papers.rows_of(ids)]
+    ids = (demo_index.splits / "test.ids").read_text().split()
+    papers = [demo_index.papers[int(row)] for row in demo_index.papers.rows_of(ids)]
     queries = [{"id": p.id, "title": p.title, "year": p.year} for p in papers]
     (tmp_path / "queries.jsonl").write_text("".join(json.dumps(q) + "\n" for q in queries))
     corpus = [

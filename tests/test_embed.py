@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import SAMPLE
+from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.embed import EmbedConfig, embed_anew, kept_shards, store_of
@@ -19,8 +21,6 @@ from citerec.encode.spec import EncoderSpec
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import seal_model
-from tests.conftest import SAMPLE
-from tests.tiny import tiny_bert
 
 Build = Callable[..., IndexFolder]
 PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]

@@ -106,9 +106,12 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
 
     talk = Talk(quiet, verbose)
     target = INDEXES / "sample"
+    encoder = _embedded_model(talk)
+    config = BuildConfig(force=True, encoder=encoder)
     with talk.progress(in_bytes="reading") as tell:
-        report = build_index(SAMPLE / "papers.jsonl", target, BuildConfig(force=True), tell)
-    talk.note(f"indexed {report.manifest.counts['papers']} landmark papers into {target}/")
+        report = build_index(SAMPLE / "papers.jsonl", target, config, tell)
+    by = f", embedded by {encoder}," if encoder else ""
+    talk.note(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
     queries = read_queries(SAMPLE / "draft.json").queries
     talk.note(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
@@ -117,6 +120,18 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     typer.echo(dump(results, Format.TABLE, batch=False), nl=False)
     if not quiet:
         typer.echo(NEXT_STEPS)
+
+
+def _embedded_model(talk: Talk) -> str | None:
+    """Return the model that needs no network, if it is installed: a demo fetches nothing."""
+    from citerec.encode.source import MINILM, find_model
+    from citerec.errors import MissingExtraError
+
+    try:
+        return find_model(MINILM).name
+    except MissingExtraError as error:
+        talk.warn(f"BM25 alone, no vectors: {error}")
+        return None
 
 
 NEXT_STEPS = """

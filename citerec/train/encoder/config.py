@@ -73,7 +73,7 @@ class EncoderTraining:
     nearest: int = 5  # neighbours that are positives
     graph_dim: int = 64  # of the embedding of the citation graph
     memory_papers: int = 65_536  # memory: at most so many are learned from
-    memory_queries: int = 1024  # memory: of these at most so many are compared in a step
+    memory_queries: int = 4096  # memory: of these at most so many are compared in a step
 
     epochs: int = 2
     batch: int = 32  # examples in an update of the weights; memory: papers

@@ -46,7 +46,7 @@ class Comparison:
     papers: npt.NDArray[np.int64]  # shape (papers,)
     owners: npt.NDArray[np.int64]  # the query of each positive, shape (positives,)
     targets: npt.NDArray[np.int64]  # the paper of each positive, same shape
-    weights: npt.NDArray[np.float32]  # of each positive; they sum to 1, same shape
+    weights: npt.NDArray[np.float32]  # of each positive, same shape; over all queries they sum to 1
     allowed: Flags  # who stands against whom, shape (queries, papers)
 
 
@@ -66,6 +66,8 @@ class Memory:
         self._cited = data.cited.where(self._place[data.cited.indices] >= 0)
         asks = (self._place[data.queries] >= 0) & (self._positives.lengths > 0)
         self._askers = np.flatnonzero(asks)
+        share = self._positives.lengths**0.5  # between all queries alike and all citations alike
+        self._share = share / max(share[asks].sum(), 1)
         self._citing = Lists.of(  # the queries of which each paper is a positive
             self._place[self._positives.indices],
             self._positives.owners.astype(np.int32),
@@ -82,11 +84,12 @@ class Memory:
     def comparison(self, live: Rows) -> Comparison:
         """Return what a step that reads `live` compares, at most `memory_queries` queries.
 
-        First come the queries among `live` and those that one of these is a positive of; the others are drawn
-        at random, by the papers of the step, so that the same step draws the same ones.
+        First come the queries among `live` and those that one of these is a positive of. The others are drawn
+        at random, by the papers of the step, so that the same step draws the same ones; each then weighs for those
+        that were not drawn, too, else papers would be pulled by all that cite them and pushed by some of the rest.
         """
         data = self._data
-        asked = self._asked(live)
+        asked, stands_for = self._asked(live)
         queries = data.queries[asked]
         count = len(self.rows)
         papers = np.arange(count)
@@ -97,26 +100,28 @@ class Memory:
         mine = self._positives.at(asked)
         targets = self._place[mine.indices]
         allowed[mine.owners, targets] = True
-        share = mine.lengths**0.5  # between all queries alike and all citations alike
-        weights = (share / share.sum() / mine.lengths)[mine.owners]
+        share = self._share[asked] * stands_for
+        weights = (share / mine.lengths)[mine.owners]
         return Comparison(
             self._place[queries], papers, mine.owners, targets, weights.astype(np.float32), allowed
         )
 
-    def _asked(self, live: Rows) -> npt.NDArray[np.integer]:
-        """Return the numbers of the queries of a step, rising."""
+    def _asked(self, live: Rows) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float64]]:
+        """Return the numbers of the queries of a step, rising, and how many each of them stands for."""
         most = self._config.memory_queries
         if len(self._askers) <= most:
-            return self._askers
+            return self._askers, np.ones(len(self._askers))
         own = np.flatnonzero(np.isin(self._data.queries, live))
         citing = [self._citing[place] for place in self._place[live].tolist()]
         concerned = np.intersect1d(np.concatenate([own, *citing]), self._askers)
         rng = np.random.default_rng([self._config.seed, 6, *live[:8].tolist()])
         if len(concerned) >= most:
-            return np.sort(rng.choice(concerned, most, replace=False))
+            some = np.sort(rng.choice(concerned, most, replace=False))
+            return some, np.full(most, len(concerned) / most)
         rest = np.setdiff1d(self._askers, concerned)
-        more = rng.choice(rest, min(most - len(concerned), len(rest)), replace=False)
-        return np.union1d(concerned, more)
+        more = rng.choice(rest, most - len(concerned), replace=False)
+        asked = np.union1d(concerned, more)
+        return asked, np.where(np.isin(asked, more), len(rest) / len(more), 1.0)
 
 
 def over_memory(scores: Any, compared: dict[str, Any], *, temperature: float) -> Any:

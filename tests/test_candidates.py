@@ -1,0 +1,115 @@
+"""The first stages together: what each found, fused, and whose vectors they are."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import tiny_bert
+
+from citerec.candidates import FirstStages
+from citerec.config import FuseConfig, FuseMethod, RecommendConfig
+from citerec.eligibility import eligible
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import EncoderSpec
+from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
+from citerec.folder import IndexFolder
+from citerec.fuse import rrf
+from citerec.recommend import Recommender
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.dense import DenseRetriever
+from citerec.tuned import read_tuned, write_tuned
+from citerec.types import Query
+
+Build = Callable[..., IndexFolder]
+DRAFT = Query(id="d", title="Retrieval with a language model", abstract="Search.", year=2018)
+
+
+def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
+    dense_sample: IndexFolder, tiny_model: str
+) -> None:
+    rules = eligible([DRAFT], dense_sample.papers)
+    [words] = Bm25Retriever(dense_sample).retrieve([DRAFT], rules, 1000)
+    encoder = open_encoder(tiny_model)
+    [vectors] = DenseRetriever(dense_sample, encoder).retrieve([DRAFT], rules, 1000)
+
+    [found] = FirstStages(dense_sample, RecommendConfig()).find([DRAFT], rules, 20)
+
+    expected = rrf([words, vectors], dense_sample.id_rank, k=20)
+    assert found.hits.rows.tolist() == expected.rows.tolist()
+    assert np.allclose(found.hits.scores, expected.scores)
+    assert list(found.stages) == ["bm25", "dense"]
+
+
+def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
+    recommender = Recommender(dense_sample, RecommendConfig(k=5))
+
+    [found] = recommender.recommend([DRAFT], explain=True)
+
+    for item in found:
+        ranks = {name: hit.rank for name, hit in item.stages.items()}
+        assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks.values()))
+        assert (item.paper.year or 0) <= 2018
+    assert any("close in meaning: number" in reason for item in found for reason in item.reasons)
+
+
+def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:
+    recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none"))
+
+    [found] = recommender.recommend([DRAFT])
+
+    assert recommender.stages == ("bm25",)
+    assert [list(item.stages) for item in found] == [["bm25"]] * 5
+
+
+def test_the_index_s_own_encoder_may_be_named(dense_sample: IndexFolder, tiny_model: str) -> None:
+    assert FirstStages(dense_sample, RecommendConfig(encoder=tiny_model)).names == ("bm25", "dense")
+
+
+def test_another_encoder_is_refused(dense_sample: IndexFolder, tmp_path: Path) -> None:
+    other = tiny_bert(tmp_path / "other", seed=7, spec=EncoderSpec(max_tokens=64))
+
+    with pytest.raises(EncoderMismatchError, match="leave --encoder out, or embed it anew"):
+        FirstStages(dense_sample, RecommendConfig(encoder=str(other)))
+
+
+def test_an_encoder_for_an_index_without_vectors_is_refused(
+    sample_index: IndexFolder, tiny_model: str
+) -> None:
+    with pytest.raises(ConfigError, match="has no vectors; embed its papers: citerec encode"):
+        FirstStages(sample_index, RecommendConfig(encoder=tiny_model))
+
+
+def test_an_encoder_that_is_gone_is_missed_by_its_name(build: Build, tmp_path: Path) -> None:
+    model = tiny_bert(tmp_path / "model", spec=EncoderSpec(max_tokens=64))
+    index = build([{"id": "a", "title": "A paper"}], encoder=str(model))
+    model.rename(tmp_path / "elsewhere")
+
+    with pytest.raises(ModelError, match="model"):
+        FirstStages(index, RecommendConfig())
+
+
+def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(
+    build: Build, tiny_model: str
+) -> None:
+    index = build([{"id": "a", "title": "A paper"}], encoder=tiny_model)
+    tuned = FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=0.25, dense_weight=0.75)
+    write_tuned(index, tuned, {"split": "dev"})
+
+    assert read_tuned(index) == tuned
+    assert FirstStages(index, RecommendConfig()).fuse == tuned
+    assert FirstStages(index, RecommendConfig(fuse=FuseConfig())).fuse == FuseConfig()
+    of_another = replace(
+        index, manifest=replace(index.manifest, settings={"encoder": {"weights": "others"}})
+    )
+    assert read_tuned(of_another) is None
+
+
+def test_a_tuning_that_cannot_be_made_out_is_named(build: Build, tiny_model: str) -> None:
+    index = build([{"id": "a", "title": "A paper"}], encoder=tiny_model)
+    file = write_tuned(index, FuseConfig(), {})
+    file.write_text("{}")
+
+    with pytest.raises(BadInputError, match="cannot be made out; make it again"):
+        read_tuned(index)

@@ -1,0 +1,186 @@
+"""The commands that make and use vectors, as a user runs them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SAMPLE
+from tiny import tiny_bert
+
+from citerec.cli import run
+from citerec.embed import kept_shards
+from citerec.folder import IndexFolder, open_index
+
+Cli = Callable[..., "tuple[int, str, str]"]
+TITLE = "Dense retrieval of passages"
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command in an empty folder, in this process; returns code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
+    """A copy of the sample's index with vectors, under indexes/."""
+    copy = tmp_path / "indexes" / "sample"
+    shutil.copytree(dense_sample.path, copy)
+    return copy
+
+
+def test_auto_offline_takes_minilm_and_says_so(cli: Cli) -> None:
+    code, out, err = cli("index", SAMPLE, "--index", "made")
+    info = cli("info", "--index", "made")[1]
+
+    assert code == 0
+    assert "300  papers" in out
+    assert "citerec: warning: --encoder auto: allenai/specter" in err
+    assert "MiniLM" in err
+    assert "encoder  minilm (weights 53aa5117) from minilm" in info
+    assert "vectors  300 of 384 dimensions, exact" in info
+
+
+def test_auto_keeps_the_encoder_of_an_index_that_is_there(cli: Cli, tiny_model: str) -> None:
+    cli("index", SAMPLE, "--index", "made", "--encoder", tiny_model)
+
+    code, _, err = cli("index", SAMPLE, "--index", "made", "--force")
+
+    assert (code, err) == (0, "")
+    assert open_index(Path("made")).manifest.settings["encoder"]["source"] == tiny_model
+
+
+def test_encode_gives_an_index_vectors_that_recommend_uses(cli: Cli, tiny_model: str) -> None:
+    cli("index", SAMPLE, "--index", "made", "--encoder", "none")
+
+    code, out, err = cli("encode", "--index", "made", "--encoder", tiny_model)
+    asked = cli("recommend", "--index", "made", "--title", TITLE, "--format", "json", "--k", 5)
+
+    assert (code, out) == (0, "")
+    assert "made: embedded by" in err
+    items: list[dict[str, Any]] = json.loads(asked[1])
+    assert {name for item in items for name in item["stages"]} == {"bm25", "dense"}
+    for item in items:
+        ranks = [stage["rank"] for stage in item["stages"].values()]
+        assert item["score"] == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
+
+
+def test_encoder_none_is_bm25_alone(cli: Cli, sample: Path) -> None:
+    code, out, _ = cli(
+        "recommend", "--title", TITLE, "--encoder", "none", "--format", "json", "--k", 3
+    )
+
+    assert code == 0
+    assert [list(item["stages"]) for item in json.loads(out)] == [["bm25"]] * 3
+
+
+def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -> None:
+    code, _, _ = cli("evaluate", "--output", "report")
+
+    report = json.loads(Path("report/report.json").read_text())
+    assert code == 0
+    assert [system["name"] for system in report["systems"]] == [
+        "bm25",
+        "dense",
+        "rrf",
+        "most-cited",
+        "random",
+        "oracle",
+    ]
+    assert report["provenance"]["settings"]["index"]["encoder"]["dim"] == 32
+
+
+def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
+    dry = cli("tune", "--dry-run")
+    assert not (sample / "models").exists()
+
+    code, out, err = cli("tune")
+
+    assert (dry[0], code) == (0, 0)
+    assert "rrf, k 60" in out
+    assert "weighted, bm25 0.5 + dense 0.5" in out
+    assert "is best on dev; recommend uses it from now on" in err
+    assert json.loads((sample / "models" / "fusion" / "fusion.json").read_text())["fuse"]
+    assert cli("verify")[0] == 0
+
+
+def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
+    cli: Cli, sample: Path, tiny_model: str, tmp_path: Path
+) -> None:
+    trained = cli("train-encoder", "--model", tiny_model, "--recipe", "memory", "--epochs", 1)
+    embedded = cli("encode", "--encoder", sample / "models" / "encoder")
+    sample.rename(tmp_path / "indexes" / "moved")
+
+    code, out, _ = cli("recommend", "--title", TITLE, "--format", "json", "--k", 1)
+
+    assert (trained[0], embedded[0], code) == (0, 0, 0)
+    assert "dense" in json.loads(out)[0]["stages"]
+    assert cli("verify")[0] == 0
+
+
+BAD: dict[str, tuple[list[str], str]] = {
+    "another encoder": (
+        ["recommend", "--title", TITLE, "--encoder", "OTHER"],
+        "leave --encoder out, or embed it anew",
+    ),
+    "an encoder that is nowhere": (["encode", "--encoder", "./nowhere"], "nowhere"),
+    "encode with none": (["encode", "--encoder", "none"], "name a model: --encoder MODEL"),
+    "a device that is not here": (
+        ["encode", "--encoder", "OTHER", "--device", "cuda:7"],
+        "no device 'cuda:7' here",
+    ),
+    "a device of no kind": (["encode", "--encoder", "OTHER", "--device", "abacus"], "abacus"),
+    "too few papers for ivf": (
+        ["encode", "--encoder", "OTHER", "--dense-index", "ivf"],
+        "ivf",
+    ),
+    "an unknown kind": (["encode", "--encoder", "OTHER", "--dense-index", "tree"], "'tree'"),
+    "tuning on test": (["tune", "--split", "test"], "say dev"),
+    "an unknown metric": (["tune", "--metric", "bleu"], "'bleu'"),
+    "an unknown recipe": (["train-encoder", "--recipe", "x"], "recipe must be"),
+    "a base that is nowhere": (["train-encoder", "--model", "./nowhere"], "nowhere"),
+    "no epochs": (["train-encoder", "--epochs", "0"], "epochs must be at least 1"),
+    "settings that are not there": (["train-encoder", "--config", "x.toml"], "x.toml"),
+    "an unknown fusion": (["recommend", "--title", TITLE, "--fusion", "x"], "'x'"),
+    "an unknown system": (["evaluate", "--systems", "sparse"], "no system 'sparse'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
+    cli: Cli, sample: Path, tmp_path: Path, case: str
+) -> None:
+    arguments, says = BAD[case]
+    if "OTHER" in arguments:
+        other = str(tiny_bert(tmp_path / "other", seed=3))
+        arguments = [other if argument == "OTHER" else argument for argument in arguments]
+    before = open_index(sample).manifest
+
+    code, out, err = cli(*arguments)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("citerec: error: ")
+    assert err.count("\n") == 1
+    assert says in err
+    assert open_index(sample).manifest == before
+    assert kept_shards(sample) == 0
+    assert [path.name for path in sample.parent.iterdir()] == ["sample"]
+
+
+def test_dense_systems_need_vectors(cli: Cli, sample_index: IndexFolder) -> None:
+    code, _, err = cli("evaluate", "--index", sample_index.path, "--systems", "rrf")
+
+    assert code == 2
+    assert "rrf needs vectors" in err
+    assert "citerec encode --index" in err

@@ -1,0 +1,170 @@
+"""Learning over a memory: every paper as it was read last stands against every query."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from test_train_encoder import config, quick, records, train_mrr
+from tiny import tiny_bert
+
+from citerec.encode.spec import EncoderSpec, Pooling, Similarity
+from citerec.folder import IndexFolder
+from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder.data import TrainingData, load_training_data
+from citerec.train.encoder.lists import Lists
+from citerec.train.encoder.memory import Memory, learners, over_memory
+from citerec.train.encoder.train import train_encoder
+
+Build = Callable[..., IndexFolder]
+
+
+@pytest.fixture
+def graph(build: Build) -> TrainingData:
+    """Train queries b … f of the years 2001 to 2005 over the papers a … f: b cites a; c a, b; d c; e b, d; f e."""
+    return load_training_data(build(records()))
+
+
+def memory_of(data: TrainingData, how: EncoderTraining) -> Memory:
+    return Memory(data, data.gold, learners(data, data.gold, how), how)
+
+
+def ids(data: TrainingData, memory: Memory, places: Any) -> list[str]:
+    return data.index.papers.ids_at(memory.rows[places].tolist())
+
+
+def test_the_memory_holds_queries_and_what_they_cite_and_no_dev_or_test_query(
+    graph: TrainingData,
+) -> None:
+    rows = learners(graph, graph.gold, config(recipe="memory"))
+
+    assert graph.index.papers.ids_at(rows.tolist()) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_a_small_memory_takes_some_of_them_always_the_same(graph: TrainingData) -> None:
+    how = config(recipe="memory", memory_papers=3)
+
+    few = learners(graph, graph.gold, how)
+
+    assert len(few) == 3
+    assert few.tolist() == learners(graph, graph.gold, how).tolist()
+
+
+def test_each_query_stands_against_what_it_might_have_cited(graph: TrainingData) -> None:
+    memory = memory_of(graph, config(recipe="memory"))
+
+    compared = memory.comparison(memory.rows[:2])
+
+    queries = ids(graph, memory, compared.queries)
+    papers = ids(graph, memory, compared.papers)
+    assert queries == ["b", "c", "d", "e", "f"]
+    allowed = {q: {p for p, a in zip(papers, row, strict=True) if a} for q, row in
+               zip(queries, compared.allowed, strict=True)}  # fmt: skip
+    assert allowed == {  # of no later year, not itself
+        "b": {"a"},
+        "c": {"a", "b"},
+        "d": {"a", "b", "c"},
+        "e": {"a", "b", "c", "d"},
+        "f": {"a", "b", "c", "d", "e"},
+    }
+    positives = [
+        (queries[owner], papers[target])
+        for owner, target in zip(compared.owners, compared.targets, strict=True)
+    ]
+    assert sorted(positives) == [
+        ("b", "a"),
+        ("c", "a"),
+        ("c", "b"),
+        ("d", "c"),
+        ("e", "b"),
+        ("e", "d"),
+        ("f", "e"),
+    ]
+
+
+def test_a_query_weighs_as_the_root_of_how_much_it_cites(graph: TrainingData) -> None:
+    memory = memory_of(graph, config(recipe="memory"))
+
+    compared = memory.comparison(memory.rows[:1])
+
+    total = 3 * 1 + 2 * 2**0.5  # b, d, f cite one paper each, c and e two
+    of_c = compared.weights[compared.owners == 1]
+    assert compared.weights.sum() == pytest.approx(1)
+    assert of_c.tolist() == pytest.approx([2**0.5 / 2 / total] * 2)
+
+
+def test_of_many_queries_those_come_first_whom_the_step_concerns(graph: TrainingData) -> None:
+    memory = memory_of(graph, config(recipe="memory", memory_queries=2))
+    d, e = (graph.index.papers.rows_of([name]) for name in "de")
+
+    assert ids(graph, memory, memory.comparison(d).queries) == [
+        "d",
+        "e",
+    ]  # itself, and who cites it
+    assert ids(graph, memory, memory.comparison(e).queries) == ["e", "f"]
+    again = memory.comparison(d)
+    assert again.queries.tolist() == memory.comparison(d).queries.tolist()
+
+
+def test_the_loss_is_minus_the_log_of_the_share_of_each_positive() -> None:
+    import torch
+
+    scores = torch.tensor([[0.2, 0.1, 0.0], [0.3, 0.2, 0.1]])
+    compared = {
+        "owners": torch.tensor([0, 1, 1]),
+        "targets": torch.tensor([0, 0, 1]),
+        "weights": torch.tensor([0.5, 0.25, 0.25]),
+        "allowed": torch.tensor([[True, True, False], [True, True, True]]),
+    }
+
+    loss = over_memory(scores, compared, temperature=0.1)
+
+    first = np.exp(2) / (np.exp(2) + np.exp(1))  # the third paper does not stand against it
+    rest = np.exp([3, 2]) / np.exp([3, 2, 1]).sum()
+    assert float(loss) == pytest.approx(-0.5 * np.log(first) - 0.25 * np.log(rest).sum())
+
+
+def test_training_over_the_memory_finds_citations_better(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    words = sorted({w for title in sample_index.papers.titles() for w in title.lower().split()})
+    spec = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE, max_tokens=24)
+    base = tiny_bert(tmp_path / "base", words=[w for w in words if w.isalpha()], spec=spec)
+    how = quick(base, recipe="memory", form="title", epochs=4, learning_rate=3e-3)
+
+    report = train_encoder(sample_index, tmp_path / "m", how)
+
+    losses = [epoch.loss or 0 for epoch in report.history[1:]]
+    assert losses[-1] < losses[0] - 0.2
+    assert train_mrr(sample_index, tmp_path / "m") > train_mrr(sample_index, base) + 0.1
+
+
+def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    base = tiny_bert(tmp_path / "base")
+    how = quick(base, recipe="memory", epochs=2, save_steps=5, memory_queries=60)
+    train_encoder(sample_index, tmp_path / "unbroken", how)
+
+    def stop(what: str, done: int, total: int) -> None:
+        if (what, done) == ("training", 8):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(sample_index, tmp_path / "broken", how, tell=stop)
+    train_encoder(sample_index, tmp_path / "broken", how, resume=True)
+
+    one, other = (load_file(tmp_path / n / "model.safetensors") for n in ("unbroken", "broken"))
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    assert not any("memory" in name for name in one)  # which is no part of the model
+
+
+def test_lists_of_nothing_are_learned_from_by_nobody(graph: TrainingData) -> None:
+    nothing = Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(graph.queries))
+
+    memory = Memory(graph, nothing, graph.queries, config(recipe="memory"))
+
+    assert len(memory.comparison(graph.queries[:2]).queries) == 0
