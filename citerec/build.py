@@ -24,7 +24,7 @@ from citerec.corpus.readers import Located, detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source, sha256_of, size_of
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
-from citerec.embed import SHARD, EmbedConfig, carry_models, embed
+from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
 from citerec.encode.encoder import EncodeConfig, Encoder, open_encoder
 from citerec.errors import ConfigError, IndexExistsError
 from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
@@ -110,6 +110,8 @@ def build_index(
         manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
         write_manifest(folder, manifest)
         check_target(index, force=config.force)  # another build may have come first
+    if encoder:
+        forget_shards(index)
     return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
 
 

@@ -1,10 +1,11 @@
 """The first stages of an index, opened together, and what they find put into one list."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from citerec.config import FuseConfig, RecommendConfig
-from citerec.encode.encoder import open_encoder, reopen
+from citerec.encode.config import EncodeConfig
+from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
@@ -26,8 +27,18 @@ class Candidates:
 class FirstStages:
     """BM25, and dense retrieval where the index has vectors."""
 
-    def __init__(self, index: IndexFolder, config: RecommendConfig) -> None:
+    def __init__(
+        self,
+        index: IndexFolder,
+        config: RecommendConfig,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
         """Open the stages.
+
+        Args:
+            index: What is searched.
+            config: How.
+            note: Is told what is fetched from the hub, before.
 
         Raises:
             ConfigError: If an encoder is named and the index has no vectors.
@@ -37,8 +48,12 @@ class FirstStages:
         """
         self._id_rank = index.id_rank
         self.bm25 = Bm25Retriever(index, config.bm25)
-        self.dense = _dense(index, config)
-        self.fuse = _fuse_config(index, config)
+        self.dense, self.encoder = None, ""  # whose vectors
+        self.fuse = FuseConfig()
+        if encoder := _encoder(index, config, note):
+            self.dense = DenseRetriever(index, encoder, config.dense)
+            self.encoder = encoder.fingerprint.name
+            self.fuse = config.fuse_with(read_tuned(index))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,10 +77,13 @@ class FirstStages:
     def _fused(self, found: Mapping[str, Hits], k: int) -> Hits:
         if len(found) == 1:
             return next(iter(found.values()))
-        return fuse(found, self._id_rank, self.fuse, k=k)
+        deep = replace(self.fuse, depth=max(k, self.fuse.depth))
+        return fuse(found, self._id_rank, deep, k=k)
 
 
-def _dense(index: IndexFolder, config: RecommendConfig) -> DenseRetriever | None:
+def _encoder(
+    index: IndexFolder, config: RecommendConfig, note: Callable[[str], None] | None
+) -> Encoder | None:
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
     if not index.is_embedded:
@@ -73,13 +91,8 @@ def _dense(index: IndexFolder, config: RecommendConfig) -> DenseRetriever | None
             f"{index.path} has no vectors; embed its papers: "
             f"citerec encode --index {index.path} --encoder {config.encoder}"
         )
-    if config.encoder == "auto":
-        recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
-        encoder = reopen(recorded, base=index.path)
-    else:
-        encoder = open_encoder(config.encoder, base=index.path)
-    return DenseRetriever(index, encoder, config.dense)
-
-
-def _fuse_config(index: IndexFolder, config: RecommendConfig) -> FuseConfig:
-    return config.fuse or read_tuned(index) or FuseConfig()
+    how = EncodeConfig(threads=config.dense.threads)
+    if config.encoder != "auto":
+        return open_encoder(config.encoder, how, base=index.path, tell=note)
+    recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
+    return reopen(recorded, index.path, how, tell=note)

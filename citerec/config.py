@@ -1,7 +1,7 @@
 """The settings of each stage: frozen, keyword-only, checked at birth."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from citerec.errors import ConfigError
@@ -144,8 +144,19 @@ class RecommendConfig:
     bm25: Bm25Config = Bm25Config()
     encoder: str = "auto"  # auto: the index's own, if it has vectors; none: BM25 alone; else its name or folder
     dense: DenseConfig = DenseConfig()
-    fuse: FuseConfig | None = None  # None for what `citerec tune` found, else RRF
+    fuse: FuseConfig | FuseMethod | None = (
+        None  # a method alone: with the tuned weights; None: as tuned, else RRF
+    )
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
+        if not self.encoder.strip():
+            raise ConfigError("encoder is empty; name one, or say auto or none")
+
+    def fuse_with(self, tuned: FuseConfig | None) -> FuseConfig:
+        """Return how the stages are fused on an index for which `tuned` was found best."""
+        if isinstance(self.fuse, FuseConfig):
+            return self.fuse
+        found = tuned or FuseConfig()
+        return replace(found, method=self.fuse) if self.fuse else found

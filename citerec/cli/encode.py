@@ -80,11 +80,13 @@ def chosen_encoder(named: str, target: Path, talk: Talk) -> tuple[str | None, st
 
     `auto` keeps the encoder of an index that is there.
     """
-    from citerec.encode.source import auto_encoder
+    from citerec.encode.source import INSIDE, auto_encoder
     from citerec.encode.spec import Fingerprint
     from citerec.errors import CiterecError
     from citerec.manifest import read_manifest
 
+    if not named.strip():
+        raise ConfigError("--encoder is empty; name a model, or say auto or none")
     if named != "auto":
         return (None if named == "none" else named), None
     try:
@@ -92,7 +94,8 @@ def chosen_encoder(named: str, target: Path, talk: Talk) -> tuple[str | None, st
     except CiterecError:  # no index there, or none that can be read
         recorded = None
     if recorded:
-        return Fingerprint.from_json(recorded).source, None
+        source = Fingerprint.from_json(recorded).source
+        return str(target / source) if source.startswith(INSIDE) else source, None
     name, warning = auto_encoder(talk.note)
     return name, warning and f"--encoder auto: {warning}"
 

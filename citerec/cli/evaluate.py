@@ -9,7 +9,7 @@ import typer
 
 from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show
 from citerec.cli.recommend import K1, B, StopWordsOption
-from citerec.config import Bm25Config, StopWords
+from citerec.config import Bm25Config, DenseConfig, StopWords
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
 
@@ -75,7 +75,8 @@ def evaluate(
         raise ConfigError(f"--known-graph is train or earlier, got {known_graph!r}")
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
-    setting = Setting(bm25=bm25, known_graph=KnownGraph(known_graph), seed=seed)
+    dense = DenseConfig(threads=threads)
+    setting = Setting(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
     if output is not None:
         refuse_others_files(output.resolve())
     if run:
@@ -159,7 +160,7 @@ def _run_all(
 ) -> list[tuple["Run", float | None]]:
     from citerec.evaluate.systems import Systems
 
-    systems = Systems(folder, task, setting)
+    systems = Systems(folder, task, setting, talk.note)
     with talk.progress() as tell:
         return [
             (tell("systems", i, len(names)), systems.run(name))[1] for i, name in enumerate(names)

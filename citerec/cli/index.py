@@ -112,7 +112,7 @@ def refuse_models(**models: str) -> None:
     for stage, model in models.items():
         if model not in ("none", "auto"):
             raise ConfigError(
-                f"--{stage} {model}: this version of citerec ranks with BM25 alone; "
+                f"--{stage} {model}: this version of citerec has no {stage} yet; "
                 f"leave the option out, or say --{stage} none"
             )
 

@@ -22,7 +22,6 @@ from citerec.cli.index import refuse_models
 from citerec.config import (
     Bm25Config,
     DenseConfig,
-    FuseConfig,
     FuseMethod,
     RecommendConfig,
     StopWords,
@@ -108,10 +107,13 @@ def recommend(
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
     start_jvm(heap)
-    dense, fuse = DenseConfig(threads=threads), fuse_config(fusion)
+    dense = DenseConfig(threads=threads)
+    fuse = None if fusion is Fusion.AUTO else FuseMethod(fusion.value)
     config = RecommendConfig(k=k, bm25=bm25, encoder=encoder, dense=dense, fuse=fuse)
-    recommender = Recommender(folder, config)
+    recommender = Recommender(folder, config, talk.note)
     stages = " + ".join(recommender.stages)
+    if recommender.encoder:
+        stages += f" of {recommender.encoder}"
     talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, {stages}")
     excluded = _excluded(exclude, recommender, talk)
     found = recommender.stream(asked.queries, year_max=year_max, excluded=excluded, explain=explain)
@@ -120,11 +122,6 @@ def recommend(
         results = _results(asked.queries, found, tell)
         color = format is Format.TABLE and shown
         write_pieces(pieces(results, format, batch=asked.batch, color=color), output)
-
-
-def fuse_config(fusion: Fusion) -> FuseConfig | None:
-    """Return how to fuse; None leaves it to what was tuned on the index."""
-    return None if fusion is Fusion.AUTO else FuseConfig(method=FuseMethod(fusion.value))
 
 
 def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from citerec.errors import ModelError, extra
+from citerec.errors import ModelError
 
 Tell = Callable[[str], None]
 
@@ -123,8 +123,7 @@ def _mb(size: int) -> str:
 
 
 def _hub() -> Any:
-    with extra("dense"):
-        import huggingface_hub
+    import huggingface_hub
 
-        importlib.import_module("huggingface_hub.errors")
+    importlib.import_module("huggingface_hub.errors")
     return huggingface_hub

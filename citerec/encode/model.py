@@ -10,7 +10,7 @@ from typing import Any
 
 from citerec.encode.adapter import add_adapter
 from citerec.encode.spec import EncoderSpec, Pooling, Separator
-from citerec.errors import ModelError, extra
+from citerec.errors import ModelError
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in the order of preference
 TOKENIZER = (
@@ -183,9 +183,8 @@ def tokenizer_files(folder: Path) -> list[Path]:
 def _transformers() -> Any:
     """Import transformers: quiet, and without the tokenizers' warning about forks."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    with extra("dense"):
-        importlib.import_module("torch")  # without it transformers is imported, and fails later
-        import transformers
+    importlib.import_module("torch")  # without it transformers is imported, and fails later
+    import transformers
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

@@ -58,7 +58,7 @@ def find_model(
         return Source(name, name, _minilm())
     if name in NAMES:
         return _from_hub(name, revision, tell)
-    for folder in filter(None, (Path(name).expanduser(), base and base / name)):
+    for folder in filter(None, (_expanded(name), base and base / name)):
         if folder.is_dir():
             held = folder / ADAPTER_FOLDER
             return Source(name, _place(folder, base), folder, held if held.is_dir() else None)
@@ -171,6 +171,14 @@ def _place(folder: Path, base: Path | None) -> str:
     if base and whole.is_relative_to(base.resolve()):
         return INSIDE + whole.relative_to(base.resolve()).as_posix()
     return str(whole)
+
+
+def _expanded(name: str) -> Path:
+    """Return a folder as it was named, "~" put into full; of a user that there is not, it stays."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def _silent(_: str) -> None:

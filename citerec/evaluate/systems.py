@@ -13,6 +13,7 @@ import numpy as np
 
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
 from citerec.eligibility import mask
+from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
@@ -49,6 +50,8 @@ NEED_VECTORS = frozenset({"dense", *_FUSIONS})
 def default_systems(index: IndexFolder) -> list[str]:
     """Return the systems that an evaluation compares unless told otherwise."""
     dense = ["dense", "rrf"] if index.is_embedded else []
+    if dense and (tuned := read_tuned(index)) and tuned.method is FuseMethod.WEIGHTED:
+        dense.append("weighted")  # as `recommend` fuses
     return ["bm25", *dense, *_BASELINES, *sorted(CEILINGS)]
 
 
@@ -85,7 +88,15 @@ def fuse_of(name: str, setting: Setting) -> FuseConfig | None:
 class Systems:
     """The systems over one task."""
 
-    def __init__(self, index: IndexFolder, task: Task, setting: Setting) -> None:
+    def __init__(
+        self,
+        index: IndexFolder,
+        task: Task,
+        setting: Setting,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        """Prepare to run systems; `note` is told what is fetched from the hub, before."""
+        self._note = note
         self._index, self._task, self._setting = index, task, setting
         self._found: dict[str, tuple[list[Hits], float]] = {}
 
@@ -107,16 +118,16 @@ class Systems:
             raise ConfigError(f"no system {name!r}; there are: {', '.join(SYSTEMS)}")
         if name in CEILINGS:
             return oracle_run(self._task.qrels, name), None
-        if name in NEED_VECTORS and not self._index.is_embedded:
-            raise ConfigError(
-                f"{name} needs vectors, and {self._index.path} has none; embed its papers: "
-                f"citerec encode --index {self._index.path} --encoder MODEL"
-            )
         hits, seconds = self._hits(name)
         return _as_run(name, self._index, self._task, hits), seconds
 
     def stages(self) -> list[dict[str, Hits]]:
-        """Return, for each query, what each of the stages `FUSED` found."""
+        """Return, for each query, what each of the stages `FUSED` found.
+
+        Raises:
+            ConfigError: If the index has no vectors.
+        """
+        self._need_vectors(FUSED[-1])
         found = {stage: self._hits(stage)[0] for stage in FUSED}
         queries = range(len(self._task.queries))
         return [{stage: hits[i] for stage, hits in found.items()} for i in queries]
@@ -125,7 +136,16 @@ class Systems:
         """Name what was found for each query of the task, as a run."""
         return _as_run(name, self._index, self._task, hits)
 
+    def _need_vectors(self, name: str) -> None:
+        if not self._index.is_embedded:
+            raise ConfigError(
+                f"{name} needs vectors, and {self._index.path} has none; embed its papers: "
+                f"citerec encode --index {self._index.path} --encoder MODEL"
+            )
+
     def _hits(self, name: str) -> tuple[list[Hits], float]:
+        if name in NEED_VECTORS:
+            self._need_vectors(name)
         if name not in self._found:
             before = sum(self._hits(stage)[1] for stage in FUSED) if name in _FUSIONS else 0.0
             search = self._searcher(name)  # opened outside of what is timed
@@ -157,7 +177,8 @@ class Systems:
     @cached_property
     def _encoder(self) -> Encoder:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
-        return reopen(recorded, base=self._index.path)
+        threads = EncodeConfig(threads=self._setting.dense.threads)
+        return reopen(recorded, self._index.path, threads, tell=self._note)
 
 
 def _as_run(name: str, index: IndexFolder, task: Task, hits: list[Hits]) -> Run:

@@ -16,6 +16,7 @@ from citerec.corpus.readers.source import find_source, reading, sha256_of
 from citerec.corpus.splits import SPLITS, read_ids, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, writing
 from citerec.evaluate.metrics import SystemResult, evaluate_run
 from citerec.evaluate.protocol import Setting, Task, load_task
@@ -111,35 +112,38 @@ def _index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFol
     """Open the index of a row; what is missing of it is made, from where it was broken off."""
     corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
     if not (folder / NAME).is_file():
-        config = BuildConfig(encoder=experiment.encoder, resume=True)
-        build_index(corpus, folder, config, tell)
+        build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), tell)
     index = open_index(folder)
-    if experiment.train and not index.is_embedded:
-        index = _trained(Path(experiment.train), index, tell)
-    if experiment.encoder and not index.is_embedded:
-        encoder = open_encoder(experiment.encoder, base=index.path)
-        embed_anew(index.path, encoder, EmbedConfig(resume=True), tell)
-        index = open_index(folder)
     source = find_source(corpus)
     advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
     if index.manifest.corpus["sha256"] != sha256_of(source):
         raise ConfigError(f"{folder} is of another corpus than {corpus}; {advice}")
     if not _has_splits_of(index, source.folder):
         raise ConfigError(f"{folder} asks other queries than {corpus} ships; {advice}")
-    return index
+    if experiment.train:
+        return _embedded(index, _trained(Path(experiment.train), index, tell), tell)
+    return _embedded(index, experiment.encoder, tell) if experiment.encoder else index
 
 
-def _trained(settings: Path, index: IndexFolder, tell: Progress) -> IndexFolder:
-    """Train the encoder of a row on its index, unless that was done, and embed the papers with it."""
-    from citerec.train.encoder.config import read_training
-    from citerec.train.encoder.train import train_encoder
-
-    model = index.models / "encoder"
-    if not model.is_dir():
-        train_encoder(index, model, read_training(settings, {}), resume=True, tell=tell)
-    encoder = open_encoder(str(model), base=index.path)
-    embed_anew(index.path, encoder, EmbedConfig(resume=True), tell)
+def _embedded(index: IndexFolder, encoder: str, tell: Progress) -> IndexFolder:
+    """Embed the papers of an index, unless they are by this very encoder."""
+    model = open_encoder(encoder, base=index.path)
+    recorded = index.manifest.settings["encoder"]
+    if recorded and Fingerprint.from_json(recorded).key == model.fingerprint.key:
+        return index
+    embed_anew(index.path, model, EmbedConfig(resume=True), tell)
     return open_index(index.path)
+
+
+def _trained(settings: Path, index: IndexFolder, tell: Progress) -> str:
+    """Train the encoder of a row on its index, unless that was done; return its folder."""
+    from citerec.train.encoder.config import read_training
+    from citerec.train.encoder.train import train_encoder, was_trained_so
+
+    model, config = index.models / "encoder", read_training(settings, {})
+    if not was_trained_so(model, index, config):
+        train_encoder(index, model, config, resume=True, force=True, tell=tell)
+    return str(model)
 
 
 def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:

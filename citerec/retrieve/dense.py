@@ -115,7 +115,7 @@ def _said(index: IndexFolder, encoder: Encodes) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         raise IndexDamagedError(index.path, ["what it says of its encoder"]) from error
     if of.key != encoder.fingerprint.key:
-        raise EncoderMismatchError(index.path, found=str(encoder.fingerprint), expected=str(of))
+        raise EncoderMismatchError(index.path, found=encoder.fingerprint.name, expected=str(of))
     return settings["dense"]
 
 

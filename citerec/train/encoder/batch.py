@@ -1,7 +1,7 @@
 """From the examples of a step to what the model reads: every paper of a step is encoded once."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,10 @@ class Collator:
 
     def _compared(self, memory: Memory, rows: Rows, at: Any) -> dict[str, Any]:
         order = np.argsort(at)  # the vectors come in the order of reading
-        compared = asdict(memory.comparison(rows)) | {"live": memory.places(rows[order])}
-        return {name: self._torch.from_numpy(array) for name, array in compared.items()}
+        compared = memory.comparison(rows)
+        arrays = {field.name: getattr(compared, field.name) for field in fields(compared)}
+        arrays["live"] = memory.places(rows[order])
+        return {name: self._torch.from_numpy(array) for name, array in arrays.items()}
 
     def _allowed(self, queries: Rows, papers: Rows, targets: Any) -> Flags:
         """Return which papers stand against each query, shape (queries, papers): its target, and honest negatives.

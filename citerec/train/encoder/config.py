@@ -48,6 +48,14 @@ class Negatives(StrEnum):
     NEIGHBOURS = "neighbours"  # of some distance, in an embedding of the citation graph
 
 
+class Keep(StrEnum):
+    """By which measure on the dev queries the best epoch is found."""
+
+    MRR = "mrr"
+    F1 = "f1"  # at 20
+    LOSS = "loss"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderTraining:
     """How an encoder is trained. The defaults are those of the recipe `specter`."""
@@ -72,7 +80,7 @@ class EncoderTraining:
     mine_to: int = 100  # the last
     nearest: int = 5  # neighbours that are positives
     graph_dim: int = 64  # of the embedding of the citation graph
-    memory_papers: int = 65_536  # memory: at most so many are learned from
+    memory_papers: int = 16_384  # memory: at most so many are learned from
     memory_queries: int = 4096  # memory: of these at most so many are compared in a step
 
     epochs: int = 2
@@ -94,6 +102,7 @@ class EncoderTraining:
 
     dev_queries: int = 200  # measured after each epoch; 0 for none
     dev_pool: int = 2000  # papers that they are searched in
+    keep: Keep = Keep.MRR  # the weights of the epoch that is best by this
     save_steps: int = 0  # updates between checkpoints, besides that of each epoch; 0 for none
     precision: Precision = Precision.AUTO
     device: str = "auto"  # or cpu
@@ -123,8 +132,10 @@ class EncoderTraining:
     def _check_batches(self) -> None:
         if self.loss is not Loss.TRIPLET and min(self.batch, self.step) < 2:
             raise ConfigError(
-                f"in-batch negatives need a batch of at least 2, got {min(self.batch, self.step)}"
+                f"the {self.loss} loss needs a batch of at least 2, got {min(self.batch, self.step)}"
             )
+        if self.loss is Loss.MEMORY and self.batch != self.step:
+            raise ConfigError("over the memory a step is a batch; leave device_batch out")
         if self.batch % self.step:
             raise ConfigError(
                 f"batch {self.batch} is no multiple of device_batch {self.step}; choose one that is"

@@ -4,6 +4,7 @@ Neither a dev nor a test query is ever read in training, not even as a positive 
 the train queries is it known what they cite.
 """
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from citerec.corpus.queries import QUERIES
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.manifest import sha256_of
 from citerec.train.encoder.lists import Flags, Lists, Pairs, Rows
 
 CHUNK = 4096  # queries whose lists are made at once
@@ -80,6 +82,12 @@ class TrainingData:
             np.concatenate([self.cited.indices, positives.indices, self.queries]),
             self.papers,
         )
+
+
+def splits_sha256(index: IndexFolder) -> str:
+    """Return one sha256 of the splits of an index."""
+    files = [index.splits / f"{name}.ids" for name in SPLITS]
+    return hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
 
 
 def load_training_data(index: IndexFolder) -> TrainingData:

@@ -38,7 +38,8 @@ class DevMeasures:
     """What is measured on the dev queries."""
 
     loss: float
-    mrr: float  # in [0, 1]; higher is better
+    mrr: float  # in [0, 1]; higher is better, here and below
+    f1: float  # at 20
 
 
 def load_dev(index: IndexFolder, config: EncoderTraining) -> Dev | None:
@@ -79,8 +80,23 @@ def measure(dev: Dev, encoder: Encoder, config: EncoderTraining) -> DevMeasures:
     scores = similarities(encoder.spec.similarity, asked, given)
     scores[~dev.allowed] = -np.inf
     return DevMeasures(
-        _loss(dev, asked, given, scores, config), mean_reciprocal_rank(scores, dev.gold)
+        _loss(dev, asked, given, scores, config),
+        mean_reciprocal_rank(scores, dev.gold),
+        mean_f1(scores, dev.gold),
     )
+
+
+def mean_f1(scores: Vectors, gold: Flags, depth: int = 20) -> float:
+    """Return the mean of each query's F1 at `depth`: 2 * found / (depth + gold).
+
+    Args:
+        scores: Shape (queries, papers).
+        gold: Same shape; each query has one.
+        depth: Ranks that are read.
+    """
+    first = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+    found = np.take_along_axis(gold, first, 1).sum(1)
+    return float((2 * found / (depth + gold.sum(1))).mean())
 
 
 def mean_reciprocal_rank(scores: Vectors, gold: Flags) -> float:

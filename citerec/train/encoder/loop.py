@@ -4,16 +4,19 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from citerec.encode.config import Precision, has_bfloat16
 from citerec.encode.encoder import Vectors
 from citerec.encode.model import Parts
 from citerec.encode.spec import Fingerprint
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, OutputError
 from citerec.train.encoder.batch import Collator
-from citerec.train.encoder.config import EncoderTraining, Loss
+from citerec.train.encoder.config import EncoderTraining, Keep, Loss
 from citerec.train.encoder.dev import Dev, DevMeasures, frozen_encoder, measure
 from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.lists import Rows
@@ -22,7 +25,7 @@ from citerec.train.encoder.workspace import Workspace
 
 LOG_STEPS = 10  # updates whose mean loss is one entry of the log
 CHECKPOINTS = 2  # kept, besides the best
-MRR, RATE = "eval_mrr", "examples_per_second"  # in the log
+RATE = "examples_per_second"  # in the log
 
 Progress = Callable[[str, int, int], None]
 Say = Callable[[str], None]
@@ -36,6 +39,7 @@ class Epoch:
     loss: float | None  # mean of its updates
     dev_loss: float | None
     dev_mrr: float | None
+    dev_f1: float | None
     examples_per_second: float | None
 
     def __str__(self) -> str:
@@ -43,6 +47,7 @@ class Epoch:
             "loss": self.loss,
             "dev loss": self.dev_loss,
             "dev MRR": self.dev_mrr,
+            "dev F1": self.dev_f1,
             "examples/s": self.examples_per_second,
         }
         said = [f"{name} {value:.4g}" for name, value in named.items() if value is not None]
@@ -105,11 +110,14 @@ def run_loop(course: Course, arguments: Any, resume: bool) -> list[Epoch]:
     from transformers import PrinterCallback
 
     rows = EpochRows(course.examples)
-    trainer = _trainer(course, arguments, rows)
+    last = course.workspace.checkpoint() if resume else None
+    trainer = _trainer(course, arguments, rows, last is not None)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_callback(course, trainer, rows))
-    last = course.workspace.checkpoint() if resume else None
     trainer.train(resume_from_checkpoint=str(last) if last else None)
+    best = trainer.state.best_model_checkpoint
+    if best and not Path(best).is_dir():
+        raise OutputError(f"{best}, the best checkpoint, is gone; train again")
     return [_epoch(entry) for entry in trainer.state.log_history if RATE in entry]
 
 
@@ -134,11 +142,10 @@ def trainer_arguments(config: EncoderTraining, workspace: Workspace, *, has_dev:
         save_strategy="epoch",
         save_total_limit=CHECKPOINTS,
         load_best_model_at_end=has_dev,
-        metric_for_best_model=MRR if has_dev else None,
-        greater_is_better=True if has_dev else None,
+        metric_for_best_model=f"eval_{config.keep}" if has_dev else None,
+        greater_is_better=config.keep is not Keep.LOSS if has_dev else None,
         logging_steps=LOG_STEPS,
         dataloader_drop_last=config.loss is Loss.IN_BATCH,
-        ddp_broadcast_buffers=False,  # each process has a memory of its own
         dataloader_pin_memory=not on_cpu,
         remove_unused_columns=False,
         label_names=[],
@@ -157,6 +164,8 @@ def plan_steps(arguments: Any, config: EncoderTraining, examples: int) -> int:
         ConfigError: If the batch cannot be put together from the steps of all devices, or there is not even one.
     """
     together = config.step * arguments.world_size
+    if config.loss is Loss.MEMORY and arguments.world_size > 1:
+        raise ConfigError("the memory is that of one process; train over it on one device")
     if config.batch % together:
         raise ConfigError(
             f"batch {config.batch} is no multiple of {config.step} examples on each of {arguments.world_size} devices"
@@ -180,7 +189,7 @@ def _in_bfloat16(torch: Any, wanted: Precision, on_cpu: bool) -> bool:
     return torch.cuda.is_bf16_supported()
 
 
-def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
+def _trainer(course: Course, arguments: Any, rows: EpochRows, going_on: bool) -> Any:
     from torch.utils.data import SequentialSampler
     from transformers import Trainer
 
@@ -209,17 +218,22 @@ def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
             return measured
 
     on_cpu = arguments.device.type == "cpu"
-    net = make_net(course.parts, course.config, _remembered(course))
+    net = make_net(course.parts, course.config, _remembered(course, going_on))
     collator = Collator(course.parts, course.examples, on_cpu=on_cpu)
     dataset: Any = rows
     return Loop(net, arguments, data_collator=collator, train_dataset=dataset, eval_dataset=dataset)
 
 
-def _remembered(course: Course) -> Vectors | None:
-    """Return what the memory begins with: the papers as the base model reads them, cut as in training."""
+def _remembered(course: Course, going_on: bool) -> Vectors | None:
+    """Return what the memory begins with: the papers as the base model reads them, cut as in training.
+
+    Who goes on from a checkpoint finds in it what to remember.
+    """
     config = course.config
     if config.loss is not Loss.MEMORY:
         return None
+    if going_on:
+        return np.zeros((len(course.examples.learners), course.parts.dim), np.float32)
     tokens = min(config.train_tokens or course.parts.spec.max_tokens, course.parts.spec.max_tokens)
     short = replace(course.parts, spec=replace(course.parts.spec, max_tokens=tokens))
     encoder = frozen_encoder(short, course.fingerprint, config)
@@ -273,6 +287,7 @@ def _epoch(entry: Mapping[str, Any]) -> Epoch:
         epoch=round(entry["epoch"]),
         loss=entry.get("epoch_loss"),
         dev_loss=entry.get("eval_loss"),
-        dev_mrr=entry.get(MRR),
+        dev_mrr=entry.get("eval_mrr"),
+        dev_f1=entry.get("eval_f1"),
         examples_per_second=entry[RATE],
     )

@@ -40,10 +40,9 @@ def learners(data: TrainingData, positives: Lists, config: EncoderTraining) -> R
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a step compares, in places of the memory; `owners` and `targets` are places within these."""
+    """What a step compares with every paper of the memory; places in it, but for `owners`: places in `queries`."""
 
     queries: npt.NDArray[np.int64]  # shape (queries,)
-    papers: npt.NDArray[np.int64]  # shape (papers,)
     owners: npt.NDArray[np.int64]  # the query of each positive, shape (positives,)
     targets: npt.NDArray[np.int64]  # the paper of each positive, same shape
     weights: npt.NDArray[np.float32]  # of each positive, same shape; over all queries they sum to 1
@@ -91,8 +90,6 @@ class Memory:
         data = self._data
         asked, stands_for = self._asked(live)
         queries = data.queries[asked]
-        count = len(self.rows)
-        papers = np.arange(count)
         allowed = data.eligible(queries[:, None], self.rows[None, :])
         cited = self._cited.at(asked)
         allowed[cited.owners, self._place[cited.indices]] = False
@@ -103,7 +100,7 @@ class Memory:
         share = self._share[asked] * stands_for
         weights = (share / mine.lengths)[mine.owners]
         return Comparison(
-            self._place[queries], papers, mine.owners, targets, weights.astype(np.float32), allowed
+            self._place[queries], mine.owners, targets, weights.astype(np.float32), allowed
         )
 
     def _asked(self, live: Rows) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float64]]:
@@ -115,13 +112,13 @@ class Memory:
         citing = [self._citing[place] for place in self._place[live].tolist()]
         concerned = np.intersect1d(np.concatenate([own, *citing]), self._askers)
         rng = np.random.default_rng([self._config.seed, 6, *live[:8].tolist()])
-        if len(concerned) >= most:
-            some = np.sort(rng.choice(concerned, most, replace=False))
-            return some, np.full(most, len(concerned) / most)
         rest = np.setdiff1d(self._askers, concerned)
-        more = rng.choice(rest, most - len(concerned), replace=False)
-        asked = np.union1d(concerned, more)
-        return asked, np.where(np.isin(asked, more), len(rest) / len(more), 1.0)
+        first = min(len(concerned), max(most // 2, most - len(rest)))
+        some = rng.choice(concerned, first, replace=False)
+        more = rng.choice(rest, most - first, replace=False)
+        asked = np.union1d(some, more)
+        of_rest = len(rest) / max(len(more), 1)
+        return asked, np.where(np.isin(asked, more), of_rest, len(concerned) / max(len(some), 1))
 
 
 def over_memory(scores: Any, compared: dict[str, Any], *, temperature: float) -> Any:

@@ -27,6 +27,7 @@ class Story:
     base: str
     index: str
     corpus: str  # sha256
+    splits: str  # sha256
     counts: Mapping[str, int]
     settings: Mapping[str, Any]
     history: Sequence[Epoch]
@@ -102,6 +103,7 @@ def _training(story: Story) -> dict[str, Any]:
         "base": story.base,
         "index": story.index,
         "corpus_sha256": story.corpus,
+        "splits_sha256": story.splits,
         "counts": dict(story.counts),
         "best_epoch": story.best,
         "history": history,
@@ -118,7 +120,7 @@ def model_card(story: Story, parts: Parts) -> str:
         ["- sentence-transformers", "- feature-extraction", "- citation-recommendation"]
     )
     rows = [
-        f"| {e.epoch} | {_cell(e.loss)} | {_cell(e.dev_loss)} | {_cell(e.dev_mrr)} |"
+        f"| {e.epoch} | {_cell(e.loss)} | {_cell(e.dev_loss)} | {_cell(e.dev_mrr)} | {_cell(e.dev_f1)} |"
         for e in story.history
     ]
     counts = "\n".join(
@@ -164,8 +166,8 @@ Neither dev nor test queries of the index are among the papers that it was train
 
 On a sample of the dev queries, before training (0) and after each epoch; the weights are those of epoch {story.best}.
 
-| epoch | loss | dev loss | dev MRR |
-|---|---|---|---|
+| epoch | loss | dev loss | dev MRR | dev F1@20 |
+|---|---|---|---|---|
 {chr(10).join(rows)}
 
 ## Settings

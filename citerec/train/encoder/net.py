@@ -43,9 +43,9 @@ def make_net(parts: Parts, config: EncoderTraining, remembered: Vectors | None =
 
         memory: Any
 
-        def remember(self, vectors: Any, live: Any, queries: Any, papers: Any, **where: Any) -> Any:
+        def remember(self, vectors: Any, live: Any, queries: Any, **where: Any) -> Any:
             now = self.memory.index_put((live,), vectors)
-            scores = similarity(parts.spec.similarity, now[queries], now[papers])
+            scores = similarity(parts.spec.similarity, now[queries], now)
             self.memory[live] = vectors.detach()
             return over_memory(scores, where, temperature=config.temperature)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from citerec.atomic import building
 from citerec.encode.encoder import fingerprint_of
@@ -17,14 +18,14 @@ from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity, r
 from citerec.errors import ConfigError, extra, writing
 from citerec.folder import IndexFolder
 from citerec.provenance import provenance
-from citerec.train.encoder.config import EncoderTraining, Negatives
-from citerec.train.encoder.data import TrainingData, load_training_data
+from citerec.train.encoder.config import EncoderTraining, Keep, Loss, Negatives
+from citerec.train.encoder.data import TrainingData, load_training_data, splits_sha256
 from citerec.train.encoder.dev import frozen_encoder, load_dev
 from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.lists import Lists
 from citerec.train.encoder.loop import Course, Epoch, plan_steps, run_loop, trainer_arguments
 from citerec.train.encoder.mine import mined
-from citerec.train.encoder.modelfolder import Story, check_target, write_model
+from citerec.train.encoder.modelfolder import TRAINING, Story, check_target, write_model
 from citerec.train.encoder.pick import cited_by_cited, distant_neighbours, positives_of
 from citerec.train.encoder.workspace import Workspace
 
@@ -106,11 +107,13 @@ def train_encoder(
 
 def _report(output: Path, course: Course, history: tuple[Epoch, ...]) -> TrainingReport:
     """Return what came of it; say so if the model was better before."""
-    best = _best(history)
-    measured = {epoch.epoch: epoch.dev_mrr for epoch in history}
-    before, after = measured.get(0), measured[best]
+    keep = course.config.keep
+    best = _best(history, keep)
+    merits = {epoch.epoch: _merit(epoch, keep) for epoch in history}
+    before, after = merits.get(0), merits[best]
     if before is not None and after is not None and after <= before:
-        course.say(f"the training did not help: dev MRR {before:.4f} before, {after:.4f} after")
+        told = f"{abs(before):.4f} before, {abs(after):.4f} after"
+        course.say(f"the training did not help: dev {keep} {told}")
     return TrainingReport(
         output=output,
         history=history,
@@ -118,6 +121,18 @@ def _report(output: Path, course: Course, history: tuple[Epoch, ...]) -> Trainin
         queries=len(course.examples.data.queries),
         examples=len(course.examples),
     )
+
+
+def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
+    """Return whether there is a model that was trained on these papers and splits, with these settings."""
+    try:
+        told: Any = orjson.loads((model / TRAINING).read_bytes())
+        settings = told["provenance"]["settings"]
+        trained_on = told["corpus_sha256"], told["splits_sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    same = trained_on == (index.manifest.corpus["sha256"], splits_sha256(index))
+    return same and settings == orjson.loads(orjson.dumps(config.to_json()))
 
 
 def _to_nobody(*_: object) -> None:
@@ -172,6 +187,7 @@ def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint)
     return {
         **config.to_json(),
         "corpus": index.manifest.corpus["sha256"],
+        "splits": splits_sha256(index),
         "weights": fingerprint.weights,
         "tokenizer": fingerprint.tokenizer,
     }
@@ -203,7 +219,7 @@ def _hard(
     tell: Progress,
 ) -> Lists:
     """Return the hard negatives of each query; what was found before is not searched again."""
-    if not config.hard:
+    if not config.hard or config.loss is Loss.MEMORY:
         return Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(data.queries))
     if found := workspace.hard():
         return found
@@ -234,19 +250,26 @@ def _before(course: Course) -> list[Epoch]:
         loss=None,
         dev_loss=measures["loss"],
         dev_mrr=measures["mrr"],
+        dev_f1=measures["f1"],
         examples_per_second=None,
     )
     course.say(str(epoch))
     return [epoch]
 
 
-def _best(history: Sequence[Epoch]) -> int:
-    """Return the epoch of the best dev MRR, of equal ones the first, or the last if none is known."""
+def _best(history: Sequence[Epoch], keep: Keep) -> int:
+    """Return the epoch that is best on dev, of equal ones the first, or the last if nothing was measured."""
     trained = [epoch for epoch in history if epoch.epoch]
-    measured = [epoch for epoch in trained if epoch.dev_mrr is not None]
-    if not measured:
-        return trained[-1].epoch
-    return max(measured, key=lambda epoch: (epoch.dev_mrr, -epoch.epoch)).epoch
+    measured = {epoch.epoch: _merit(epoch, keep) for epoch in trained}
+    known = {number: merit for number, merit in measured.items() if merit is not None}
+    return max(known, key=lambda number: known[number]) if known else trained[-1].epoch
+
+
+def _merit(epoch: Epoch, keep: Keep) -> float | None:
+    """Return how good an epoch is: higher is better."""
+    if keep is Keep.LOSS:
+        return None if epoch.dev_loss is None else -epoch.dev_loss
+    return epoch.dev_f1 if keep is Keep.F1 else epoch.dev_mrr
 
 
 def _story(source: Source, course: Course, history: Sequence[Epoch]) -> Story:
@@ -260,6 +283,7 @@ def _story(source: Source, course: Course, history: Sequence[Epoch]) -> Story:
         base=base,
         index=index.manifest.name,
         corpus=index.manifest.corpus["sha256"],
+        splits=splits_sha256(index),
         counts={
             "papers": len(index.papers),
             "train_queries": len(examples.data.queries),
@@ -268,6 +292,6 @@ def _story(source: Source, course: Course, history: Sequence[Epoch]) -> Story:
         },
         settings=settings,
         history=history,
-        best=_best(history),
+        best=_best(history, course.config.keep),
         provenance=provenance(settings),
     )
