@@ -12,6 +12,7 @@ from tiny import tiny_bert
 
 from citerec.cli import run
 from citerec.embed import kept_shards
+from citerec.encode.spec import EncoderSpec
 from citerec.folder import IndexFolder, open_index
 
 Cli = Callable[..., "tuple[int, str, str]"]
@@ -163,7 +164,7 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
 ) -> None:
     arguments, says = BAD[case]
     if "OTHER" in arguments:
-        other = str(tiny_bert(tmp_path / "other", seed=3))
+        other = str(tiny_bert(tmp_path / "other", seed=3, spec=EncoderSpec(max_tokens=64)))
         arguments = [other if argument == "OTHER" else argument for argument in arguments]
     before = open_index(sample).manifest
 
@@ -184,3 +185,20 @@ def test_dense_systems_need_vectors(cli: Cli, sample_index: IndexFolder) -> None
     assert code == 2
     assert "rrf needs vectors" in err
     assert "citerec encode --index" in err
+
+
+def test_tuning_needs_vectors_before_anything_is_searched(
+    cli: Cli, sample_index: IndexFolder
+) -> None:
+    code, _, err = cli("tune", "--index", sample_index.path)
+
+    assert code == 2
+    assert "dense needs vectors" in err
+
+
+def test_many_papers_are_given_where_many_are_wanted(cli: Cli, sample: Path) -> None:
+    asked = ["recommend", "--title", TITLE, "--year-max", 2030, "--format", "json"]
+
+    _, out, _ = cli(*asked, "--k", 290)
+
+    assert len(json.loads(out)) == 290

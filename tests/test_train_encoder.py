@@ -358,11 +358,11 @@ def test_the_recipe_of_the_paper() -> None:
     ("content", "message"),
     [
         ("epoch = 3", r"training.toml: no setting 'epoch'; there are: recipe, model"),
-        ('recipe = "old"', r"training.toml: recipe must be specter, modern; got 'old'"),
+        ('recipe = "old"', r"training.toml: recipe must be specter, modern, memory; got 'old'"),
         ('batch = "big"', r"training.toml: batch must be a whole number, got 'big'"),
         ("epochs = 0", "epochs must be at least 1, got 0"),
         ("hard = 9", "hard 9 is more than the 5 examples"),
-        ('recipe = "modern"\nbatch = 1', "in-batch negatives need a batch of at least 2, got 1"),
+        ('recipe = "modern"\nbatch = 1', "the in-batch loss needs a batch of at least 2, got 1"),
         ("batch = 30\ndevice_batch = 8", "batch 30 is no multiple of device_batch 8"),
         ("mine_from = 9\nmine_to = 3", "mine_to 3 lies before mine_from 9"),
         ("margin = 0", "margin must be greater than 0"),

@@ -96,16 +96,23 @@ def test_a_query_weighs_as_the_root_of_how_much_it_cites(graph: TrainingData) ->
 
 
 def test_of_many_queries_those_come_first_whom_the_step_concerns(graph: TrainingData) -> None:
-    memory = memory_of(graph, config(recipe="memory", memory_queries=2))
+    every = memory_of(graph, config(recipe="memory")).comparison(graph.queries[:1])
+    memory = memory_of(graph, config(recipe="memory", memory_queries=4))
     d, e = (graph.index.papers.rows_of([name]) for name in "de")
 
-    assert ids(graph, memory, memory.comparison(d).queries) == [
-        "d",
-        "e",
-    ]  # itself, and who cites it
-    assert ids(graph, memory, memory.comparison(e).queries) == ["e", "f"]
-    again = memory.comparison(d)
-    assert again.queries.tolist() == memory.comparison(d).queries.tolist()
+    assert {"d", "e"} <= {*ids(graph, memory, memory.comparison(d).queries)}  # who cites d is e
+    compared = memory.comparison(e)
+
+    asked = ids(graph, memory, compared.queries)
+    assert len(asked) == 4
+    assert {"e", "f"} <= {*asked}
+    assert compared.queries.tolist() == memory.comparison(e).queries.tolist()
+    total = dict(zip("bcdef", np.bincount(every.owners, every.weights), strict=True))
+    weighs = dict(zip(asked, np.bincount(compared.owners, compared.weights), strict=True))
+    assert weighs["e"] == pytest.approx(total["e"])
+    [one, other] = {*asked} - {"e", "f"}  # two of b, c and d stand for all three
+    assert weighs[one] == pytest.approx(total[one] * 3 / 2)
+    assert weighs[other] == pytest.approx(total[other] * 3 / 2)
 
 
 def test_the_loss_is_minus_the_log_of_the_share_of_each_positive() -> None:
