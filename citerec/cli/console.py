@@ -60,17 +60,26 @@ class Talk:
         from rich.progress import (
             BarColumn,
             Progress,
+            ProgressColumn,
+            Task,
             TaskID,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
+        class Rate(ProgressColumn):
+            """How many a second, of late."""
+
+            def render(self, task: Task) -> str:
+                return f"{task.speed:,.0f}/s" if task.speed and task.description != in_bytes else ""
+
         tasks: dict[str, TaskID] = {}
         with Progress(
             TextColumn("{task.description:>10}"),
             BarColumn(),
             TextColumn("{task.fields[amount]}"),
+            Rate(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=stderr_console(),
