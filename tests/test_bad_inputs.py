@@ -486,7 +486,7 @@ def test_a_year_may_be_written_in_several_ways(
     (workplace / "corpus.jsonl").write_bytes(record(year=year))
     (workplace / "q.json").write_bytes(json.dumps({"title": "Alpha", "year": year}).encode())
 
-    assert run(["index", "corpus.jsonl", "--index", "made"]) == 0
+    assert run(["index", "corpus.jsonl", "--index", "made", "--encoder", "none"]) == 0
     assert run(["recommend", "--query", "q.json", "--index", "made"]) == 0
 
     assert open_index(workplace / "made").papers[0].year == 2019
@@ -611,7 +611,11 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
 
 
 def test_a_full_disk_while_indexing(small_disk: Path) -> None:
-    in_a_process(*("index", SAMPLE, "--index", small_disk / "made"), cwd=small_disk, says="made")
+    in_a_process(
+        *("index", SAMPLE, "--encoder", "none", "--index", small_disk / "made"),
+        cwd=small_disk,
+        says="made",
+    )
 
 
 def test_a_full_disk_under_a_result(small_disk: Path, sample_index: IndexFolder) -> None:
