@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,8 @@ class OpenVinoBackend:
 
     def __init__(self, parts: Parts, config: EncodeConfig) -> None:
         with extra("openvino"):
-            import openvino
-
-        self._openvino: Any = openvino
+            openvino: Any = import_module("openvino")  # by name: who checks types need not have it
+        self._openvino = openvino
         self._parts = parts
         bfloat16 = config.precision is Precision.BFLOAT16 or (
             config.precision is Precision.AUTO and has_bfloat16()
