@@ -33,7 +33,7 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with the vectors that a broken-off run left.")
 ]
 BackendOption = Annotated[
-    Backend, typer.Option(help="What runs the model; openvino is faster on most processors.")
+    Backend, typer.Option(help="What runs the model; openvino can be faster on a processor.")
 ]
 
 

@@ -23,7 +23,7 @@ class Backend(StrEnum):
     """What multiplies the matrices."""
 
     TORCH = "torch"
-    OPENVINO = "openvino"  # on a processor about 1.4 times as fast; takes seconds to prepare
+    OPENVINO = "openvino"  # on a processor, faster in our benchmark; takes seconds to prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
