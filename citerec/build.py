@@ -31,7 +31,7 @@ from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
-from citerec.types import Paper, Progress, untold
+from citerec.types import Note, Paper, Progress, untold
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
 LUCENE_QUEUE = 2  # batches that may wait for it
@@ -72,7 +72,7 @@ def build_index(
     index: Path,
     config: BuildConfig,
     progress: Progress | None = None,
-    note: Callable[[str], None] | None = None,
+    note: Note | None = None,
 ) -> BuildReport:
     """Build an index folder from a corpus; it appears whole or not at all.
 

@@ -1,6 +1,6 @@
 """The first stages of an index, opened together, and what they find put into one list."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from citerec.config import FuseConfig, RecommendConfig
@@ -13,7 +13,7 @@ from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.tuned import read_tuned
-from citerec.types import Eligible, Hits, Query, Retriever
+from citerec.types import Eligible, Hits, Note, Query, Retriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class FirstStages:
         self,
         index: IndexFolder,
         config: RecommendConfig,
-        note: Callable[[str], None] | None = None,
+        note: Note | None = None,
     ) -> None:
         """Open the stages.
 
@@ -81,9 +81,7 @@ class FirstStages:
         return fuse(found, self._id_rank, deep, k=k)
 
 
-def _encoder(
-    index: IndexFolder, config: RecommendConfig, note: Callable[[str], None] | None
-) -> Encoder | None:
+def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> Encoder | None:
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
     if not index.is_embedded:

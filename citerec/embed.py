@@ -84,6 +84,7 @@ def embed_anew(
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        IndexReplacedError: If a build put another index in its place meanwhile.
         ConfigError: If another process embeds papers for it.
         OutputError: If a file cannot be written.
     """

@@ -1,6 +1,6 @@
 """The pipeline as one object: `Recommender` opens an index and composes its stages."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from citerec.candidates import Candidates, FirstStages
@@ -9,7 +9,7 @@ from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.fuse import stage_hits
 from citerec.query.exclude import Excluded, doi_rows, matching_rows
-from citerec.types import Paper, Query, Recommendation, StageHit
+from citerec.types import Note, Paper, Query, Recommendation, StageHit
 
 REASON_WORDS = 6  # matching words that a reason names
 CLOSE = 100  # rank of dense retrieval down to which it is a reason
@@ -24,7 +24,7 @@ class Recommender:
         self,
         index: IndexFolder,
         config: RecommendConfig | None = None,
-        note: Callable[[str], None] | None = None,
+        note: Note | None = None,
     ) -> None:
         """Open an index; `note` is told what is fetched from the hub, before.
 

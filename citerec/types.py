@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[str, int, int], None]  # is told what is done, how much of it, out of how much
+Note = Callable[[str], None]  # is told what is worth a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,14 +241,11 @@ def test_options_of_index_are_taken(cli: Cli, option: list[str]) -> None:
 
 
 def test_a_model_that_cannot_be_had_yet_is_refused(sample: Cli) -> None:
-    for arguments in (
-        ["recommend", "--title", TITLE, "--reranker", "scibert"],
-        ["recommend", "--title", TITLE, "--ranker", "mine"],
-    ):
-        done = sample(*arguments)
+    for stage in ("reranker", "ranker"):
+        done = sample("recommend", "--title", TITLE, f"--{stage}", "scibert")
 
         assert (done.code, done.out) == (2, "")
-        assert "has no re" in done.err or "has no ranker" in done.err
+        assert f"has no {stage} yet" in done.err
 
 
 # --- recommend: queries in

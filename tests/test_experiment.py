@@ -6,8 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tiny import tiny_bert
 
+from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
+from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
 from citerec.experiment.row import Experiment, read_experiment
@@ -269,3 +272,49 @@ def test_a_result_that_cannot_be_written_is_an_error(
 
     with pytest.raises(OutputError, match="cannot write"):
         write_result(outcome, tmp_path / "file")
+
+
+# --- rows with vectors
+
+
+def test_a_row_with_an_encoder_gets_an_index_of_its_own(
+    corpus: Path, row: Callable[..., Experiment], tiny_model: str, tmp_path: Path
+) -> None:
+    asked = row(f'system = "rrf"\nencoder = "{tiny_model}"')
+
+    outcome = run_experiment(asked, tmp_path / "indexes")
+
+    assert outcome.verdict is Verdict.OK
+    settings = outcome.result["provenance"]["settings"]
+    assert settings["encoder"]["dim"] == 32
+    assert (settings["fuse"]["method"], settings["fuse"]["k0"]) == ("rrf", 60)
+    assert [p.name for p in (tmp_path / "indexes").iterdir()] == [asked.index_name]
+
+
+def test_an_index_of_another_encoder_is_embedded_anew(
+    corpus: Path, row: Callable[..., Experiment], tiny_model: str, tmp_path: Path
+) -> None:
+    asked = row(f'system = "dense"\nencoder = "{tiny_model}"')
+    folder = tmp_path / "indexes" / asked.index_name
+    other = tiny_bert(tmp_path / "other", seed=5, spec=EncoderSpec(max_tokens=64))
+    build_index(corpus, folder, BuildConfig(encoder=str(other)))
+
+    outcome = run_experiment(asked, tmp_path / "indexes")
+
+    assert outcome.result["provenance"]["settings"]["encoder"]["source"] == tiny_model
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('system = "dense"', "system 'dense' needs 'encoder' or 'train'"),
+        ('encoder = "minilm"\ntrain = "x.toml"', "name two encoders; give one"),
+        ("fuse = { dense_weight = 2 }", "fuse.dense_weight must be a number in"),
+        ("fuse = { depth = 3 }", "unknown key 'fuse.depth'"),
+    ],
+)
+def test_a_row_that_cannot_have_its_vectors_is_refused(
+    row: Callable[..., Experiment], more: str, says: str
+) -> None:
+    with pytest.raises(BadInputError, match=says):
+        row(more)

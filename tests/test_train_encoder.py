@@ -35,7 +35,7 @@ from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.mine import mined
 from citerec.train.encoder.neighbours import graph_vectors, neighbours
 from citerec.train.encoder.pick import cited_by_cited, co_cited, positives_of
-from citerec.train.encoder.train import train_encoder, trained_spec
+from citerec.train.encoder.train import train_encoder, trained_spec, was_trained_so
 from citerec.train.encoder.workspace import Workspace
 from citerec.types import Paper
 
@@ -615,6 +615,17 @@ def test_the_model_folder_tells_its_story_and_names_no_place_of_this_machine(
     assert [line for line in card.splitlines() if line.startswith("| 2 |")]
     for file in trained.rglob("*.[jm]*"):
         assert str(tiny.parent).encode() not in file.read_bytes()
+
+
+def test_a_model_is_known_by_what_it_was_trained_on_and_how(
+    sample_index: IndexFolder, build: Build, tiny: Path, trained: Path, tmp_path: Path
+) -> None:
+    how = quick(tiny, save_steps=5)
+
+    assert was_trained_so(trained, sample_index, how)
+    assert not was_trained_so(trained, sample_index, replace(how, seed=1))
+    assert not was_trained_so(trained, build(records()), how)
+    assert not was_trained_so(tmp_path / "nowhere", sample_index, how)
 
 
 def test_a_flipped_byte_in_a_model_folder_is_found(trained: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """An encoder at work: papers in, vectors out, fast."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -25,7 +25,7 @@ from citerec.encode.spec import EncoderSpec, Fingerprint, read_spec
 from citerec.encode.torch_backend import TorchBackend
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.text import encoder_text
-from citerec.types import Paper, Query
+from citerec.types import Paper, Progress, Query
 
 __all__ = [
     "EncodeConfig",
@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 Vectors = npt.NDArray[np.float32]
-Progress = Callable[[str, int, int], None]
 
 
 class EncoderChangedError(EncoderMismatchError):

@@ -32,7 +32,7 @@ from citerec.retrieve.dense import DenseRetriever
 from citerec.run import Run
 from citerec.text import QueryForm
 from citerec.tuned import read_tuned
-from citerec.types import Hits, Ranking, Retriever
+from citerec.types import Hits, Note, Ranking, Retriever
 
 FUSED = ("bm25", "dense")  # the stages that the fusions read
 _FORMS: Mapping[str, QueryForm | None] = {
@@ -93,7 +93,7 @@ class Systems:
         index: IndexFolder,
         task: Task,
         setting: Setting,
-        note: Callable[[str], None] | None = None,
+        note: Note | None = None,
     ) -> None:
         """Prepare to run systems; `note` is told what is fetched from the hub, before."""
         self._note = note

@@ -25,12 +25,11 @@ from citerec.index.dense.train import (
     trained,
     tuned,
 )
+from citerec.types import Progress
 
 NAME = "vectors.faiss"
 EXACT_UP_TO = 1_000_000  # papers: a search of so many takes well under a second
 _ADDED = 16 * BLOCK  # vectors that are added to an approximate index at once
-
-Progress = Callable[[str, int, int], None]
 
 
 def resolve(kind: DenseKind, rows: int) -> DenseKind:

@@ -1,7 +1,7 @@
 """The training loop: that of transformers, with our examples, our loss and our measure of what is best."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,13 +22,11 @@ from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.lists import Rows
 from citerec.train.encoder.net import make_net
 from citerec.train.encoder.workspace import Workspace
+from citerec.types import Note, Progress
 
 LOG_STEPS = 10  # updates whose mean loss is one entry of the log
 CHECKPOINTS = 2  # kept, besides the best
 RATE = "examples_per_second"  # in the log
-
-Progress = Callable[[str, int, int], None]
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +62,7 @@ class Course:
     dev: Dev | None
     workspace: Workspace
     tell: Progress
-    say: Say
+    say: Note
 
     @property
     def config(self) -> EncoderTraining:

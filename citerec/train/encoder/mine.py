@@ -1,7 +1,5 @@
 """Hard negatives that are mined: what BM25 and the base model find together, and the query does not cite."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from citerec.config import Bm25Config
@@ -11,11 +9,10 @@ from citerec.fuse import rrf
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.train.encoder.data import TrainingData
 from citerec.train.encoder.lists import Lists, Rows
-from citerec.types import Eligible, Hits, Query
+from citerec.types import Eligible, Hits, Progress, Query
 
 BLOCK = 512  # queries searched at once
 SPARE = 2  # times as many papers are asked of BM25
-Progress = Callable[[str, int, int], None]
 
 
 def mined(

@@ -1,7 +1,7 @@
 """Trains an encoder on the citations of an index: what is learned from, the loop, the model folder."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,7 @@ from citerec.train.encoder.mine import mined
 from citerec.train.encoder.modelfolder import TRAINING, Story, check_target, write_model
 from citerec.train.encoder.pick import cited_by_cited, distant_neighbours, positives_of
 from citerec.train.encoder.workspace import Workspace
-
-Progress = Callable[[str, int, int], None]
-Say = Callable[[str], None]
+from citerec.types import Note, Progress, untold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +49,8 @@ def train_encoder(
     *,
     resume: bool = False,
     force: bool = False,
-    tell: Progress = lambda what, done, total: None,
-    say: Say = lambda message: None,
+    tell: Progress = untold,
+    say: Note = lambda message: None,
 ) -> TrainingReport:
     """Train an encoder on the citations of an index; the model folder appears whole, at the end.
 
@@ -131,8 +129,11 @@ def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> 
         trained_on = told["corpus_sha256"], told["splits_sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    same = trained_on == (index.manifest.corpus["sha256"], splits_sha256(index))
-    return same and settings == orjson.loads(orjson.dumps(config.to_json()))
+    wanted = orjson.loads(orjson.dumps(config.to_json()))
+    if settings["model"] == Path(config.model).name:  # all that is told of a local one
+        wanted["model"] = settings["model"]
+    here = index.manifest.corpus["sha256"], splits_sha256(index)
+    return trained_on == here and settings == wanted
 
 
 def _to_nobody(*_: object) -> None:
@@ -193,7 +194,7 @@ def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint)
     }
 
 
-def _open(workspace: Workspace, plan: dict[str, Any], resume: bool, first: bool, say: Say) -> bool:
+def _open(workspace: Workspace, plan: dict[str, Any], resume: bool, first: bool, say: Note) -> bool:
     """Make the training folder, or go on with the one that is there; return which."""
     if resume and workspace.is_there():
         workspace.check(plan)
