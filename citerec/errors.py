@@ -80,6 +80,8 @@ class IndexDamagedError(CiterecError):
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
         if all(fault.startswith("models/") for fault in faults):  # a rebuild takes them along
             advice = f"train the model again, or remove it from {index / 'models'}"
+        elif all(fault.startswith("tokens/") for fault in faults):
+            advice = f"remove {index / 'tokens'}: it is made again when it is needed"
         super().__init__(f"{index} is damaged: {shown}; {advice}")
         self.index, self.faults = index, faults
 

@@ -45,3 +45,17 @@ def padded(tokens: Sequence[Sequence[int]], padding: int, at_most: int) -> tuple
         ids[row, : len(mine)] = mine
         mask[row, : len(mine)] = 1
     return ids, mask
+
+
+def token_types(tokens: Sequence[Sequence[int]], firsts: Sequence[int], width: int) -> Numbers:
+    """Return the token types that go with `padded`, shape (texts, width): 1 for a second segment, else 0.
+
+    Args:
+        tokens: The ids of each text.
+        firsts: How many of them are the first segment.
+        width: That of the padded ids.
+    """
+    types = np.zeros((len(tokens), width), np.int64)
+    for row, (mine, first) in enumerate(zip(tokens, firsts, strict=True)):
+        types[row, first : len(mine)] = 1
+    return types

@@ -1,4 +1,4 @@
-"""How an encoder is run, which is the user's and the machine's matter; how it reads and pools is in `spec`."""
+"""How a model is run, which is the user's and the machine's matter; how it reads and pools is in `spec`."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # else float32 is
 
 
 class Precision(StrEnum):
-    """The numbers that an encoder calculates with; vectors are float32 in any case."""
+    """The numbers that a model calculates with; vectors and scores are float32 in any case."""
 
     AUTO = "auto"  # bfloat16 where the processor or GPU has it, else float16 on a GPU, float32 on a processor
     FLOAT32 = "float32"
@@ -22,13 +22,14 @@ class Precision(StrEnum):
 class Backend(StrEnum):
     """What multiplies the matrices."""
 
+    AUTO = "auto"  # openvino for a cross-encoder on a processor, if it is installed; else torch
     TORCH = "torch"
     OPENVINO = "openvino"  # on a processor, faster in our benchmark; takes seconds to prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodeConfig:
-    """How an encoder is run; the vectors hardly depend on it (cosine > 0.999)."""
+    """How an encoder or a cross-encoder is run; what comes out hardly depends on it (vectors: cosine > 0.999)."""
 
     device: str = "auto"  # or cpu, cuda, cuda:1, mps
     precision: Precision = Precision.AUTO

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.encode.adapter import CONFIG, adapter_file
-from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.backend import open_backend
+from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.hub import Tell
 from citerec.encode.model import (
     Parts,
@@ -19,10 +20,9 @@ from citerec.encode.model import (
     tokens_of,
     weights_files,
 )
-from citerec.encode.openvino_backend import OpenVinoBackend
+from citerec.encode.net import encoder_net
 from citerec.encode.source import Source, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, read_spec
-from citerec.encode.torch_backend import TorchBackend
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.text import encoder_text
 from citerec.types import Paper, Progress, Query
@@ -56,9 +56,19 @@ class Encoder:
     """Turns papers and drafts into vectors; several threads may use it, one at a time gets its turn."""
 
     def __init__(
-        self, parts: Parts, fingerprint: Fingerprint, config: EncodeConfig | None = None
+        self,
+        parts: Parts,
+        fingerprint: Fingerprint,
+        config: EncodeConfig | None = None,
+        tell: Tell | None = None,
     ) -> None:
         """Make an encoder of a model that is open; it may be moved to another device and precision.
+
+        Args:
+            parts: The model.
+            fingerprint: What an index records of it.
+            config: How to run it.
+            tell: Is told when the device has too little memory for a batch.
 
         Raises:
             ConfigError: If there is no such device.
@@ -67,8 +77,7 @@ class Encoder:
         self.parts = parts
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
-        kind = OpenVinoBackend if self.config.backend is Backend.OPENVINO else TorchBackend
-        self._backend = kind(parts, self.config)
+        self._backend = open_backend(encoder_net(parts), self.config, tell)
         self._turn = Lock()
 
     @property
@@ -127,7 +136,7 @@ def open_encoder(
         ModelError: If it is not there, or is no encoder.
         MissingExtraError: If it needs a part of citerec that is not installed.
     """
-    return _open(find_model(name, base=base, tell=tell), config)
+    return _open(find_model(name, base=base, tell=tell), config, tell)
 
 
 def reopen(
@@ -150,7 +159,8 @@ def reopen(
         EncoderChangedError: If what lies there now would give other vectors.
     """
     source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, tell=tell)
-    encoder = _open(replace(source, name=fingerprint.name, place=fingerprint.source), config)
+    recorded = replace(source, name=fingerprint.name, place=fingerprint.source)
+    encoder = _open(recorded, config, tell)
     if encoder.fingerprint.key != fingerprint.key:
         place = (
             str(source.folder) if source.folder.name == Path(source.place).name else source.place
@@ -176,6 +186,6 @@ def fingerprint_of(source: Source, parts: Parts) -> Fingerprint:
     )
 
 
-def _open(source: Source, config: EncodeConfig | None) -> Encoder:
+def _open(source: Source, config: EncodeConfig | None, tell: Tell | None) -> Encoder:
     parts = load_parts(source.folder, read_spec(source.folder), source.adapter)
-    return Encoder(parts, fingerprint_of(source, parts), config)
+    return Encoder(parts, fingerprint_of(source, parts), config, tell)

@@ -56,26 +56,41 @@ def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
     Raises:
         ModelError: If it is no model that can encode, or its weights are not whole.
     """
+    model, tokenizer, missing = open_folder(folder, "AutoModel")
+    refuse_missing(folder, [name for name in missing if not name.startswith(POOLER)])
+    if adapter:
+        add_adapter(model, adapter)
+    parts = Parts(model, tokenizer, spec)
+    if spec.separator is Separator.TOKEN and not tokenizer.sep_token:
+        raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")
+    check_positions(folder, model, spec.max_tokens)
+    return parts
+
+
+def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
+    """Open the model in a folder, in float32: nothing is fetched, no code of the folder is run.
+
+    Args:
+        folder: Weights, config.json and tokenizer.
+        kind: The class of transformers that opens it.
+
+    Returns:
+        Model, tokenizer, and the tensors that the weights lack.
+
+    Raises:
+        ModelError: If it is no such model.
+    """
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
     weights_files(folder)
     if not tokenizer_files(folder):
         raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
-    model, tokenizer = _load(folder)
-    if adapter:
-        add_adapter(model, adapter)
-    parts = Parts(model.eval(), tokenizer, spec)
-    _check(folder, parts)
-    return parts
-
-
-def _load(folder: Path) -> tuple[Any, Any]:
     transformers = _transformers()
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        model, told = transformers.AutoModel.from_pretrained(
+        model, told = getattr(transformers, kind).from_pretrained(
             folder,
             local_files_only=True,
             trust_remote_code=False,
@@ -87,51 +102,73 @@ def _load(folder: Path) -> tuple[Any, Any]:
         raise ModelError(
             f"{folder} cannot be opened as a model: {type(error).__name__}: {said}"
         ) from error
-    missing = [name for name in told["missing_keys"] if not name.startswith(POOLER)]
-    if missing:
-        raise ModelError(
-            f"{folder}: its weights lack {len(missing)} of the tensors that config.json names, "
-            f"{sorted(missing)[0]} among them; they are not this model's"
-        )
     if any(".adapter_" in name for name in told["unexpected_keys"]):
         raise ModelError(
             f"{folder}: an adapter is saved among its weights, where it cannot be told apart; save the adapter "
             "under adapter/"
         )
-    return model, tokenizer
-
-
-def _check(folder: Path, parts: Parts) -> None:
-    if parts.spec.separator is Separator.TOKEN and not parts.tokenizer.sep_token:
-        raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")
-    if parts.tokenizer.pad_token_id is None:
+    if tokenizer.pad_token_id is None:
         raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
-    config = parts.model.config
+    return model.eval(), tokenizer, sorted(told["missing_keys"])
+
+
+def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
+    """Refuse a model whose weights lack tensors.
+
+    Raises:
+        ModelError: If there are any.
+    """
+    if missing:
+        raise ModelError(
+            f"{folder}: its weights lack {len(missing)} of the tensors that config.json names, "
+            f"{missing[0]} among them; they are not this model's"
+        )
+
+
+def check_positions(folder: Path, model: Any, tokens: int) -> None:
+    """Refuse a model that has no position for each of so many tokens.
+
+    Raises:
+        ModelError: If it has fewer.
+    """
+    config = model.config
     positions = getattr(config, "max_position_embeddings", None)
     if positions and getattr(config, "model_type", "") in SPARE_POSITIONS:
         positions -= 2
-    if positions and 0 < positions < parts.spec.max_tokens:
+    if positions and 0 < positions < tokens:
         raise ModelError(
-            f"{folder} has {positions} positions, fewer than the {parts.spec.max_tokens} tokens to be read"
+            f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read"
         )
 
 
 def tokens_of(parts: Parts, texts: Sequence[str]) -> list[list[int]]:
-    """Cut texts into token ids, special tokens included, at most `spec.max_tokens` each.
+    """Cut texts into token ids as an encoder reads them: special tokens included, at most `spec.max_tokens` each."""
+    return cut(parts.tokenizer, texts, parts.spec.max_tokens, special=True)
+
+
+def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) -> list[list[int]]:
+    """Cut texts into token ids, at most so many each.
 
     Half a surrogate pair, which is no character, becomes a question mark.
+
+    Args:
+        tokenizer: That of transformers.
+        texts: Any.
+        at_most: Special tokens within.
+        special: Whether to put special tokens around each.
     """
     if not texts:
         return []
-    cut = parts.tokenizer(
+    found = tokenizer(
         [text.encode(errors="replace").decode() for text in texts],
         truncation=True,
-        max_length=parts.spec.max_tokens,
+        max_length=at_most,
+        add_special_tokens=special,
         return_attention_mask=False,
         return_token_type_ids=False,
         verbose=False,
     )
-    return cut["input_ids"]
+    return found["input_ids"]
 
 
 def pool(states: Any, mask: Any, pooling: Pooling) -> Any:

@@ -1,91 +1,141 @@
-"""An encoder run by PyTorch.
+"""A net run by PyTorch.
 
 On a processor several batches run at once, one thread each: small matrices leave threads that share a batch waiting
 for each other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from citerec.encode.batching import batches, padded
+from citerec.encode.batching import batches, padded, token_types
 from citerec.encode.config import EncodeConfig, Precision, has_bfloat16
-from citerec.encode.model import Parts, pool
-from citerec.encode.spec import Similarity
+from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ConfigError
+from citerec.types import Note
 
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # in a batch
+FLASH = "flash_attention_2"  # attention that skips padding, as transformers calls it
 
-Vectors = npt.NDArray[np.float32]
-Tokens = Sequence[Sequence[int]]
+Work = Callable[[list[int]], Any]
 
 
 class TorchBackend:
-    """Runs a model batch by batch."""
+    """Runs a net batch by batch."""
 
-    def __init__(self, parts: Parts, config: EncodeConfig) -> None:
+    def __init__(self, net: Net, config: EncodeConfig, tell: Note | None = None) -> None:
+        """Move a net to where it runs, in the precision that it runs in.
+
+        Args:
+            net: What is run.
+            config: How.
+            tell: Is told, once, when the device has too little memory for a batch.
+
+        Raises:
+            ConfigError: If there is no such device.
+        """
         import torch
 
         self._torch: Any = torch
-        self._parts = parts
-        self.device = _device(torch, config.device)
-        self.precision = _precision(torch, config.precision, self.device)
+        self._net, self._tell = net, tell
+        self._device = _device(torch, config.device)
+        self.place = str(self._device.type)
+        self.precision = _precision(torch, config.precision, self._device)
         self._threads = config.thread_count
-        self._budget = config.batch_tokens or (
-            CPU_TOKENS if self.device.type == "cpu" else GPU_TOKENS
-        )
-        self._model = parts.model.to(self.device, getattr(torch, self.precision)).eval()
+        self._budget = config.batch_tokens or (CPU_TOKENS if self.place == "cpu" else GPU_TOKENS)
+        self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
+        if self.place == "cuda" and self.precision != "float32" and find_spec("flash_attn"):
+            with suppress(ValueError, ImportError):  # a model that it does not fit keeps its own
+                self._module.model.set_attn_implementation(FLASH)
 
-    def run(self, tokens: Tokens) -> Iterator[tuple[list[int], Vectors]]:
-        """Yield places in `tokens`, and the vectors of the texts there, a batch at a time."""
+    def run(
+        self, tokens: Tokens, firsts: Sequence[int] | None = None
+    ) -> Iterator[tuple[list[int], Outputs]]:
+        """Yield places in `tokens`, and the outputs of the texts there, a batch at a time; see `Runner`.
+
+        Raises:
+            ConfigError: If the device has too little memory even for one text.
+        """
         groups = batches([len(ids) for ids in tokens], self._budget)
-        if self.device.type != "cpu":
-            for rows in groups:
-                yield rows, self._batch([tokens[row] for row in rows])
+        work = partial(self._fitting, tokens, firsts)
+        if self.place != "cpu":
+            yield from _one_ahead(groups, work)
             return
         before = self._torch.get_num_threads()
         at_once = min(self._threads, len(groups))
         try:
             if at_once > 1:
-                yield from self._in_threads(tokens, groups, at_once)
+                yield from self._in_threads(groups, work, at_once)
             else:
                 self._torch.set_num_threads(self._threads)
                 for rows in groups:
-                    yield rows, self._batch([tokens[row] for row in rows])
+                    yield rows, work(rows).numpy()
         finally:
             self._torch.set_num_threads(before)
 
     def _in_threads(
-        self, tokens: Tokens, groups: list[list[int]], threads: int
-    ) -> Iterator[tuple[list[int], Vectors]]:
+        self, groups: list[list[int]], work: Work, threads: int
+    ) -> Iterator[tuple[list[int], Outputs]]:
         """Run batches at once; after an error or Ctrl-C nothing more is begun."""
-
-        def work(rows: list[int]) -> Vectors:
-            return self._batch([tokens[row] for row in rows])
-
         alone = self._torch.set_num_threads
         with ThreadPoolExecutor(threads, initializer=alone, initargs=(1,)) as workers:
             done = workers.map(work, groups)
             try:
-                yield from zip(groups, done, strict=True)
+                for rows, found in zip(groups, done, strict=True):
+                    yield rows, found.numpy()
             finally:
                 workers.shutdown(wait=False, cancel_futures=True)
 
-    def _batch(self, tokens: Tokens) -> Vectors:
-        torch, spec = self._torch, self._parts.spec
-        ids, mask = padded(tokens, self._parts.tokenizer.pad_token_id, spec.max_tokens)
-        with torch.inference_mode():
-            shown = torch.from_numpy(mask).to(self.device)
-            states = self._model(
-                input_ids=torch.from_numpy(ids).to(self.device), attention_mask=shown
-            ).last_hidden_state
-            vectors = pool(states, shown, spec.pooling)
-            if spec.similarity is Similarity.COSINE:
-                vectors = torch.nn.functional.normalize(vectors, dim=-1)
-            return vectors.cpu().numpy()
+    def _fitting(self, tokens: Tokens, firsts: Sequence[int] | None, rows: list[int]) -> Any:
+        """Run a batch; where the device has too little memory, in halves, and all later ones smaller, too."""
+        size = len(rows) * max(len(tokens[row]) for row in rows)
+        if len(rows) == 1 or size <= self._budget:
+            mine = firsts and [firsts[row] for row in rows]
+            try:
+                return self._batch([tokens[row] for row in rows], mine)
+            except self._torch.OutOfMemoryError as error:
+                if len(rows) == 1:
+                    raise ConfigError(
+                        f"{self._device} has too little memory for {size} tokens; free some, or say cpu"
+                    ) from error
+            self._shrink(size // 2)
+        half = len(rows) // 2
+        parts = (self._fitting(tokens, firsts, part) for part in (rows[:half], rows[half:]))
+        return self._torch.cat([*parts])
+
+    def _shrink(self, budget: int) -> None:
+        if self._tell:
+            self._tell(
+                f"{self._device} has too little memory for a batch; going on with at most {budget} tokens in each"
+            )
+            self._tell = None
+        self._budget = min(self._budget, budget)
+        if self.place == "cuda":
+            self._torch.cuda.empty_cache()
+
+    def _batch(self, tokens: Tokens, firsts: Sequence[int] | None) -> Any:
+        ids, mask = padded(tokens, self._net.padding, self._net.max_tokens)
+        inputs = [ids, mask]
+        if firsts is not None:
+            inputs.append(token_types(tokens, firsts, ids.shape[1]))
+        with self._torch.inference_mode():
+            there = [self._torch.from_numpy(array).to(self._device) for array in inputs]
+            return self._module(*there)
+
+
+def _one_ahead(groups: list[list[int]], work: Work) -> Iterator[tuple[list[int], Outputs]]:
+    """Begin each batch before the outputs of the one before are fetched: a GPU need not wait."""
+    before: tuple[list[int], Any] | None = None
+    for rows in groups:
+        begun = rows, work(rows)
+        if before:
+            yield before[0], before[1].cpu().numpy()
+        before = begun
+    if before:
+        yield before[0], before[1].cpu().numpy()
 
 
 def _device(torch: Any, named: str) -> Any:

@@ -1,0 +1,39 @@
+"""Chooses what runs a net."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.net import Net, Runner
+from citerec.encode.openvino_backend import OpenVinoBackend
+from citerec.encode.torch_backend import TorchBackend
+from citerec.types import Note
+
+
+def open_backend(net: Net, config: EncodeConfig, tell: Note | None = None) -> Runner:
+    """Make a net ready to run; it may be moved to another device and precision.
+
+    Raises:
+        ConfigError: If there is no such device.
+        MissingExtraError: If OpenVINO is wanted, and not installed.
+    """
+    if config.backend is Backend.OPENVINO:
+        return OpenVinoBackend(net, config)
+    return TorchBackend(net, config, tell)
+
+
+def fastest(config: EncodeConfig) -> EncodeConfig:
+    """Decide what `Backend.AUTO` means for long work on a processor: OpenVINO, if it is installed; else torch."""
+    if config.backend is not Backend.AUTO:
+        return config
+    fits = config.precision is not Precision.FLOAT16 and _on_processor(config.device)
+    openvino = fits and find_spec("openvino")
+    return replace(config, backend=Backend.OPENVINO if openvino else Backend.TORCH)
+
+
+def _on_processor(device: str) -> bool:
+    if device != "auto":
+        return device == "cpu"
+    import torch
+
+    return not torch.cuda.is_available()
