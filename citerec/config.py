@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
+from typing import Literal
 
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
@@ -137,6 +139,52 @@ class FuseConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RerankStage:
+    """One cross-encoder, and how many of the candidates it reads."""
+
+    model: str = "auto"  # auto: the index's own; else its folder or hub id
+    depth: int = 0  # candidates per query; 0 for what suits model and device
+    query_tokens: int = 0  # of an input, special tokens within; 0 for what the model was made for
+    candidate_tokens: int = 0  # likewise
+
+    def __post_init__(self) -> None:
+        if not self.model.strip():
+            raise ConfigError("reranker is empty; name a model, or say auto or none")
+        _at_least(self, {"depth": 0, "query_tokens": 0, "candidate_tokens": 0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankConfig:
+    """The second stage: a cross-encoder, or several, each of which reads the best that the one before left."""
+
+    stages: tuple[RerankStage, ...] = (RerankStage(),)  # cheapest first
+    weight: float | None = (
+        None  # of the reranker against the first stages, in [0, 1]; None: as tuned, else 1
+    )
+    early_stop: bool = False  # stop reading where the list cannot change any more
+    device: str = "auto"  # or cpu, cuda, cuda:1
+    precision: str = "auto"  # of `citerec.encode.config.Precision`
+    backend: str = "auto"  # of `citerec.encode.config.Backend`
+    threads: int = 0  # 0 for one per processor
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ConfigError("no reranker is named; name one, or say none")
+        _at_least(self, {"threads": 0})
+        if self.weight is not None and not 0 <= self.weight <= 1:
+            raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
+        if self.early_stop and self.weight == 1:
+            raise ConfigError(
+                "stopping early needs a weight below 1: with the reranker alone, any paper that it has not read "
+                "may still be the best"
+            )
+        depths = [stage.depth for stage in self.stages if stage.depth]
+        if any(a <= b for a, b in pairwise(depths)):
+            found = ", ".join(map(str, depths))
+            raise ConfigError(f"the depths of the rerankers must fall, cheapest first, got {found}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendConfig:
     """How many papers come back, and how they are found."""
 
@@ -147,12 +195,19 @@ class RecommendConfig:
     fuse: FuseConfig | FuseMethod | None = (
         None  # a method alone: with the tuned weights; None: as tuned, else RRF
     )
+    reranker: Literal["auto", "none"] | RerankConfig = (
+        "auto"  # auto: the index's own, if it has one
+    )
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
         if not self.encoder.strip():
             raise ConfigError("encoder is empty; name one, or say auto or none")
+        if isinstance(self.reranker, str) and self.reranker not in ("auto", "none"):
+            raise ConfigError(
+                f"reranker must be auto, none or a RerankConfig, got {self.reranker!r}"
+            )
 
     def fuse_with(self, tuned: FuseConfig | None) -> FuseConfig:
         """Return how the stages are fused on an index for which `tuned` was found best."""

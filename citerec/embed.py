@@ -25,7 +25,7 @@ from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
 from citerec.index.dense.train import check_rows
 from citerec.index.dense.write import resolve, write_dense
-from citerec.manifest import MODELS, checksums, read_manifest, write_manifest
+from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, untold
 
 SHARD = 2048  # papers: what a killed run loses at most
@@ -101,6 +101,7 @@ def embed_anew(
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
         carry_models(path, folder)  # as late as can be: some may have been trained meanwhile
+        _carry(path / TOKENS, folder / TOKENS)
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
     forget_shards(path)
@@ -113,9 +114,14 @@ def carry_models(index: Path, folder: Path) -> None:
             (folder / MODELS).mkdir(exist_ok=True)
             (folder / MODELS / model.name).symlink_to(model.readlink())
             continue
-        for file in sorted(model.rglob("*")):  # a training that can go on is taken along, too
-            if file.is_file() and ".building-" not in model.name:
-                link(file, folder / file.relative_to(index))
+        _carry(model, folder / MODELS / model.name)  # a training that can go on, too
+
+
+def _carry(source: Path, to: Path) -> None:
+    for file in sorted(source.rglob("*")):
+        unfinished = ".building-" in file.relative_to(source.parent).as_posix()
+        if file.is_file() and not unfinished:
+            link(file, to / file.relative_to(source))
 
 
 def link(file: Path, to: Path) -> None:

@@ -86,7 +86,7 @@ def weighted_sum(
     Raises:
         ValueError: If there is not one weight per stage.
     """
-    return _summed(found, [_stretched(hits) for hits in found], weights, id_rank, k)
+    return _summed(found, [stretched(hits.scores) for hits in found], weights, id_rank, k)
 
 
 def stage_hits(
@@ -107,11 +107,12 @@ def stage_hits(
     return ranks, scores
 
 
-def _stretched(hits: Hits) -> Points:
-    if not len(hits):
+def stretched(scores: npt.NDArray[np.float32]) -> Points:
+    """Stretch the scores of one list to [0, 1]; all 0 where all are the same."""
+    if not len(scores):
         return np.zeros(0)
-    scores = hits.scores.astype(np.float64)
-    return (scores - scores.min()) / max(np.ptp(scores), _LEAST_SPREAD)
+    wide = scores.astype(np.float64)
+    return (wide - wide.min()) / max(np.ptp(wide), _LEAST_SPREAD)
 
 
 def _summed(

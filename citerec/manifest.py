@@ -16,6 +16,7 @@ from citerec.errors import IndexDamagedError, IndexFormatError, IndexNotFoundErr
 FORMAT = 1
 NAME = "manifest.json"
 MODELS = "models"  # trained on an index after it was built: each has checksums of its own
+TOKENS = "tokens"  # of the papers, for cross-encoders: a cache that has checksums of its own, too
 MODEL_SUMS = "checksums.json"
 
 
@@ -78,26 +79,30 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of an index but its manifest and models, by path within it."""
+    """Return the sha256 of every file of an index but its manifest, models and tokens, by path within it."""
     return {path: sha256_of(folder / path) for path in sorted(_files(folder))}
 
 
 def faults(folder: Path, manifest: Manifest) -> list[str]:
     """Compare every file of an index with its manifest; return what is wrong, a line each.
 
-    The models that were trained on it are held against the checksums that their trainers wrote.
+    The models that were trained on it are held against the checksums that their trainers wrote, and so are the
+    tokens that it keeps.
     """
     wrong = _compared(folder, set(_files(folder)), manifest.checksums)
-    for model in models_of(folder):
-        wrong += [f"{MODELS}/{model.name}/{fault}" for fault in model_faults(model)]
+    for part in (*models_of(folder), *_inside(folder / TOKENS)):
+        wrong += [f"{part.relative_to(folder).as_posix()}/{fault}" for fault in model_faults(part)]
     return wrong
 
 
 def models_of(folder: Path) -> list[Path]:
     """Return the folders of the models that were trained on an index."""
-    models = folder / MODELS
-    there = sorted(models.iterdir()) if models.is_dir() else []
-    return [path for path in there if not path.name.startswith(".")]  # a training on its way
+    return _inside(folder / MODELS)
+
+
+def _inside(folder: Path) -> list[Path]:
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in there if not path.name.startswith(".")]  # those are on their way
 
 
 def seal_model(folder: Path) -> None:
@@ -138,7 +143,7 @@ def _fault(file: Path, expected: str) -> str | None:
 
 def _files(folder: Path) -> Iterator[str]:
     for path in _everything(folder):
-        if path != NAME and not path.startswith(f"{MODELS}/"):
+        if path != NAME and not path.startswith((f"{MODELS}/", f"{TOKENS}/")):
             yield path
 
 

@@ -43,6 +43,11 @@ def contents(paper: Paper | Query) -> str:
     return f"{paper.title}\n{paper.abstract}" if paper.abstract else paper.title
 
 
+def pair_text(paper: Paper | Query) -> str:
+    """Return what a cross-encoder reads of either side of a pair, before it is cut into tokens."""
+    return f"{paper.title} {paper.abstract}".strip()
+
+
 def query_text(query: Query, form: QueryForm) -> str:
     """Return the words of `query` that `form` reads; key terms are picked from title + abstract."""
     return query.title if form is QueryForm.TITLE else contents(query)

@@ -1,14 +1,18 @@
-"""What was tuned on an index: how BM25 and dense retrieval are weighed; beside the models trained on it."""
+"""What was tuned on an index: how BM25 and dense retrieval are weighed, and the reranker against both.
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+It lies beside the models trained on the index.
+"""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.atomic import building
-from citerec.config import FuseConfig, FuseMethod
+from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.errors import BadInputError, ConfigError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
@@ -16,13 +20,34 @@ from citerec.manifest import seal_model
 FOLDER, FILE = "fusion", "fusion.json"
 
 
-def write_tuned(index: IndexFolder, config: FuseConfig, how: Mapping[str, Any]) -> Path:
-    """Write how the stages of an index are to be fused, and how that was found; return the file.
+@dataclass(frozen=True, slots=True)
+class RerankWeight:
+    """How much a reranker counts against the first stages."""
+
+    weight: float  # in [0, 1]
+    reranker: str  # sha256 of its weights
+
+
+def write_tuned(
+    index: IndexFolder,
+    config: FuseConfig,
+    how: Mapping[str, Any],
+    rerank: RerankWeight | None = None,
+) -> Path:
+    """Write how the stages of an index are to be put together, and how that was found; return the file.
+
+    Args:
+        index: For which it was found.
+        config: How the first stages are fused.
+        how: What is worth knowing of the tuning.
+        rerank: How much the reranker counts, if there is one.
 
     Raises:
         OutputError: If it cannot be written.
     """
     content = {"fuse": asdict(config), "for": _of(index), "how": dict(how)}
+    if rerank:
+        content["rerank_weight"] = asdict(rerank)
     target = index.models / FOLDER
     with building(target) as folder:
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -37,17 +62,46 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
     Raises:
         BadInputError: If it cannot be made out.
     """
+    with _reading(index):
+        if content := _content(index):
+            settings: Any = content["fuse"]
+            return replace(FuseConfig(**settings), method=FuseMethod(settings["method"]))
+    return None
+
+
+def read_rerank_weight(index: IndexFolder, reranker: str) -> float | None:
+    """Return how much a reranker counts against the first stages; None if it was not tuned so.
+
+    Args:
+        index: With whose papers and encoder it was tuned.
+        reranker: The sha256 of the weights of the one in use.
+
+    Raises:
+        BadInputError: If it cannot be made out.
+    """
+    with _reading(index):
+        found: Any = (_content(index) or {}).get("rerank_weight")
+        if found and found["reranker"] == reranker:
+            return RerankConfig(weight=float(found["weight"])).weight  # which checks it
+    return None
+
+
+def _content(index: IndexFolder) -> dict[str, Any] | None:
+    """Return what was written for these papers and that encoder."""
     file = index.models / FOLDER / FILE
     if not file.is_file():
         return None
+    content: Any = orjson.loads(file.read_bytes())
+    return content if content["for"] == _of(index) else None
+
+
+@contextmanager
+def _reading(index: IndexFolder) -> Generator[None]:
     try:
-        content = orjson.loads(file.read_bytes())
-        if content["for"] != _of(index):
-            return None
-        settings: Any = content["fuse"]
-        return replace(FuseConfig(**settings), method=FuseMethod(settings["method"]))
-    except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         advice = f"citerec tune --index {index.path}"
+        file = index.models / FOLDER / FILE
         raise BadInputError(file, f"cannot be made out; make it again: {advice}") from error
 
 

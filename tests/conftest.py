@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import tiny_bert
+from tiny import tiny_bert, tiny_reranker
 
 from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
@@ -40,6 +40,12 @@ def dense_sample(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> I
     folder = tmp_path_factory.mktemp("indexes") / "dense"
     build_index(SAMPLE, folder, BuildConfig(encoder=tiny_model))
     return open_index(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_reranker_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny cross-encoder of random weights, which reads 32 + 32 tokens."""
+    return str(tiny_reranker(tmp_path_factory.mktemp("models") / "reranker"))
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from citerec.encode.spec import EncoderSpec, write_spec
+from citerec.rerank.spec import RerankerSpec, write_reranker_spec
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -34,8 +36,54 @@ def tiny_bert(
         layers: How many.
         spec: What the folder says of how it reads and pools; nothing by default.
     """
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizer
+    from transformers import BertModel
+
+    _write(folder, BertModel, _bert(folder, words, positions, hidden, layers), seed)
+    if spec:
+        write_spec(folder, spec)
+    return folder
+
+
+def tiny_reranker(
+    folder: Path,
+    *,
+    words: Sequence[str] | None = None,
+    seed: int = 0,
+    positions: int = 128,
+    labels: int = 1,
+    tokens: int = 32,
+    scale: float = 1.0,
+    offset: float = 0.0,
+) -> Path:
+    """Write a cross-encoder of random weights and its WordPiece tokenizer; return the folder.
+
+    Its head is 100 times as strong as a fresh one's, so that its scores differ by more than rounding.
+
+    Args:
+        folder: Where to; made if need be.
+        words: What is one token; every other word falls into its letters.
+        seed: Of the weights.
+        positions: The most tokens that it reads.
+        labels: How many logits a pair gets: 1, or 2.
+        tokens: That it reads of each side of a pair.
+        scale: Of its calibration.
+        offset: Likewise.
+    """
+    from transformers import BertForSequenceClassification
+
+    config = _bert(folder, words, positions, hidden=32, layers=2)
+    config.num_labels = labels
+    _write(folder, BertForSequenceClassification, config, seed, head=100)
+    spec = RerankerSpec(query_tokens=tokens, candidate_tokens=tokens, scale=scale, offset=offset)
+    write_reranker_spec(folder, spec)
+    return folder
+
+
+def _bert(
+    folder: Path, words: Sequence[str] | None, positions: int, hidden: int, layers: int
+) -> Any:
+    """Write the tokenizer; return the configuration of a model that goes with it."""
+    from transformers import BertConfig, BertTokenizer
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -43,9 +91,8 @@ def tiny_bert(
     pieces = [*LETTERS, *(f"##{letter}" for letter in LETTERS), *(words or WORDS)]
     vocabulary = list(dict.fromkeys([*SPECIAL, *pieces]))
     ids = {piece: number for number, piece in enumerate(vocabulary)}
-    tokenizer = BertTokenizer(vocab=ids, model_max_length=positions)
-    tokenizer.save_pretrained(folder)
-    config = BertConfig(
+    BertTokenizer(vocab=ids, model_max_length=positions).save_pretrained(folder)
+    return BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -53,10 +100,15 @@ def tiny_bert(
         intermediate_size=2 * hidden,
         max_position_embeddings=positions,
     )
+
+
+def _write(folder: Path, kind: Any, config: Any, seed: int, head: float = 1) -> None:
+    import torch
+
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = BertModel(config)
+        model = kind(config)
+    if head != 1:
+        with torch.no_grad():
+            model.classifier.weight *= head
     model.save_pretrained(folder)
-    if spec:
-        write_spec(folder, spec)
-    return folder

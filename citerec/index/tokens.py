@@ -1,0 +1,159 @@
+"""The token ids of all papers of an index, memory-mapped: no text is cut twice by the same tokenizer.
+
+A store is a cache, as models are: outside the manifest's checksums, with checksums of its own, so that `verify`
+checks it. It lies in `tokens/<key>/`, one for each tokenizer:
+
+    indptr.npy   int64, shape (papers + 1,): where the tokens of each paper begin
+    ids.npy      uint16, or uint32 where the vocabulary needs it: the tokens of paper after paper
+    about.json   which papers they are of
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.atomic import building
+from citerec.corpus.papers import Papers
+from citerec.errors import OutputError
+from citerec.folder import PAPERS, IndexFolder
+from citerec.manifest import TOKENS, seal_model
+from citerec.text import pair_text
+from citerec.types import Note, Progress, untold
+
+INDPTR, IDS, ABOUT = "indptr.npy", "ids.npy", "about.json"
+LONGEST = 447  # tokens of one text: no side of a pair has room for more
+READS = f"pair_text/1/{LONGEST}"  # to be raised when `pair_text` changes
+AT_ONCE = 1024  # papers that are cut at once
+
+Cut = Callable[[Sequence[str]], list[list[int]]]  # texts into ids, at most `LONGEST` each
+
+
+class Tokens(Protocol):
+    """The token ids of papers."""
+
+    def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
+        """Return the ids of the papers at `rows`, without special tokens, by row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStore:
+    """The token ids of all papers, in files that are mapped into memory."""
+
+    indptr: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+    def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
+        """Return the ids of the papers at `rows`, without special tokens, by row."""
+        return {r: self.ids[self.indptr[r] : self.indptr[r + 1]].tolist() for r in set(rows)}
+
+
+@dataclass(frozen=True, slots=True)
+class FreshTokens:
+    """The token ids of papers that are cut as they are asked for."""
+
+    papers: Papers
+    cut: Cut
+
+    def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
+        """Return the ids of the papers at `rows`, without special tokens, by row."""
+        papers = self.papers.at(rows)
+        return dict(zip(papers, self.cut([pair_text(p) for p in papers.values()]), strict=True))
+
+
+def open_tokens(index: IndexFolder, tokenizer: str) -> TokenStore | None:
+    """Open the store of an index for a tokenizer; none if there is none, or one of other papers.
+
+    Args:
+        index: Whose papers.
+        tokenizer: The sha256 of the tokenizer's files.
+    """
+    folder = _folder(index, tokenizer)
+    try:
+        if orjson.loads((folder / ABOUT).read_bytes()) != _about(index):
+            return None
+        store = TokenStore(*(np.load(folder / name, mmap_mode="r") for name in (INDPTR, IDS)))
+    except (OSError, ValueError, EOFError):
+        return None
+    whole = len(store.indptr) == len(index.papers) + 1 and store.indptr[-1] == len(store.ids)
+    return store if whole else None
+
+
+def write_tokens(
+    index: IndexFolder,
+    tokenizer: str,
+    cut: Cut,
+    *,
+    vocabulary: int,
+    progress: Progress | None = None,
+    note: Note | None = None,
+) -> Tokens:
+    """Cut all papers of an index and keep their tokens in it, in little memory.
+
+    Args:
+        index: Whose papers.
+        tokenizer: The sha256 of the tokenizer's files.
+        cut: Cuts texts into ids, at most `LONGEST` each.
+        vocabulary: How many ids there are.
+        progress: Is told how many papers are cut.
+        note: Is told if the index cannot be written to; then papers are cut as they are asked for.
+    """
+    folder = _folder(index, tokenizer)
+    try:
+        with building(folder) as workspace:
+            counts = [0]
+            with (workspace / IDS).open("wb") as file:
+                texts = _texts(index.papers, progress or untold)
+                _write(file, map(cut, texts), _kind(vocabulary), counts)
+            np.save(workspace / INDPTR, np.cumsum(counts, dtype=np.int64))
+            (workspace / ABOUT).write_bytes(orjson.dumps(_about(index)))
+            seal_model(workspace)
+    except OutputError as error:
+        if note:
+            note(f"the tokens of its papers cannot be kept ({error}); they are cut as they come")
+        return FreshTokens(index.papers, cut)
+    return open_tokens(index, tokenizer) or FreshTokens(index.papers, cut)
+
+
+def _texts(papers: Papers, progress: Progress) -> Iterator[list[str]]:
+    progress("cutting", 0, len(papers))
+    for first in range(0, len(papers), AT_ONCE):
+        rows = range(first, min(first + AT_ONCE, len(papers)))
+        yield [pair_text(paper) for paper in papers.at(rows).values()]
+        progress("cutting", rows.stop, len(papers))
+
+
+def _write(
+    file: BinaryIO, chunks: Iterable[list[list[int]]], kind: np.dtype[Any], counts: list[int]
+) -> None:
+    """Write ids as they come, and the length of each text; the header, written last, has its room before them."""
+    _header(file, kind, 0)
+    for texts in chunks:
+        counts += map(len, texts)
+        file.write(np.array([i for ids in texts for i in ids], kind).tobytes())
+    file.seek(0)
+    _header(file, kind, sum(counts))
+
+
+def _header(file: BinaryIO, kind: np.dtype[Any], length: int) -> None:
+    about = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(file, about | {"shape": (length,)})
+
+
+def _kind(vocabulary: int) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
+
+
+def _folder(index: IndexFolder, tokenizer: str) -> Path:
+    key = hashlib.sha256(f"{tokenizer} {READS}".encode()).hexdigest()
+    return index.path / TOKENS / key[:16]
+
+
+def _about(index: IndexFolder) -> dict[str, str]:
+    return {"papers": index.manifest.checksums[PAPERS], "reads": READS}

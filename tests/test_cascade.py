@@ -1,0 +1,254 @@
+"""Rerankers one behind the other: what each reads, when reading stops, how they are opened."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny import tiny_reranker
+
+from citerec.config import FuseConfig, RerankConfig, RerankStage
+from citerec.errors import BadInputError, ConfigError, ModelError
+from citerec.folder import IndexFolder
+from citerec.rerank.cascade import Cascade, Stage
+from citerec.rerank.opening import open_cascade, own_reranker, wanted
+from citerec.rerank.rerank import Rows, Scores
+from citerec.tuned import RerankWeight, read_rerank_weight, write_tuned
+from citerec.types import Hits, Progress, Query
+
+Build = Callable[..., IndexFolder]
+QUERIES = [Query(id="a", title="A"), Query(id="b", title="B")]
+HOW = {"query_tokens": 32, "candidate_tokens": 16, "backend": "torch", "precision": "float32"}
+
+
+@dataclass
+class Judge:
+    """Knows a score for each row, and what it was asked for."""
+
+    scores: Scores  # by row
+    asked: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
+
+    def score(
+        self,
+        index: IndexFolder,
+        queries: Sequence[Query],
+        rows: Sequence[Rows],
+        progress: Progress | None = None,
+    ) -> list[Scores]:
+        self.asked.append([mine.tolist() for mine in rows])
+        return [self.scores[mine] for mine in rows]
+
+    def probability(self, scores: Scores) -> Scores:
+        return (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
+
+
+def judge(*scores: float) -> Judge:
+    return Judge(np.array(scores, np.float32))
+
+
+def stage(scorer: Judge, depth: int, weight: float = 1, name: str = "rerank") -> Stage:
+    how = {"device": "cpu", "weights": "f00", **HOW}
+    return Stage(name=name, shown="judge", scorer=scorer, depth=depth, weight=weight, how=how)
+
+
+def found(rows: Sequence[int], scores: Sequence[float] | None = None) -> Hits:
+    falling = range(len(rows), 0, -1) if scores is None else scores
+    return Hits(np.array(rows, np.int32), np.array(falling, np.float32))
+
+
+# --- what is read
+
+
+def test_all_queries_are_read_together_and_only_as_deep_as_said(sample_index: IndexFolder) -> None:
+    reader = judge(0.1, 0.2, 0.3, 0.4)
+    cascade = Cascade(sample_index, (stage(reader, depth=2),))
+
+    [a, b] = cascade.rerank(QUERIES, [found([0, 1, 2, 3]), found([3, 2])], k=4)
+
+    assert reader.asked == [[[0, 1], [3, 2]]]
+    assert a.hits.rows.tolist() == [1, 0, 2, 3]
+    assert b.hits.rows.tolist() == [3, 2]
+    assert a.stages["rerank"].rows.tolist() == [1, 0]
+    assert a.stages["rerank"].scores.tolist() == pytest.approx([0.2, 0.1])
+
+
+def test_the_second_reads_what_the_first_put_on_top(sample_index: IndexFolder) -> None:
+    first, second = judge(0, 1, 2, 3, 4), judge(9, 9, 9, 1, 0)
+    stages = (stage(first, depth=4, name="rerank-1"), stage(second, depth=2))
+
+    [a] = Cascade(sample_index, stages).rerank(QUERIES[:1], [found([0, 1, 2, 3, 4])], k=5)
+
+    # The first puts 3 2 1 0 above 4, which it did not read; the second reads 3 and 2 in the order they came in.
+    assert second.asked == [[[2, 3]]]
+    assert a.hits.rows.tolist() == [2, 3, 1, 0, 4]
+    assert np.all(np.diff(a.hits.scores) < 0)
+    assert {name: hits.rows.tolist() for name, hits in a.stages.items()} == {
+        "rerank-1": [3, 2, 1, 0],
+        "rerank": [2, 3],
+    }
+
+
+def test_a_query_with_no_candidates_is_left_alone(sample_index: IndexFolder) -> None:
+    reader = judge(1)
+
+    [a, b] = Cascade(sample_index, (stage(reader, 5),)).rerank(QUERIES, [found([]), found([0])], 3)
+
+    assert reader.asked == [[[0]]]
+    assert (len(a.hits), len(a.stages["rerank"])) == (0, 0)
+    assert b.hits.rows.tolist() == [0]
+
+
+# --- early stop
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    scores=st.lists(st.integers(-40, 40), min_size=1, max_size=60),
+    first=st.lists(st.integers(0, 30), min_size=60, max_size=60),
+    weight=st.sampled_from([0.0, 0.05, 0.3, 0.5, 0.9]),
+    k=st.integers(1, 25),
+)
+def test_stopping_early_gives_the_same_best(
+    sample_index: IndexFolder, scores: list[int], first: list[int], weight: float, k: int
+) -> None:
+    rows = np.random.default_rng(len(scores)).permutation(len(scores)).tolist()
+    lists = [found(rows, sorted(first[: len(rows)], reverse=True))]
+    reader = judge(*(score / 8 for score in scores))
+    whole = Cascade(sample_index, (stage(reader, depth=50, weight=weight),))
+    early = replace(whole, early_stop=True)
+
+    [all_of_it] = whole.rerank(QUERIES[:1], lists, k)
+    [best] = early.rerank(QUERIES[:1], lists, k)
+
+    assert best.hits.rows[:k].tolist() == all_of_it.hits.rows[:k].tolist()
+    assert best.hits.scores[:k].tolist() == all_of_it.hits.scores[:k].tolist()
+    assert sorted(best.hits.rows.tolist()) == sorted(rows)
+
+
+def test_stopping_early_spares_pairs(sample_index: IndexFolder) -> None:
+    # 40 candidates whose first scores fall from 40 to 1; the best by them is the best by the judge, too.
+    reader = judge(*range(40, 0, -1))
+    cascade = Cascade(sample_index, (stage(reader, depth=40, weight=0.1),), early_stop=True)
+
+    cascade.rerank(QUERIES[:1], [found(range(40))], k=1)
+
+    assert [len(rows[0]) for rows in reader.asked] == [16]
+
+
+# --- opening
+
+
+def test_the_index_s_own_is_meant_by_auto_if_there_is_one(
+    build: Build, tiny_reranker_model: str
+) -> None:
+    index = build([{"id": "a", "title": "A paper"}])
+    assert wanted("auto", index) is None
+    with pytest.raises(ModelError, match="has no reranker; train one: citerec train-reranker"):
+        open_cascade(index, RerankConfig())
+
+    shutil.copytree(tiny_reranker_model, index.models / "reranker")
+
+    assert own_reranker(index) == index.models / "reranker"
+    assert wanted("none", index) is None
+    config = wanted("auto", index)
+    assert config == RerankConfig()
+    cascade = open_cascade(index, replace(config, backend="torch"))
+    assert cascade.name == "models/reranker"
+    assert "by models/reranker: 32+32 tokens, torch " in str(cascade)
+
+
+def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:
+    asked = RerankStage(model=tiny_reranker_model, depth=7, query_tokens=20, candidate_tokens=40)
+    config = RerankConfig(
+        stages=(asked,), weight=0.25, device="cpu", precision="float32", backend="torch"
+    )
+
+    [opened] = open_cascade(sample_index, config).stages
+
+    told = opened.as_json()
+    assert told.pop("weights")
+    assert told == {
+        "model": Path(tiny_reranker_model).name,  # all that a report tells of a local folder
+        "depth": 7,
+        "weight": 0.25,
+        "query_tokens": 20,
+        "candidate_tokens": 40,
+        "backend": "torch",
+        "precision": "float32",
+        "device": "cpu",
+    }
+    assert str(opened).endswith(": 20+40 tokens, torch float32, weight 0.25")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"precision": "int3"}, "precision must be one of auto, float32"),
+        ({"backend": "abacus"}, "backend must be one of auto, torch"),
+        ({"device": "abacus"}, "abacus"),
+        ({"early_stop": True}, "needs a weight below 1, and none was tuned"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(
+    sample_index: IndexFolder, tiny_reranker_model: str, settings: dict[str, object], says: str
+) -> None:
+    stages = (RerankStage(model=tiny_reranker_model, depth=5),)
+    settings = {"backend": "torch", **settings}
+
+    with pytest.raises(ConfigError, match=says):
+        open_cascade(sample_index, RerankConfig(stages=stages, **settings))  # type: ignore[arg-type]
+
+
+def test_a_later_stage_reads_less_by_default(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    stages = (RerankStage(model=tiny_reranker_model), RerankStage(model=tiny_reranker_model))
+
+    cascade = open_cascade(sample_index, RerankConfig(stages=stages, backend="torch"))
+
+    first, second = cascade.stages
+    assert (first.name, second.name) == ("rerank-1", "rerank")
+    assert first.depth == cascade.depth == 10 * second.depth
+    assert ", then the best " in str(cascade)
+
+
+# --- the tuned weight
+
+
+def test_a_tuned_weight_is_that_of_one_reranker(
+    build: Build, tiny_reranker_model: str, tmp_path: Path
+) -> None:
+    index = build([{"id": "a", "title": "A paper"}])
+
+    def weight(model: str) -> float:
+        config = RerankConfig(stages=(RerankStage(model=model, depth=3),), backend="torch")
+        return open_cascade(index, config).stages[0].weight
+
+    assert weight(tiny_reranker_model) == 1
+    sha = (
+        open_cascade(
+            index, RerankConfig(stages=(RerankStage(model=tiny_reranker_model),), backend="torch")
+        )
+        .stages[0]
+        .how["weights"]
+    )
+
+    write_tuned(index, FuseConfig(), {}, RerankWeight(0.35, sha))
+
+    assert weight(tiny_reranker_model) == 0.35
+    assert weight(str(tiny_reranker(tmp_path / "other", seed=5))) == 1
+
+
+def test_a_weight_that_cannot_be_is_named(build: Build) -> None:
+    index = build([{"id": "a", "title": "A paper"}])
+    write_tuned(index, FuseConfig(), {}, RerankWeight(7, "f00"))
+
+    assert read_rerank_weight(index, "another") is None
+    with pytest.raises(BadInputError, match="cannot be made out; make it again: citerec tune"):
+        read_rerank_weight(index, "f00")

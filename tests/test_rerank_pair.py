@@ -1,0 +1,111 @@
+"""Query and candidate as one input, held against transformers' own encoding of pairs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny import WORDS, tiny_reranker
+
+from citerec.encode.batching import token_types
+from citerec.rerank.pair import Specials, pair
+from citerec.rerank.spec import RerankerSpec
+
+BERT = Specials(before=(101,), between=(102,), after=(102,))
+TEXTS = st.lists(st.sampled_from([*WORDS, "x1", "graphs", "?"]), max_size=20).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_reranker(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from transformers import RobertaTokenizer
+
+    words = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *"abcdefgh", "Ġ"]
+    made = RobertaTokenizer(vocab={word: n for n, word in enumerate(words)}, merges=[])
+    made.save_pretrained(folder := tmp_path_factory.mktemp("roberta"))
+    return RobertaTokenizer.from_pretrained(folder)
+
+
+def cut(tokenizer: Any, text: str) -> list[int]:
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+# --- as transformers does it
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS, TEXTS)
+def test_a_pair_that_is_not_cut_is_what_transformers_makes_of_it(
+    tokenizer: Any, query: str, candidate: str
+) -> None:
+    spec = RerankerSpec(query_tokens=200, candidate_tokens=200)
+
+    ids, first = pair(
+        cut(tokenizer, query), cut(tokenizer, candidate), Specials.of(tokenizer), spec
+    )
+
+    theirs = tokenizer([query], [candidate])  # lists: a lone "" would count as no second text
+    assert ids == theirs["input_ids"][0]
+    assert token_types([ids], [first], len(ids)).tolist() == theirs["token_type_ids"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text("abcdefgh", max_size=9), st.text("abcdefgh", max_size=9))
+def test_roberta_has_two_separators_between(roberta: Any, query: str, candidate: str) -> None:
+    specials = Specials.of(roberta)
+
+    ids, _ = pair(cut(roberta, query), cut(roberta, candidate), specials, RerankerSpec())
+
+    assert ids == roberta([query], [candidate])["input_ids"][0]
+    assert specials == Specials(before=(0,), between=(2, 2), after=(2,))
+
+
+# --- what is cut
+
+
+def test_each_side_is_cut_on_its_own() -> None:
+    spec = RerankerSpec(query_tokens=8, candidate_tokens=8)
+
+    ids, first = pair([1] * 50, [2] * 50, BERT, spec)
+
+    assert ids == [101, *[1] * 6, 102, *[2] * 7, 102]
+    assert (first, len(ids)) == (8, 16)
+
+
+def test_room_that_one_side_leaves_is_not_given_to_the_other() -> None:
+    spec = RerankerSpec(query_tokens=8, candidate_tokens=8)
+
+    ids, first = pair([1], [2] * 50, BERT, spec)
+
+    assert ids == [101, 1, 102, *[2] * 7, 102]
+    assert first == 3
+
+
+def test_of_256_and_256_tokens_254_and_255_are_text() -> None:
+    assert BERT.room(RerankerSpec()) == (254, 255)
+
+    ids, first = pair([1] * 300, [2] * 300, BERT, RerankerSpec())
+
+    assert (len(ids), first) == (512, 256)
+
+
+def test_a_pair_of_roberta_keeps_the_limits_too() -> None:
+    roberta = Specials(before=(0,), between=(2, 2), after=(2,))
+    spec = RerankerSpec(query_tokens=8, candidate_tokens=10)
+
+    ids, _ = pair([1] * 50, [3] * 50, roberta, spec)
+
+    assert ids == [0, *[1] * 6, 2, 2, *[3] * 8, 2]
+    assert len(ids) == spec.tokens
+
+
+def test_a_tokenizer_without_special_tokens_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"does not put \[CLS\] and \[SEP\]"):
+        Specials.of(lambda a, b: {"input_ids": [[]]})

@@ -1,0 +1,170 @@
+"""The tokens of an index's papers: cut once, kept in it, and never taken for those of other papers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from citerec.embed import EmbedConfig, embed_anew
+from citerec.encode.encoder import open_encoder
+from citerec.errors import IndexDamagedError
+from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
+from citerec.index.tokens import ABOUT, IDS, FreshTokens, TokenStore, open_tokens, write_tokens
+
+TOKENIZER = "ab" * 32  # a sha256
+RECORDS = [
+    {"id": "1", "title": "ab", "abstract": "c"},
+    {"id": "2", "title": "", "abstract": ""},
+    {"id": "3", "title": "a"},
+]
+
+
+def letters(texts: Sequence[str]) -> list[list[int]]:
+    return [[ord(letter) for letter in text] for text in texts]
+
+
+@pytest.fixture
+def index(build: Callable[..., IndexFolder]) -> IndexFolder:
+    return build(RECORDS)
+
+
+@pytest.fixture
+def store(index: IndexFolder) -> TokenStore:
+    made = write_tokens(index, TOKENIZER, letters, vocabulary=128)
+    assert isinstance(made, TokenStore)
+    return made
+
+
+def folder_of(index: IndexFolder) -> Path:
+    (folder,) = (index.path / "tokens").iterdir()
+    return folder
+
+
+def test_the_tokens_of_each_paper_come_back(store: TokenStore) -> None:
+    assert store.of([0, 2, 0]) == {0: [97, 98, 32, 99], 2: [97]}  # "ab c", "a"
+    assert store.of([]) == {}
+
+
+def test_a_store_is_found_again_by_its_tokenizer(index: IndexFolder, store: TokenStore) -> None:
+    found = open_tokens(index, TOKENIZER)
+
+    assert found is not None
+    assert found.of(range(2)) == store.of(range(2))
+    assert open_tokens(index, "cd" * 32) is None
+
+
+@pytest.mark.parametrize(("vocabulary", "kind"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
+def test_ids_take_the_room_that_the_vocabulary_needs(
+    index: IndexFolder, vocabulary: int, kind: type
+) -> None:
+    last = vocabulary - 1
+
+    made = write_tokens(
+        index, TOKENIZER, lambda texts: [[last] for _ in texts], vocabulary=vocabulary
+    )
+
+    assert isinstance(made, TokenStore)
+    assert made.ids.dtype == kind
+    assert made.of([0]) == {0: [last]}
+
+
+def test_fresh_tokens_are_the_same(index: IndexFolder, store: TokenStore) -> None:
+    rows = range(len(index.papers))
+
+    assert FreshTokens(index.papers, letters).of(rows) == store.of(rows)
+
+
+def test_progress_is_told_to_the_end(index: IndexFolder) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    write_tokens(index, TOKENIZER, letters, vocabulary=9, progress=lambda *what: told.append(what))
+
+    assert told[0] == ("cutting", 0, len(index.papers))
+    assert told[-1] == ("cutting", len(index.papers), len(index.papers))
+
+
+# --- whose they are
+
+
+def test_a_store_of_other_papers_is_not_used_but_made_again(
+    index: IndexFolder, store: TokenStore
+) -> None:
+    sums = {**index.manifest.checksums, PAPERS: "00" * 32}
+    other = replace(index, manifest=replace(index.manifest, checksums=sums))
+
+    assert open_tokens(other, TOKENIZER) is None
+    write_tokens(other, TOKENIZER, letters, vocabulary=128)
+    assert open_tokens(other, TOKENIZER) is not None
+    assert open_tokens(index, TOKENIZER) is None
+
+
+@pytest.mark.parametrize("name", [ABOUT, IDS])
+def test_a_store_that_is_not_whole_is_not_used(
+    index: IndexFolder, store: TokenStore, name: str
+) -> None:
+    (folder_of(index) / name).write_bytes(b"\x93")
+
+    assert open_tokens(index, TOKENIZER) is None
+
+
+def test_a_build_that_fails_leaves_nothing(index: IndexFolder) -> None:
+    def refuse(_: Sequence[str]) -> list[list[int]]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_tokens(index, TOKENIZER, refuse, vocabulary=128)
+
+    assert not (index.path / "tokens").exists()
+    verify_index(index.path)
+
+
+def test_where_nothing_can_be_written_papers_are_cut_as_they_come(index: IndexFolder) -> None:
+    told: list[str] = []
+    (index.path / "tokens").write_text("in the way")  # root may write into any folder
+
+    made = write_tokens(index, TOKENIZER, letters, vocabulary=128, note=told.append)
+
+    assert isinstance(made, FreshTokens)
+    assert made.of([2]) == {2: [97]}
+    assert len(told) == 1
+    assert "the tokens of its papers cannot be kept" in told[0]
+
+
+# --- inside an index
+
+
+def test_an_index_with_tokens_is_whole(index: IndexFolder, store: TokenStore) -> None:
+    before = index.manifest
+
+    assert verify_index(index.path) == before
+    assert open_index(index.path).manifest == before
+
+
+def test_a_flipped_byte_is_found(index: IndexFolder, store: TokenStore) -> None:
+    file = folder_of(index) / IDS
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 1
+    file.write_bytes(raw)
+
+    with pytest.raises(
+        IndexDamagedError, match=r"ids\.npy is not what was written; remove .*tokens"
+    ):
+        verify_index(index.path)
+
+
+def test_tokens_outlive_new_vectors(index: IndexFolder, store: TokenStore, tiny_model: str) -> None:
+    embed_anew(index.path, open_encoder(tiny_model), EmbedConfig())
+
+    assert open_tokens(open_index(index.path), TOKENIZER) is not None
+    verify_index(index.path)
+
+
+def test_tokens_do_not_outlive_another_corpus(
+    index: IndexFolder, store: TokenStore, build: Callable[..., IndexFolder]
+) -> None:
+    again = build([*RECORDS, {"id": "4", "title": "new"}], force=True)
+
+    assert open_tokens(again, TOKENIZER) is None
+    verify_index(again.path)
