@@ -25,18 +25,18 @@ from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import BadInputError, ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import model_faults
+from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.batch import Collator
 from citerec.train.encoder.config import EncoderTraining, Positives, Recipe, read_training
-from citerec.train.encoder.data import TrainingData, load_training_data
 from citerec.train.encoder.dev import mean_reciprocal_rank
 from citerec.train.encoder.examples import Examples
-from citerec.train.encoder.lists import Lists, Pairs
 from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.mine import mined
 from citerec.train.encoder.neighbours import graph_vectors, neighbours
 from citerec.train.encoder.pick import cited_by_cited, co_cited, positives_of
 from citerec.train.encoder.train import train_encoder, trained_spec, was_trained_so
-from citerec.train.encoder.workspace import Workspace
+from citerec.train.lists import Lists, Pairs
+from citerec.train.workspace import Workspace
 from citerec.types import Paper
 
 Build = Callable[..., IndexFolder]
@@ -666,7 +666,7 @@ def test_what_is_no_model_of_ours_is_not_replaced_at_all(
 def test_papers_that_cite_nothing_teach_nothing(build: Build, tiny: Path, tmp_path: Path) -> None:
     index = build([{"id": str(i), "title": "A", "year": 2000 + i} for i in range(9)])
 
-    with pytest.raises(ConfigError, match="has no train queries; an encoder learns from what they"):
+    with pytest.raises(ConfigError, match="has no train queries; a model learns from what they"):
         train_encoder(index, tmp_path / "m", quick(tiny))
 
 

@@ -12,11 +12,11 @@ from tiny import tiny_bert
 
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder
+from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.data import TrainingData, load_training_data
-from citerec.train.encoder.lists import Lists
 from citerec.train.encoder.memory import Memory, learners, over_memory
 from citerec.train.encoder.train import train_encoder
+from citerec.train.lists import Lists
 
 Build = Callable[..., IndexFolder]
 

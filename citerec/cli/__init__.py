@@ -12,7 +12,7 @@ import typer
 
 from citerec.cli import encode, evaluate, index, inspect, recommend, tune
 from citerec.cli.experiment import experiment
-from citerec.cli.train import train_encoder
+from citerec.cli.train import train_encoder, train_reranker
 from citerec.errors import CiterecError
 from citerec.java import is_java_exception
 
@@ -29,6 +29,7 @@ app.command()(recommend.recommend)
 app.command()(tune.tune)
 app.command()(evaluate.evaluate)
 app.command(name="train-encoder")(train_encoder)
+app.command(name="train-reranker")(train_reranker)
 app.add_typer(experiment, name="experiment")
 app.command()(inspect.info)
 app.command()(inspect.verify)

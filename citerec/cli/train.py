@@ -1,5 +1,7 @@
-"""`citerec train-encoder`."""
+"""`citerec train-encoder` and `citerec train-reranker`."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,30 +11,36 @@ from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose
 
 if TYPE_CHECKING:
     from citerec.train.encoder.train import TrainingReport
+    from citerec.train.reranker.train import RerankerReport
 
-ENCODER = Path("models") / "encoder"  # inside the index
+ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
+
+Base = Annotated[
+    str | None, typer.Option(help="What training begins with: a name, a folder or a hub id.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was cut short.")]
+Config = Annotated[Path | None, typer.Option(help="Settings, a TOML file.")]
+LearningRate = Annotated[float | None, typer.Option(help="The highest rate.")]
+Seed = Annotated[int | None, typer.Option(help="Of chance.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a model that is there.")]
 
 
 def train_encoder(
     index: Index = None,
-    model: Annotated[
-        str | None, typer.Option(help="What training begins with: a name, a folder or a hub id.")
-    ] = None,
+    model: Base = None,
     output: Annotated[
         Path | None,
         typer.Option(help="The model folder to make; <index>/models/encoder by default."),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a training that was cut short.")
-    ] = False,
+    resume: Resume = False,
     recipe: Annotated[str | None, typer.Option(help="specter, modern or memory.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings, a TOML file.")] = None,
+    config: Config = None,
     epochs: Annotated[int | None, typer.Option(help="How often each query is seen.")] = None,
     batch: Annotated[int | None, typer.Option(help="Examples in an update.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="The highest rate.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of chance.")] = None,
+    learning_rate: LearningRate = None,
+    seed: Seed = None,
     threads: Threads = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that is there.")] = False,
+    force: Force = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -40,7 +48,6 @@ def train_encoder(
     from citerec.folder import find_index, open_index
     from citerec.train.encoder.config import read_training
     from citerec.train.encoder.train import train_encoder as train
-    from citerec.train.encoder.workspace import Workspace
 
     talk = Talk(quiet, verbose)
     options = {
@@ -55,23 +62,86 @@ def train_encoder(
     training = read_training(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
+    with _interruptible(target, talk), talk.progress() as tell:
+        report = train(
+            open_index(folder),
+            target,
+            training,
+            resume=resume,
+            force=force,
+            tell=tell,
+            say=talk.note,
+        )
+    if not quiet:
+        typer.echo(summary(report))
+
+
+def train_reranker(
+    index: Index = None,
+    model: Base = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The model folder to make; <index>/models/reranker by default."),
+    ] = None,
+    resume: Resume = False,
+    recipe: Annotated[str | None, typer.Option(help="paper, paper-small or strong.")] = None,
+    config: Config = None,
+    epochs: Annotated[int | None, typer.Option(help="How often each query is seen.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Updates, in place of epochs.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Pairs in an update; lists, with a recipe of lists.")
+    ] = None,
+    learning_rate: LearningRate = None,
+    seed: Seed = None,
+    threads: Threads = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train a reranker on the citations of an index."""
+    from citerec.folder import find_index, open_index
+    from citerec.train.reranker.config import read_training
+    from citerec.train.reranker.train import train_reranker as train
+
+    talk = Talk(quiet, verbose)
+    options = {
+        "recipe": recipe,
+        "model": model,
+        "epochs": epochs,
+        "steps": steps,
+        "batch": batch,
+        "learning_rate": learning_rate,
+        "seed": seed,
+        "threads": threads or None,
+    }
+    training = read_training(config, options)
+    folder = find_index(index)
+    target = output or folder / RERANKER
+    with _interruptible(target, talk), talk.progress() as tell:
+        report = train(
+            open_index(folder),
+            target,
+            training,
+            resume=resume,
+            force=force,
+            tell=tell,
+            say=talk.note,
+        )
+    if not quiet:
+        typer.echo(reranker_summary(report))
+
+
+@contextmanager
+def _interruptible(target: Path, talk: Talk) -> Generator[None]:
+    """Say how to go on with a training that is interrupted."""
+    from citerec.train.workspace import Workspace
+
     try:
-        with talk.progress() as tell:
-            report = train(
-                open_index(folder),
-                target,
-                training,
-                resume=resume,
-                force=force,
-                tell=tell,
-                say=talk.note,
-            )
+        yield
     except KeyboardInterrupt:
         if Workspace.beside(target).checkpoint():
             talk.note("the last checkpoint is kept; the same command with --resume goes on from it")
         raise
-    if not quiet:
-        typer.echo(summary(report))
 
 
 def summary(report: "TrainingReport") -> str:
@@ -86,4 +156,22 @@ def summary(report: "TrainingReport") -> str:
         lines.append(
             f"{measured[report.best]:>12.4f}  dev MRR (epoch {report.best}); {measured[0]:.4f} before training"
         )
+    return "\n".join(lines)
+
+
+def reranker_summary(report: "RerankerReport") -> str:
+    """Return what the training of a reranker made."""
+    lines = [
+        f"{report.output}",
+        f"{report.queries:>12,}  train queries",
+        f"{report.examples:>12,}  examples an epoch",
+    ]
+    points = {point.step: point for point in report.history}
+    first, best = points.get(0), points.get(report.best)
+    if first and best:
+        for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR")):
+            before, after = getattr(first, name), getattr(best, name)
+            lines.append(
+                f"{after:>12.4f}  {shown} (step {report.best}); {before:.4f} as the candidates were found"
+            )
     return "\n".join(lines)

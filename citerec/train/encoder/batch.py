@@ -11,8 +11,8 @@ from citerec.encode.model import Parts, tokens_of
 from citerec.text import encoder_text
 from citerec.train.encoder.config import Loss
 from citerec.train.encoder.examples import Examples
-from citerec.train.encoder.lists import Flags, Rows
 from citerec.train.encoder.memory import Memory
+from citerec.train.lists import Flags, Rows
 
 CPU_TOKENS, GPU_TOKENS = 2048, 32768  # read at once, of papers of about the same length
 KEPT = 500_000  # papers whose tokens are kept, so that each is cut once

@@ -1,17 +1,24 @@
 """How an encoder is trained: three named recipes, a TOML file, and options that win over both."""
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from citerec.corpus.readers.source import reading
 from citerec.encode.config import Precision
 from citerec.encode.spec import Pooling, Separator, Similarity
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import ConfigError
 from citerec.text import EncoderForm
+from citerec.train.pace import Pace
+from citerec.train.settings import (
+    Kinds,
+    check_above_zero,
+    check_least,
+    checked,
+    kinds_of,
+    read_settings,
+)
 
 DEVICE_BATCH = 8  # triples in a step, where batches are put together from several
 
@@ -109,12 +116,8 @@ class EncoderTraining:
     threads: int = 0  # 0 for one per processor
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        for name in ("margin", "temperature", "learning_rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be greater than 0, got {getattr(self, name)}")
+        check_least(self, _LEAST)
+        check_above_zero(self, "margin", "temperature", "learning_rate")
         if self.seed >= 2**32:
             raise ConfigError(f"seed must be less than 2^32, got {self.seed}")
         if not 0 <= self.warmup < 1:
@@ -152,6 +155,24 @@ class EncoderTraining:
             else DEVICE_BATCH
         )
 
+    @property
+    def pace(self) -> Pace:
+        """How long it trains, and how fast."""
+        return Pace(
+            epochs=self.epochs,
+            batch=self.batch,
+            step=self.step,
+            learning_rate=self.learning_rate,
+            warmup=self.warmup,
+            weight_decay=self.weight_decay,
+            drop_last=self.loss is Loss.IN_BATCH,
+            save_steps=self.save_steps,
+            keep=self.keep,
+            seed=self.seed,
+            precision=self.precision,
+            device=self.device,
+        )
+
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
         """Complete what is given by the defaults of its recipe.
@@ -163,7 +184,7 @@ class EncoderTraining:
         Raises:
             ConfigError: If there is no such name, or the value cannot be.
         """
-        values = {name: _checked(name, value, where) for name, value in given.items()}
+        values = checked(_KINDS, given, where)
         recipe = values.get("recipe", Recipe.SPECTER)
         return cls(**{"recipe": recipe, **_RECIPES[recipe], **values})
 
@@ -183,31 +204,7 @@ def read_training(file: Path | None, options: Mapping[str, Any]) -> EncoderTrain
         BadInputError: If the file cannot be read.
         ConfigError: If a name or a value in it cannot be.
     """
-    values: dict[str, Any] = {}
-    if file is not None:
-        with reading(file):
-            raw = file.read_bytes()
-        try:
-            values = tomllib.loads(raw.decode())
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadInputError(file, f"no TOML: {error}") from error
-        EncoderTraining.of(values, f"{file}: ")
-    return EncoderTraining.of(values | {k: v for k, v in options.items() if v is not None})
-
-
-def _checked(name: str, value: Any, where: str) -> Any:
-    if name not in _KINDS:
-        raise ConfigError(f"{where}no setting {name!r}; there are: {', '.join(_KINDS)}")
-    kind = _KINDS[name]
-    if issubclass(kind, StrEnum):
-        if value not in list(kind):
-            raise ConfigError(f"{where}{name} must be {', '.join(kind)}; got {value!r}")
-        return kind(value)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise ConfigError(f"{where}{name} must be {_CALLED[kind]}, got {value!r}")
-    return value
+    return read_settings(EncoderTraining.of, file, options)
 
 
 _LEAST = {
@@ -230,17 +227,13 @@ _LEAST = {
     "save_steps": 0,
     "threads": 0,
 }
-_CALLED = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 _OPTIONAL = {
     "pooling": Pooling,
     "similarity": Similarity,
     "separator": Separator,
     "form": EncoderForm,
 }
-_KINDS: Mapping[str, type] = {
-    field.name: _OPTIONAL.get(field.name) or type(field.default)
-    for field in fields(EncoderTraining)
-}
+_KINDS: Kinds = kinds_of(EncoderTraining, _OPTIONAL)
 _RECIPES: Mapping[Recipe, Mapping[str, Any]] = {
     Recipe.SPECTER: {
         "pooling": Pooling.CLS,

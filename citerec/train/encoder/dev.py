@@ -15,9 +15,9 @@ from citerec.errors import ConfigError
 from citerec.evaluate.protocol import Task, load_task
 from citerec.folder import IndexFolder
 from citerec.train.encoder.config import EncoderTraining, Loss
-from citerec.train.encoder.lists import Flags, Rows
 from citerec.train.encoder.losses import in_batch, triplet
 from citerec.train.encoder.mine import similarities
+from citerec.train.lists import Flags, Rows
 from citerec.types import Paper, Query
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import ConfigError
+from citerec.train.data import TrainingData
 from citerec.train.encoder.config import EncoderTraining, Loss
-from citerec.train.encoder.data import TrainingData
-from citerec.train.encoder.lists import Lists, Pairs, Rows
 from citerec.train.encoder.memory import learners
+from citerec.train.lists import Lists, Pairs, Rows
 
 MISSING = -1  # where a negative is still to be drawn
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.train.data import TrainingData
 from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.data import TrainingData
-from citerec.train.encoder.lists import Flags, Lists, Rows
+from citerec.train.lists import Flags, Lists, Rows
 
 PLAIN_SHARE = 1  # papers that nobody cites, for each one that cites or is cited
 

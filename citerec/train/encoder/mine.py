@@ -7,8 +7,8 @@ from citerec.encode.encoder import Encoder, Vectors
 from citerec.encode.spec import Similarity
 from citerec.fuse import rrf
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.train.encoder.data import TrainingData
-from citerec.train.encoder.lists import Lists, Rows
+from citerec.train.data import TrainingData
+from citerec.train.lists import Lists, Rows
 from citerec.types import Eligible, Hits, Progress, Query
 
 BLOCK = 512  # queries searched at once

@@ -1,55 +1,14 @@
 """The model folder that a training leaves: it opens in transformers, in sentence-transformers and here."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from citerec.encode.model import Parts
-from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity, write_spec
-from citerec.errors import ConfigError, ModelExistsError
 from citerec.manifest import seal_model
-from citerec.train.encoder.loop import Epoch
+from citerec.train.modelfolder import Story, cell, finish_folder, write_json
 
-TRAINING = "training.json"
-PACKAGES = ("torch", "transformers", "accelerate")
-_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """What is told of a training: in training.json whole, in the model card in short."""
-
-    base: str
-    index: str
-    corpus: str  # sha256
-    splits: str  # sha256
-    counts: Mapping[str, int]
-    settings: Mapping[str, Any]
-    history: Sequence[Epoch]
-    best: int  # the epoch whose weights these are
-    provenance: Mapping[str, Any]
-
-
-def check_target(output: Path, *, force: bool) -> None:
-    """Refuse to replace what is no model of ours, and a model unless that is wanted.
-
-    Raises:
-        ConfigError: If something else is there.
-        ModelExistsError: If a model is there, and nobody said so.
-    """
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
-        return
-    if not (output / SPEC).is_file() or not (output / TRAINING).is_file():
-        raise ConfigError(
-            f"{output} is there and is no model that citerec trained; name another folder with --output"
-        )
-    if not force:
-        raise ModelExistsError(output)
+MEASURES = ("loss", "dev_loss", "dev_mrr", "dev_f1")  # columns of the model card
 
 
 def write_model(folder: Path, parts: Parts, story: Story) -> None:
@@ -59,10 +18,8 @@ def write_model(folder: Path, parts: Parts, story: Story) -> None:
     parts.tokenizer.save_pretrained(folder)
     write_spec(folder, parts.spec)
     _write_sentence_transformers(folder, parts.spec, parts.dim)
-    _write(folder / TRAINING, _training(story))
-    (folder / "README.md").write_text(model_card(story, parts), encoding="utf-8")
-    for weights in folder.glob("*.safetensors"):  # written for their owner's eyes only
-        weights.chmod((folder / TRAINING).stat().st_mode)
+    training = story.to_json() | {"best_epoch": story.best}
+    finish_folder(folder, training, model_card(story, parts))
     seal_model(folder)
 
 
@@ -81,35 +38,18 @@ def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> N
     ]
     for module in modules[1:]:
         (folder / str(module["path"])).mkdir()
-    _write(folder / "modules.json", modules)
+    write_json(folder / "modules.json", modules)
     modes = {
         "pooling_mode_cls_token": spec.pooling is Pooling.CLS,
         "pooling_mode_mean_tokens": spec.pooling is Pooling.MEAN,
         "pooling_mode_max_tokens": spec.pooling is Pooling.MAX,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
-    _write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": dim, **modes})
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": dim, **modes})
     length = {"max_seq_length": spec.max_tokens, "do_lower_case": False}
-    _write(folder / "sentence_bert_config.json", length)
+    write_json(folder / "sentence_bert_config.json", length)
     named = "cosine" if normalize else "euclidean"
-    _write(folder / "config_sentence_transformers.json", {"similarity_fn_name": named})
-
-
-def _training(story: Story) -> dict[str, Any]:
-    history = [
-        {name: getattr(e, name) for name in Epoch.__dataclass_fields__} for e in story.history
-    ]
-    return {
-        "base": story.base,
-        "index": story.index,
-        "corpus_sha256": story.corpus,
-        "splits_sha256": story.splits,
-        "counts": dict(story.counts),
-        "best_epoch": story.best,
-        "history": history,
-        "packages": {name: version(name) for name in PACKAGES},
-        "provenance": dict(story.provenance),
-    }
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": named})
 
 
 def model_card(story: Story, parts: Parts) -> str:
@@ -120,13 +60,9 @@ def model_card(story: Story, parts: Parts) -> str:
         ["- sentence-transformers", "- feature-extraction", "- citation-recommendation"]
     )
     rows = [
-        f"| {e.epoch} | {_cell(e.loss)} | {_cell(e.dev_loss)} | {_cell(e.dev_mrr)} | {_cell(e.dev_f1)} |"
+        f"| {e['epoch']} | {' | '.join(cell(e[name]) for name in MEASURES)} |"
         for e in story.history
     ]
-    counts = "\n".join(
-        f"- {count:,} {name.replace('_', ' ')}" for name, count in story.counts.items()
-    )
-    settings = "\n".join(f"{name} = {value}" for name, value in story.settings.items())
     return f"""---
 library_name: sentence-transformers
 pipeline_tag: sentence-similarity
@@ -158,7 +94,7 @@ pooling: {spec.pooling}; compared by {_compared(spec)}.
 
 Index {story.index}, corpus sha256 {story.corpus}.
 
-{counts}
+{story.counted}
 
 Neither dev nor test queries of the index are among the papers that it was trained on.
 
@@ -173,7 +109,7 @@ On a sample of the dev queries, before training (0) and after each epoch; the we
 ## Settings
 
 ```
-{settings}
+{story.set_to}
 ```
 """
 
@@ -184,11 +120,3 @@ def _joint(spec: EncoderSpec, parts: Parts) -> str:
 
 def _compared(spec: EncoderSpec) -> str:
     return "cosine" if spec.similarity is Similarity.COSINE else "Euclidean distance"
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _write(file: Path, content: Any) -> None:
-    file.write_bytes(orjson.dumps(content, option=_OPTIONS))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.train.encoder.data import TrainingData
-from citerec.train.encoder.lists import Flags, Lists
+from citerec.train.data import TrainingData
+from citerec.train.lists import Flags, Lists
 
 BLOCK = 1024  # queries compared with every paper at once
 

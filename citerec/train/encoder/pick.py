@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from citerec.train.data import CHUNK, TrainingData
 from citerec.train.encoder.config import EncoderTraining, Positives
-from citerec.train.encoder.data import CHUNK, TrainingData
-from citerec.train.encoder.lists import Lists
 from citerec.train.encoder.neighbours import neighbours
+from citerec.train.lists import Lists
 
 KEPT = 100  # hard negatives of a query that are drawn from: a random part, where there are more
 

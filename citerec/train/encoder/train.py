@@ -1,34 +1,39 @@
 """Trains an encoder on the citations of an index: what is learned from, the loop, the model folder."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from citerec.atomic import building
 from citerec.encode.encoder import fingerprint_of
 from citerec.encode.model import Parts, load_parts
-from citerec.encode.source import INSIDE, Source, find_model
+from citerec.encode.source import Source, find_model
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity, read_spec
-from citerec.errors import ConfigError, extra, writing
+from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
 from citerec.provenance import provenance
+from citerec.train import modelfolder
+from citerec.train.data import TrainingData, load_training_data, splits_sha256
 from citerec.train.encoder.config import EncoderTraining, Keep, Loss, Negatives
-from citerec.train.encoder.data import TrainingData, load_training_data, splits_sha256
 from citerec.train.encoder.dev import frozen_encoder, load_dev
 from citerec.train.encoder.examples import Examples
-from citerec.train.encoder.lists import Lists
-from citerec.train.encoder.loop import Course, Epoch, plan_steps, run_loop, trainer_arguments
+from citerec.train.encoder.loop import EncoderCourse, Epoch
 from citerec.train.encoder.mine import mined
-from citerec.train.encoder.modelfolder import TRAINING, Story, check_target, write_model
+from citerec.train.encoder.modelfolder import write_model
 from citerec.train.encoder.pick import cited_by_cited, distant_neighbours, positives_of
-from citerec.train.encoder.workspace import Workspace
+from citerec.train.lists import Lists
+from citerec.train.loop import RATE, run_loop
+from citerec.train.modelfolder import Story, check_target
+from citerec.train.pace import plan_steps, trainer_arguments
+from citerec.train.start import check_installed, open_workspace, to_nobody, told_base
+from citerec.train.workspace import Workspace
 from citerec.types import Note, Progress, untold
+
+HARD = "hard"  # the negatives that the training folder keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +77,21 @@ def train_encoder(
         MissingExtraError: If what trains is not installed.
         OutputError: If the folders cannot be written.
     """
-    check_target(output, force=force)
-    _check_installed(config)
+    check_target(output, SPEC, force=force)
+    check_installed(seed=config.seed, threads=config.threads)
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
         source, parts, fingerprint = _base(index, config)
         data, dev = load_training_data(index), load_dev(index, config)
-        arguments = trainer_arguments(config, workspace, has_dev=dev is not None)
+        arguments = trainer_arguments(config.pace, workspace, has_dev=dev is not None)
         if arguments.process_index:  # of several the first one speaks
-            say, tell = _to_nobody, _to_nobody
+            say, tell = to_nobody, to_nobody
         with arguments.main_process_first():
             plan = _plan(index, config, fingerprint)
-            going_on = _open(workspace, plan, resume, arguments.process_index == 0, say)
+            first = arguments.process_index == 0
+            going_on = open_workspace(workspace, plan, resume=resume, first=first, say=say)
             hard = _hard(data, config, parts, fingerprint, workspace, tell)
-        course = Course(
+        course = EncoderCourse(
             parts=parts,
             fingerprint=fingerprint,
             examples=Examples.of(data, config, positives_of(data, config), hard),
@@ -94,8 +100,7 @@ def train_encoder(
             tell=tell,
             say=say,
         )
-        plan_steps(arguments, config, len(course.examples))
-        history = (*_before(course), *run_loop(course, arguments, going_on))
+        history = _run(course, arguments, going_on)
     if arguments.process_index == 0:
         with building(output) as folder:
             write_model(folder, parts, _story(source, course, history))
@@ -103,7 +108,19 @@ def train_encoder(
     return _report(output, course, history)
 
 
-def _report(output: Path, course: Course, history: tuple[Epoch, ...]) -> TrainingReport:
+def _run(course: EncoderCourse, arguments: Any, going_on: bool) -> tuple[Epoch, ...]:
+    """Measure the base model, train it; return what became of each epoch."""
+    config = course.config
+    if config.loss is Loss.MEMORY and arguments.world_size > 1:
+        raise ConfigError("the memory is that of one process; train over it on one device")
+    plan_steps(arguments, config.pace, len(course.examples))
+    before = _before(course)
+    loop = course.loop(on_cpu=arguments.device.type == "cpu", going_on=going_on)
+    log = run_loop(loop, arguments, going_on)
+    return (*before, *(Epoch.of(entry) for entry in log if RATE in entry))
+
+
+def _report(output: Path, course: EncoderCourse, history: tuple[Epoch, ...]) -> TrainingReport:
     """Return what came of it; say so if the model was better before."""
     keep = course.config.keep
     best = _best(history, keep)
@@ -123,33 +140,7 @@ def _report(output: Path, course: Course, history: tuple[Epoch, ...]) -> Trainin
 
 def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
     """Return whether there is a model that was trained on these papers and splits, with these settings."""
-    try:
-        told: Any = orjson.loads((model / TRAINING).read_bytes())
-        settings = told["provenance"]["settings"]
-        trained_on = told["corpus_sha256"], told["splits_sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    wanted = orjson.loads(orjson.dumps(config.to_json()))
-    if settings["model"] == Path(config.model).name:  # all that is told of a local one
-        wanted["model"] = settings["model"]
-    here = index.manifest.corpus["sha256"], splits_sha256(index)
-    return trained_on == here and settings == wanted
-
-
-def _to_nobody(*_: object) -> None:
-    pass
-
-
-def _check_installed(config: EncoderTraining) -> None:
-    # Threads of OpenMP that wait for each other in a loop slow training down tenfold where others work, too.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    with extra("train"):
-        import accelerate  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        import torch
-        import transformers
-    transformers.set_seed(config.seed)  # a head that the base model lacks is made up
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    return modelfolder.was_trained_so(model, index, config.to_json())
 
 
 def _base(index: IndexFolder, config: EncoderTraining) -> tuple[Source, Parts, Fingerprint]:
@@ -194,23 +185,6 @@ def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint)
     }
 
 
-def _open(workspace: Workspace, plan: dict[str, Any], resume: bool, first: bool, say: Note) -> bool:
-    """Make the training folder, or go on with the one that is there; return which."""
-    if resume and workspace.is_there():
-        workspace.check(plan)
-        last = workspace.checkpoint()
-        say(f"going on from {last.name}" if last else "no checkpoint yet: beginning anew")
-        return last is not None
-    if not first:  # the first process has made it
-        return False
-    if resume:
-        say(f"nothing to go on with at {workspace.folder}: beginning anew")
-    elif workspace.is_there():
-        say("a training that was cut short is given up; --resume would have gone on with it")
-    workspace.begin(plan)
-    return False
-
-
 def _hard(
     data: TrainingData,
     config: EncoderTraining,
@@ -222,8 +196,8 @@ def _hard(
     """Return the hard negatives of each query; what was found before is not searched again."""
     if not config.hard or config.loss is Loss.MEMORY:
         return Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(data.queries))
-    if found := workspace.hard():
-        return found
+    if found := workspace.kept(HARD, "indptr", "indices"):
+        return Lists(**found)
     if config.negatives is Negatives.CITATIONS:
         hard = cited_by_cited(data, seed=config.seed)
     elif config.negatives is Negatives.NEIGHBOURS:
@@ -232,11 +206,11 @@ def _hard(
         encoder = frozen_encoder(parts, fingerprint, config)
         first, last = config.mine_from, config.mine_to
         hard = mined(data, encoder, first, last, threads=config.threads, tell=tell)
-    workspace.keep_hard(hard)
+    workspace.keep(HARD, {"indptr": hard.indptr, "indices": hard.indices})
     return hard
 
 
-def _before(course: Course) -> list[Epoch]:
+def _before(course: EncoderCourse) -> list[Epoch]:
     """Measure the base model, once."""
     if course.dev is None:
         course.say("no dev queries: the last epoch is kept, whether or not it is the best")
@@ -273,12 +247,9 @@ def _merit(epoch: Epoch, keep: Keep) -> float | None:
     return epoch.dev_f1 if keep is Keep.F1 else epoch.dev_mrr
 
 
-def _story(source: Source, course: Course, history: Sequence[Epoch]) -> Story:
+def _story(source: Source, course: EncoderCourse, history: Sequence[Epoch]) -> Story:
     index, examples = course.examples.data.index, course.examples
-    local = source.place.startswith(INSIDE) or Path(source.place).is_absolute()
-    base = (
-        source.folder.name if local else source.name
-    )  # where it lies here is nobody else's matter
+    base = told_base(source)
     settings = course.config.to_json() | {"model": base}
     return Story(
         base=base,
@@ -292,7 +263,7 @@ def _story(source: Source, course: Course, history: Sequence[Epoch]) -> Story:
             "examples_an_epoch": len(examples),
         },
         settings=settings,
-        history=history,
+        history=[asdict(epoch) for epoch in history],
         best=_best(history, course.config.keep),
         provenance=provenance(settings),
     )

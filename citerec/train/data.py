@@ -1,4 +1,4 @@
-"""What an encoder may learn from: the train queries of an index, what they cite, and who may be a negative.
+"""What a model may learn from: the train queries of an index, what they cite, and who may be a negative.
 
 Neither a dev nor a test query is ever read in training, not even as a positive or a negative, and of nobody but
 the train queries is it known what they cite.
@@ -19,7 +19,7 @@ from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.manifest import sha256_of
-from citerec.train.encoder.lists import Flags, Lists, Pairs, Rows
+from citerec.train.lists import Flags, Lists, Pairs, Rows
 
 CHUNK = 4096  # queries whose lists are made at once
 
@@ -102,9 +102,7 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     pool[held_out] = False
     train = train[pool[train]]
     if not len(train):
-        raise ConfigError(
-            f"{index.path} has no train queries; an encoder learns from what they cite"
-        )
+        raise ConfigError(f"{index.path} has no train queries; a model learns from what they cite")
     if (years[train] != NO_YEAR).all():
         pool &= years <= years[train].max()
     graph = index.graph

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from citerec.errors import ConfigError, writing
-from citerec.train.encoder.lists import Lists
 
 PLAN, WHOLE, BEFORE = "training.json", "whole", "before.json"
-HARD = ("hard_indptr.npy", "hard_indices.npy")
+Numbers = npt.NDArray[Any]
+
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS
 
@@ -79,19 +80,19 @@ class Workspace:
         """Say that the checkpoint of a step is whole."""
         (self.folder / f"checkpoint-{step}" / WHOLE).touch()
 
-    def keep_hard(self, hard: Lists) -> None:
-        """Keep the hard negatives, which take long to find."""
-        for name, numbers in zip(HARD, (hard.indptr, hard.indices), strict=True):
-            beside = self.folder / f"new_{name}"
+    def keep(self, name: str, arrays: Mapping[str, Numbers]) -> None:
+        """Keep arrays that took long to make."""
+        for part, numbers in arrays.items():
+            beside = self.folder / f"new_{name}_{part}.npy"
             np.save(beside, numbers)
-            beside.replace(self.folder / name)
+            beside.replace(self.folder / f"{name}_{part}.npy")
 
-    def hard(self) -> Lists | None:
-        """Return the hard negatives that were kept."""
-        files = [self.folder / name for name in HARD]
-        if not all(file.is_file() for file in files):
+    def kept(self, name: str, *parts: str) -> dict[str, Numbers] | None:
+        """Return the arrays that were kept; None unless all of these are there."""
+        files = {part: self.folder / f"{name}_{part}.npy" for part in parts}
+        if not all(file.is_file() for file in files.values()):
             return None
-        return Lists(*(np.load(file) for file in files))
+        return {part: np.load(file) for part, file in files.items()}
 
     def keep_before(self, measures: Mapping[str, Any]) -> None:
         """Keep what was measured before the training."""

@@ -1,0 +1,203 @@
+"""The training loop: that of transformers, with examples, a loss and a measure of what is best of our own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+from citerec.errors import OutputError
+from citerec.train.pace import Pace, updates_of_epoch
+from citerec.train.workspace import Numbers, Workspace
+from citerec.types import Note, Progress
+
+RATE = "examples_per_second"  # in the log
+
+Entry = Mapping[str, Any]  # of the log of transformers' Trainer
+Measures = Mapping[str, float]
+
+
+class Examples(Protocol):
+    """What is learned from, epoch by epoch."""
+
+    def __len__(self) -> int:
+        """Return how many there are in an epoch."""
+        ...
+
+    def epoch(self, number: int) -> Numbers:
+        """Return the examples of an epoch, from 0; always the same ones in the same order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What a loop works with."""
+
+    pace: Pace
+    examples: Examples
+    collator: Callable[[Sequence[Numbers]], dict[str, Any]]  # examples to what the net takes
+    net: Any  # torch's module: gives the loss
+    update: Callable[[Any, Any, Any], Any] | None = (
+        None  # (trainer, net, inputs) -> loss, if not as usual
+    )
+    measure: Callable[[int], Measures | None]  # after so many updates
+    told: Callable[[Entry], str]  # the line that is said of a measure
+    rated: int = 1  # how many make an example, in the rate
+    workspace: Workspace
+    tell: Progress
+    say: Note
+    say_loss: bool = False  # whether each entry of the log is worth a line
+
+
+class EpochRows:
+    """The examples as torch's loader reads them: those of one epoch at a time."""
+
+    def __init__(self, examples: Examples) -> None:
+        self._examples = examples
+        self._rows: Numbers | None = None
+
+    def begin(self, epoch: int) -> None:
+        """Draw the examples of an epoch, from 0."""
+        self._rows = self._examples.epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __getitem__(self, i: int) -> Numbers:
+        if self._rows is None:
+            raise IndexError("no epoch has begun")
+        return self._rows[i]
+
+
+def run_loop(course: Course, arguments: Any, resume: bool) -> list[Entry]:
+    """Train; leave the best weights in `course.net`; return the log.
+
+    An entry of the log that has `RATE` is a measure, with the mean loss since the one before as `epoch_loss`.
+
+    Args:
+        course: What to train.
+        arguments: Those of transformers' Trainer, see `pace`.
+        resume: Go on from the last checkpoint.
+    """
+    from transformers import PrinterCallback
+
+    rows = EpochRows(course.examples)
+    last = course.workspace.checkpoint() if resume else None
+    trainer = _trainer(course, arguments, rows)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_callback(course, trainer, rows))
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
+    best = trainer.state.best_model_checkpoint
+    if best and not Path(best).is_dir():
+        raise OutputError(f"{best}, the best checkpoint, is gone; train again")
+    return list(trainer.state.log_history)
+
+
+def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
+    from torch.utils.data import SequentialSampler
+    from transformers import Trainer
+
+    class Loop(Trainer):
+        began = (0.0, 0)  # the second and the update since which the rate is taken
+
+        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+            return SequentialSampler(rows)  # an epoch is in random order already
+
+        def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+            if course.update:
+                return course.update(self, model, inputs)
+            return super().training_step(model, inputs, num_items_in_batch)
+
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: Any,
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
+            loss = model(**inputs)
+            return (loss, None) if return_outputs else loss
+
+        def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+            return _evaluated(self, course, self.rate())
+
+        def begin(self) -> None:
+            self.began = perf_counter(), self.state.global_step
+
+        def rate(self) -> float:
+            done = (self.state.global_step - self.began[1]) * course.pace.batch * course.rated
+            return done / max(perf_counter() - self.began[0], 1e-9)
+
+    dataset: Any = rows
+    return Loop(
+        course.net,
+        arguments,
+        data_collator=course.collator,
+        train_dataset=dataset,
+        eval_dataset=dataset,
+    )
+
+
+def _evaluated(trainer: Any, course: Course, rate: float) -> dict[str, float]:
+    """Measure, log and tell what the weights are worth now; say whether it is enough."""
+    state, control = trainer.state, trainer.control
+    found = course.measure(state.global_step)
+    measured = {f"eval_{name}": value for name, value in (found or {}).items()}
+    trainer.log(measured | {"epoch_loss": _loss_since(state), RATE: rate})
+    if trainer.args.process_index == 0:
+        course.say(course.told(state.log_history[-1]))
+    control.should_evaluate = False  # else once more, where the training ends here
+    control.should_training_stop |= _is_stuck(state, course.pace)
+    trainer.begin()
+    return measured
+
+
+def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
+    from transformers import TrainerCallback
+
+    class Watch(TrainerCallback):
+        def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            rows.begin(state.global_step // updates_of_epoch(args, len(rows)))
+            trainer.begin()
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            course.tell("training", state.global_step, state.max_steps)
+            ends = state.global_step % updates_of_epoch(args, len(rows)) == 0
+            every = course.pace.save_steps
+            if every and state.global_step % every == 0 and not ends:
+                control.should_save = True
+            if control.should_save or control.should_evaluate:
+                control.should_log = True
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            if course.say_loss and args.process_index == 0 and "loss" in (logs or {}):
+                course.say(f"step {state.global_step}: loss {logs['loss']:.4f}")
+
+        def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            control.should_log = True
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if args.should_save:
+                course.workspace.seal(state.global_step)
+
+    return Watch()
+
+
+def _loss_since(state: Any) -> float:
+    """Return the mean loss of the updates since the last measure, out of the log."""
+    before = max((e["step"] for e in state.log_history if RATE in e), default=0)
+    mine = [e for e in state.log_history if "loss" in e and e["step"] > before]
+    steps = [b - a for a, b in pairwise([before, *(entry["step"] for entry in mine)])]
+    return sum(e["loss"] * n for e, n in zip(mine, steps, strict=True)) / max(sum(steps), 1)
+
+
+def _is_stuck(state: Any, pace: Pace) -> bool:
+    """Whether the last measures, as many as `patience`, have all been no better than one before them."""
+    name, sign = f"eval_{pace.keep}", -1 if pace.keep == "loss" else 1
+    merits = [sign * entry[name] for entry in state.log_history if name in entry]
+    return bool(pace.patience) and len(merits) - 1 - _first_best(merits) >= pace.patience
+
+
+def _first_best(merits: Sequence[float]) -> int:
+    return max(range(len(merits)), key=lambda i: merits[i], default=0)

@@ -1,0 +1,124 @@
+"""Examples, epoch by epoch: pairs as they were found, or a positive with negatives of the same list."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.errors import ConfigError
+from citerec.train.lists import Flags, Lists
+from citerec.train.reranker.config import RerankerTraining
+from citerec.train.reranker.found import Labelled
+
+MISSING = -1  # where a list has too few negatives
+
+Places = npt.NDArray[np.int32]  # among the entries of the candidates
+Lengths = Callable[[Places], npt.NDArray[np.int64]]  # tokens of the pairs at some places
+
+
+@dataclass(frozen=True)
+class RerankerExamples:
+    """Draws the examples of an epoch. The same config and epoch give the same ones, in the same order."""
+
+    known: Labelled
+    config: RerankerTraining
+    lengths: Lengths
+
+    def __post_init__(self) -> None:
+        if not len(self) or not self.known.cited.any():
+            where = f"the train queries of {self.known.data.index.path}"
+            raise ConfigError(
+                f"the first {self.config.depth} candidates of {where} hold no paper that they cite; set depth higher"
+            )
+
+    def __len__(self) -> int:
+        """Return how many there are in an epoch."""
+        if not self.config.list_negatives:
+            return len(self.known.cited)
+        return int(self._counts.sum())
+
+    def epoch(self, number: int) -> Places:
+        """Return the examples of an epoch, shape (examples, 1 + negatives): places of the candidates.
+
+        Of a list the first is cited; `MISSING` stands where there are too few negatives.
+        """
+        rng = np.random.default_rng([self.config.seed, number])
+        if self.config.list_negatives:
+            drawn = self._lists(rng, easy=self.config.easy_first if number == 0 else 0.0)
+        else:
+            drawn = np.arange(len(self), dtype=np.int32)[:, None]
+        drawn = drawn[np.random.default_rng([self.config.seed, number, 1]).permutation(len(drawn))]
+        return self._windowed(drawn, rng)
+
+    @cached_property
+    def positives(self) -> Lists:
+        """The places of what each query cites; none for a query without a negative."""
+        return self._places(self.known.cited & (self.negatives.lengths > 0)[self._owners])
+
+    @cached_property
+    def negatives(self) -> Lists:
+        """The places of the negatives of each query, best first."""
+        ranks = self.known.found.ranks
+        near = (ranks >= self.config.negatives_from) & (ranks <= self.config.last_rank)
+        return self._places(self.known.usable & (near | (ranks == 0)))
+
+    @property
+    def _owners(self) -> npt.NDArray[np.int64]:
+        return self.known.found.lists.owners
+
+    @property
+    def _counts(self) -> npt.NDArray[np.int64]:
+        """How many positives of each query an epoch has."""
+        most = self.config.examples or np.iinfo(np.int64).max
+        return np.minimum(self.positives.lengths, most)
+
+    def _places(self, flagged: Flags) -> Lists:
+        at = np.flatnonzero(flagged)
+        return Lists.of(self._owners[at], at, len(self.known.data.queries))
+
+    def _lists(self, rng: np.random.Generator, easy: float) -> Places:
+        count = self.config.list_negatives
+        lists: list[Places] = []
+        for query in np.flatnonzero(self._counts).tolist():
+            for positive in rng.permutation(self.positives[query])[: self._counts[query]]:
+                one = np.full(1 + count, MISSING, np.int32)
+                one[0] = positive
+                drawn = self._drawn(self.negatives[query], int(positive), rng, easy)
+                one[1 : 1 + len(drawn)] = drawn
+                lists.append(one)
+        return np.stack(lists)
+
+    def _drawn(
+        self, negatives: Places, positive: int, rng: np.random.Generator, easy: float
+    ) -> Places:
+        """Draw negatives for a positive: `easy` says which share comes from the deeper half."""
+        scores = self.known.found.scores
+        if self.config.margin:
+            below = negatives[scores[negatives] <= self.config.margin * scores[positive]]
+            negatives = (
+                below if len(below) else negatives[-1:]
+            )  # the last one is the least doubtful
+        count = min(self.config.list_negatives, len(negatives))
+        deep = min(round(easy * count), len(negatives) // 2)
+        half = len(negatives) - len(negatives) // 2
+        chosen = rng.choice(negatives[half:], deep, replace=False) if deep else negatives[:0]
+        others = np.setdiff1d(negatives, chosen)
+        return np.concatenate([chosen, rng.choice(others, count - deep, replace=False)])
+
+    def _windowed(self, drawn: Places, rng: np.random.Generator) -> Places:
+        """Sort the examples of each few batches by length, and shuffle those batches."""
+        batch, window = self.config.batch, self.config.window
+        if window == 1:
+            return drawn
+        pieces: list[Places] = []
+        for start in range(0, len(drawn), batch * window):
+            mine = drawn[start : start + batch * window]
+            lengths = self.lengths(mine.ravel()).reshape(mine.shape).max(1)
+            mine = mine[np.argsort(-lengths, kind="stable")]
+            batches = [mine[i : i + batch] for i in range(0, len(mine), batch)]
+            last = start + batch * window >= len(drawn)
+            order = rng.permutation(len(batches) - last).tolist()
+            pieces += [batches[i] for i in order] + (batches[-1:] if last else [])
+        return np.concatenate(pieces)

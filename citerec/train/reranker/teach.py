@@ -1,0 +1,69 @@
+"""What a model that was trained before thinks of the candidates: a larger cross-encoder, or an encoder."""
+
+from pathlib import Path
+
+import numpy as np
+
+from citerec.encode.encoder import open_encoder
+from citerec.encode.model import sha256_of_files, weights_files
+from citerec.encode.source import find_model
+from citerec.encode.spec import NAME as ENCODER_SPEC
+from citerec.encode.spec import Similarity
+from citerec.folder import IndexFolder
+from citerec.rerank.cross_encoder import open_reranker
+from citerec.train.reranker.config import BY_ENCODER, BY_FUSION, NO_TEACHER, RerankerTraining
+from citerec.train.reranker.found import Labelled, Numbers
+from citerec.types import Note, Progress, Query
+
+BLOCK = 512  # papers encoded at once
+
+
+def taught(known: Labelled, config: RerankerTraining, tell: Progress, say: Note) -> Numbers:
+    """Return the score that the teacher gives each candidate, in the order of `known`.
+
+    An encoder's is how close it puts query and candidate, with a spread of 1 in each list.
+
+    Raises:
+        ModelError: If the teacher is not there, or is no model that was trained.
+    """
+    index = known.data.index
+    folder = find_model(config.teacher, base=index.path).folder
+    if is_encoder(folder):
+        return _similarities(known, folder, config, tell)
+    teacher = open_reranker(config.teacher, index, config.running, tell=say)
+    rows = known.data.queries.tolist()
+    papers = index.papers.at(rows)
+    lists = [known.found.lists[i] for i in range(len(rows))]
+    queries = [Query.of(papers[row]) for row in rows]
+    return np.concatenate(teacher.score(index, queries, lists, tell))
+
+
+def weights_of_teacher(index: IndexFolder, config: RerankerTraining) -> str | None:
+    """Return the sha256 of the weights of a teacher in a folder or on the hub; None for any other."""
+    if config.teacher in (NO_TEACHER, BY_ENCODER, BY_FUSION):
+        return None
+    return sha256_of_files(weights_files(find_model(config.teacher, base=index.path).folder))
+
+
+def is_encoder(folder: Path) -> bool:
+    """Whether a folder says that its model makes vectors: ours, or that of sentence-transformers."""
+    return (folder / ENCODER_SPEC).is_file() or (folder / "modules.json").is_file()
+
+
+def _similarities(
+    known: Labelled, folder: Path, config: RerankerTraining, tell: Progress
+) -> Numbers:
+    encoder = open_encoder(str(folder), config.running)
+    asked = known.data.queries[known.found.lists.owners]
+    given = known.found.lists.indices
+    rows = np.unique(np.concatenate([asked, given]))
+    vectors = np.empty((len(rows), encoder.dim), np.float32)
+    for start in range(0, len(rows), BLOCK):
+        block = rows[start : start + BLOCK].tolist()
+        papers = known.data.index.papers.at(block)
+        vectors[start : start + len(block)] = encoder.encode([papers[row] for row in block])
+        tell("encoding", start + len(block), len(rows))
+    q, p = vectors[np.searchsorted(rows, asked)], vectors[np.searchsorted(rows, given)]
+    cosine = encoder.spec.similarity is Similarity.COSINE
+    close = np.einsum("ij,ij->i", q, p) if cosine else -np.linalg.norm(q - p, axis=1)
+    return known.found.spread(close.astype(np.float32))
