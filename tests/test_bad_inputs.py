@@ -25,6 +25,7 @@ SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"
 POWERLESS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
 
 RECOMMEND = ("recommend", "--title", "Citation recommendation")
+TWO_RERANKERS = (*RECOMMEND, "--reranker", "a", "--reranker", "b")
 EVALUATE = ("evaluate", "--systems", "random")
 
 GOOD = {
@@ -202,7 +203,53 @@ COMMANDS: dict[str, Bad] = {
     "unknown output format": Bad((*RECOMMEND, "--format", "xml"), "'xml' is not one of"),
     "unknown query form": Bad((*RECOMMEND, "--query-form", "x"), "'--query-form'"),
     "unknown stop words": Bad((*RECOMMEND, "--stop-words", "x"), "'--stop-words'"),
-    "a reranker": Bad((*RECOMMEND, "--reranker", "scibert"), "--reranker none"),
+    "a ranker": Bad((*RECOMMEND, "--ranker", "scibert"), "--ranker none"),
+    # reranking
+    "a reranker that is nowhere": Bad((*RECOMMEND, "--reranker", "./no"), "'./no' is no folder"),
+    "a reranker without a name": Bad((*RECOMMEND, "--reranker", ""), "reranker is empty"),
+    "a reranker that is a file": Bad((*RECOMMEND, "--reranker", "q.json"), "'q.json' is a file"),
+    "a reranker that is no model": Bad((*RECOMMEND, "--reranker", "folder"), "config.json"),
+    "a reranker without a trained head": Bad(
+        (*RECOMMEND, "--reranker", "minilm"), "citerec train-reranker --model"
+    ),
+    "the index's reranker, which it has not": Bad(
+        (*RECOMMEND, "--rerank-depth", 10), "has no reranker; train one: citerec train-reranker"
+    ),
+    "depth without a reranker": Bad(
+        (*RECOMMEND, "--reranker", "none", "--rerank-depth", 10), "--rerank-depth has no effect"
+    ),
+    "none and a reranker": Bad(
+        (*RECOMMEND, "--reranker", "none", "--reranker", "x"), "goes with no other"
+    ),
+    "one depth for two rerankers": Bad(
+        (*TWO_RERANKERS, "--rerank-depth", 10),
+        "1 --rerank-depth for 2 --reranker",
+    ),
+    "depths that rise": Bad(
+        (*TWO_RERANKERS, "--rerank-depth", 10, "--rerank-depth", 100),
+        "must fall, cheapest first, got 10, 100",
+    ),
+    "rerank-depth 0": Bad((*RECOMMEND, "--rerank-depth", 0), "'--rerank-depth'"),
+    "query-tokens 63": Bad((*RECOMMEND, "--query-tokens", 63), "'--query-tokens'"),
+    "candidate-tokens 449": Bad((*RECOMMEND, "--candidate-tokens", 449), "'--candidate-tokens'"),
+    "three token counts for two rerankers": Bad(
+        (*TWO_RERANKERS, *("--query-tokens", 64) * 3),
+        "3 --query-tokens for 2 --reranker",
+    ),
+    "rerank-weight 2": Bad((*RECOMMEND, "--rerank-weight", 2), "'--rerank-weight'"),
+    "an early stop that proves nothing": Bad(
+        (*RECOMMEND, "--reranker", "minilm", "--rerank-weight", 1, "--early-stop"),
+        "a weight below 1",
+    ),
+    "an unknown dtype": Bad((*RECOMMEND, "--dtype", "int3"), "'--dtype'"),
+    "an unknown backend": Bad((*RECOMMEND, "--backend", "abacus"), "'--backend'"),
+    "reranking without a reranker": Bad(
+        ("evaluate", "--systems", "rerank"), "reranking needs a reranker"
+    ),
+    "a reranker for given runs": Bad(
+        ("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--reranker", "x"),
+        "--reranker has no effect with --run",
+    ),
     "output in a missing folder": Bad(
         (*RECOMMEND, "--output", "no/where"), "cannot write no/where: there is no folder no"
     ),

@@ -241,11 +241,10 @@ def test_options_of_index_are_taken(cli: Cli, option: list[str]) -> None:
 
 
 def test_a_model_that_cannot_be_had_yet_is_refused(sample: Cli) -> None:
-    for stage in ("reranker", "ranker"):
-        done = sample("recommend", "--title", TITLE, f"--{stage}", "scibert")
+    done = sample("recommend", "--title", TITLE, "--ranker", "scibert")
 
-        assert (done.code, done.out) == (2, "")
-        assert f"has no {stage} yet" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert "has no ranker yet" in done.err
 
 
 # --- recommend: queries in

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from citerec.config import Bm25Config, RecommendConfig
+from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 
 
@@ -50,3 +50,47 @@ def test_settings_do_not_change() -> None:
 
     with pytest.raises(FrozenInstanceError):
         config.k = 5  # type: ignore[misc]
+
+
+def stages(*depths: int) -> tuple[RerankStage, ...]:
+    return tuple(RerankStage(model="m", depth=depth) for depth in depths)
+
+
+def test_a_cascade_reads_less_from_stage_to_stage() -> None:
+    assert RerankConfig(stages=stages(1000, 100, 10))
+    assert RerankConfig(stages=stages(1000, 0, 10))  # 0: what suits the model
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"stages": ()}, "no reranker is named"),
+        ({"stages": stages(10, 10)}, "must fall, cheapest first, got 10, 10"),
+        ({"stages": stages(100, 0, 200)}, "must fall, cheapest first, got 100, 200"),
+        ({"weight": -0.1}, r"the weight of the reranker must lie in \[0, 1\], got -0.1"),
+        ({"weight": float("nan")}, "must lie in"),
+        ({"weight": 1, "early_stop": True}, "stopping early needs a weight below 1"),
+        ({"threads": -1}, "threads must be at least 0"),
+    ],
+)
+def test_a_reranking_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        RerankConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"model": " "}, "reranker is empty"),
+        ({"depth": -1}, "depth must be at least 0"),
+        ({"query_tokens": -1}, "query_tokens must be at least 0"),
+    ],
+)
+def test_a_stage_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        RerankStage(**wrong)
+
+
+def test_a_reranker_is_named_by_a_config() -> None:
+    with pytest.raises(ConfigError, match="must be auto, none or a RerankConfig, got 'scibert'"):
+        RecommendConfig(reranker="scibert")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import SAMPLE
 from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
@@ -16,6 +17,7 @@ from citerec.evaluate.protocol import KnownGraph
 from citerec.experiment.row import Experiment, read_experiment
 from citerec.experiment.run import Verdict, judge, run_experiment, write_result
 from citerec.experiment.table import tables
+from citerec.folder import IndexFolder
 from citerec.text import QueryForm
 
 # q and r each cite the one other paper of their word, so that BM25 puts it first: MRR 1.
@@ -318,3 +320,94 @@ def test_a_row_that_cannot_have_its_vectors_is_refused(
 ) -> None:
     with pytest.raises(BadInputError, match=says):
         row(more)
+
+
+# --- rows that rerank
+
+
+def test_a_row_that_reranks_tells_with_what(
+    corpus: Path, row: Callable[..., Experiment], tiny_reranker_model: str
+) -> None:
+    asked = row(
+        f'system = "rerank"\nreranker = "{tiny_reranker_model}"\n'
+        'rerank = { depth = 3, weight = 0.5, query_tokens = 16, backend = "torch" }'
+    )
+
+    outcome = run_experiment(asked, Path("indexes"))
+
+    settings = outcome.result["provenance"]["settings"]
+    assert (asked.index_name, asked.candidates) == ("fruit", "bm25")
+    assert settings["candidates"] == "bm25"
+    assert settings["bm25"]["k1"] == 1.2
+    [told] = settings["rerank"]
+    assert (told["model"], told["depth"], told["weight"]) == ("reranker", 3, 0.5)
+    assert (told["query_tokens"], told["candidate_tokens"]) == (16, 32)
+    assert len(told["weights"]) == 64  # a sha256
+    assert told["backend"] == "torch"
+    assert outcome.metrics["recall@1000"] == 1
+
+
+def test_a_row_may_rerank_any_list(
+    corpus: Path, row: Callable[..., Experiment], tiny_reranker_model: str, tiny_model: str
+) -> None:
+    models = f'encoder = "{tiny_model}"\nreranker = "{tiny_reranker_model}"\n'
+
+    def candidates(more: str) -> str:
+        return row(models + more).candidates
+
+    assert candidates('system = "rerank"') == "rrf"
+    assert candidates('system = "rerank"\nrerank = { candidates = "dense" }') == "dense"
+    assert candidates('system = "bm25+rerank"\nrerank = { candidates = "dense" }') == "bm25"
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('system = "rerank"', "system 'rerank' needs 'reranker' or 'train_reranker'"),
+        ('reranker = "a"\ntrain_reranker = "x.toml"', "name two rerankers; give one"),
+        (
+            'system = "rerank"\nreranker = "a"\nrerank = { candidates = "rrf" }',
+            "rerank.candidates 'rrf' needs 'encoder' or 'train'",
+        ),
+        ('rerank = { candidates = "oracle" }', "rerank.candidates must be one of bm25, dense"),
+        ("rerank = { depth = 0 }", "rerank: depth must be at least 1"),
+        ("rerank = { weight = 2 }", "rerank.weight must be a number in"),
+        ("rerank = { early_stop = true }", "unknown key 'rerank.early_stop'"),
+    ],
+)
+def test_a_row_that_cannot_rerank_is_refused(
+    row: Callable[..., Experiment], more: str, says: str
+) -> None:
+    with pytest.raises(BadInputError, match=says):
+        row(more)
+
+
+def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
+    row: Callable[..., Experiment], tmp_path: Path, sample_index: IndexFolder
+) -> None:
+    indexes = tmp_path / "indexes"
+    shutil.copytree(sample_index.path, indexes / "papers.jsonl")
+    base = tiny_bert(tmp_path / "base")
+    for name, steps in (("one", 1), ("two", 2)):
+        (tmp_path / f"{name}.toml").write_text(
+            f'model = "{base}"\nrecipe = "paper-small"\nsteps = {steps}\nbatch = 4\nqueries = 4\n'
+            "query_tokens = 16\ncandidate_tokens = 16\ndev_queries = 0\nthreads = 1\n"
+        )
+
+    def weights(name: str) -> str:
+        more = f'system = "rerank"\ntrain_reranker = "{tmp_path / name}.toml"'
+        asked = row(f'{more}\nrerank = {{ depth = 2, backend = "torch" }}', corpus=str(SAMPLE))
+        [told] = run_experiment(asked, indexes).result["provenance"]["settings"]["rerank"]
+        return f"{told['model']} {told['weights']}"
+
+    def made() -> dict[str, int]:
+        models = sorted((indexes / "papers.jsonl" / "models").glob("*/model.safetensors"))
+        return {file.parent.name: file.stat().st_mtime_ns for file in models}
+
+    first, second, files = weights("one"), weights("two"), made()
+
+    assert first.startswith("models/reranker ")
+    assert second.startswith("models/reranker-two ")
+    assert [weights("one"), weights("two")] == [first, second]
+    assert made() == files
+    assert list(files) == ["reranker", "reranker-two"]

@@ -1,12 +1,15 @@
 """The pipeline as one object."""
 
+import shutil
 from collections.abc import Callable
 from itertools import pairwise
+from math import exp
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from citerec.config import Bm25Config, RecommendConfig
+from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.query.exclude import Excluded, read_excluded
@@ -199,3 +202,91 @@ def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None
     assert [together[row] for row in (0, 255, 256, 299)] == [
         recommender.recommend([queries[row]], excluded=[5])[0] for row in (0, 255, 256, 299)
     ]
+
+
+# --- reranking
+
+
+def reranking(model: str, **settings: Any) -> RerankConfig:
+    depth = settings.pop("depth", 30)
+    stages = (RerankStage(model=model, depth=depth),)
+    return RerankConfig(stages=stages, precision="float32", backend="torch", threads=1, **settings)
+
+
+DRAFT = Query(id="d", title="Citation recommendation", abstract="Retrieval of papers.", year=2018)
+
+
+def test_a_reranked_list_is_in_the_order_of_its_scores(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    config = RecommendConfig(k=7, reranker=reranking(tiny_reranker_model))
+    recommender = Recommender(sample_index, config)
+
+    [found] = recommender.recommend([DRAFT], explain=True)
+
+    assert recommender.reranker == tiny_reranker_model
+    assert [item.stages["rerank"].rank for item in found] == [1, 2, 3, 4, 5, 6, 7]
+    assert all(item.score == item.stages["rerank"].score for item in found)
+    assert all(item.stages["bm25"].rank <= 30 for item in found)
+    for item in found:
+        likely = 1 / (1 + exp(-item.score))
+        assert f"judged citable: probability {likely:.2f}" in item.reasons
+
+
+def test_papers_beneath_the_depth_follow_as_they_stood(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    config = RecommendConfig(k=10, reranker=reranking(tiny_reranker_model, depth=4))
+    plain = Recommender(sample_index, RecommendConfig(k=10)).recommend([DRAFT])[0]
+
+    [found] = Recommender(sample_index, config).recommend([DRAFT])
+
+    assert set(ids(found)[:4]) == set(ids(plain)[:4])
+    assert ids(found)[4:] == ids(plain)[4:]
+    assert [set(item.stages) for item in found] == 4 * [{"bm25", "rerank"}] + 6 * [{"bm25"}]
+    assert all(a.score > b.score for a, b in pairwise(found[3:]))
+
+
+def test_a_batch_is_reranked_as_its_queries_are(
+    dense_sample: IndexFolder, tiny_reranker_model: str
+) -> None:
+    config = RecommendConfig(k=5, reranker=reranking(tiny_reranker_model, weight=0.5))
+    recommender = Recommender(dense_sample, config)
+    papers = [dense_sample.papers[row] for row in range(6)]
+    queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
+
+    together = recommender.recommend(queries)
+
+    for query, mine in zip(queries, together, strict=True):
+        [alone] = recommender.recommend([query])
+        assert ids(alone) == ids(mine)
+        assert [i.score for i in alone] == pytest.approx([i.score for i in mine], abs=1e-4)
+        assert all(set(item.stages) & {"bm25", "dense"} for item in mine)
+
+
+def test_stopping_early_gives_the_same_papers(
+    dense_sample: IndexFolder, tiny_reranker_model: str
+) -> None:
+    def found(early_stop: bool) -> tuple[Recommendation, ...]:
+        config = reranking(tiny_reranker_model, weight=0.1, depth=100, early_stop=early_stop)
+        return Recommender(dense_sample, RecommendConfig(k=5, reranker=config)).recommend([DRAFT])[
+            0
+        ]
+
+    whole, early = found(False), found(True)
+
+    assert ids(early) == ids(whole)
+    assert [i.score for i in early] == pytest.approx([i.score for i in whole], abs=1e-4)
+
+
+def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(
+    build: Build, tiny_reranker_model: str
+) -> None:
+    index = build(CORPUS)
+    assert Recommender(index).reranker == ""
+
+    shutil.copytree(tiny_reranker_model, index.models / "reranker")
+
+    config = reranking("auto", depth=2)
+    assert Recommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
+    assert Recommender(index, RecommendConfig(reranker="none")).reranker == ""

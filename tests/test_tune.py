@@ -1,8 +1,10 @@
 """Tuning: each way to fuse is tried once, the best of them on dev is kept."""
 
+from dataclasses import replace
+
 import pytest
 
-from citerec.config import FuseConfig, FuseMethod
+from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import Setting, load_task
 from citerec.evaluate.systems import run_system
@@ -42,3 +44,52 @@ def test_plain_rrf_is_tried_first_and_the_best_is_the_highest(dense_sample: Inde
 def test_a_metric_that_is_none_is_refused(dense_sample: IndexFolder) -> None:
     with pytest.raises(ValueError, match="no metric 'bleu'"):
         tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "bleu")
+
+
+# --- the reranker's weight
+
+
+@pytest.fixture
+def with_reranker(tiny_reranker_model: str) -> Setting:
+    stage = RerankStage(model=tiny_reranker_model, depth=10)
+    config = RerankConfig(stages=(stage,), precision="float32", backend="torch", threads=1)
+    return Setting(rerank=config)
+
+
+def test_each_weight_is_tried_over_the_best_fusion(
+    dense_sample: IndexFolder, with_reranker: Setting
+) -> None:
+    task = load_task(dense_sample, "dev")
+
+    tuning = tune(dense_sample, task, with_reranker, "mrr")
+
+    by_weight = {trial.weight: trial.metrics["mrr"] for trial in tuning.weights}
+    assert len(by_weight) == 21  # 0, 0.05, ... 1
+    assert by_weight[0] == pytest.approx(tuning.best.metrics["mrr"])
+    assert tuning.best_weight is not None
+    assert tuning.best_weight.metrics["mrr"] == max(by_weight.values())
+    assert tuning.rerank is not None
+    assert tuning.rerank.weight == tuning.best_weight.weight
+    assert len(tuning.rerank.reranker) == 64  # a sha256
+    assert tuning.reranking.startswith("reranking the best 10 by ")
+
+
+def test_without_vectors_the_reranker_is_weighed_against_bm25(
+    sample_index: IndexFolder, with_reranker: Setting
+) -> None:
+    task = load_task(sample_index, "dev")
+
+    tuning = tune(sample_index, task, with_reranker, "f1@20")
+
+    assert tuning.trials == ()
+    assert tuning.fuse == FuseConfig()
+    alone = replace(with_reranker, rerank=replace(with_reranker.rerank, weight=1))
+    run, _ = run_system("rerank", sample_index, task, alone)
+    assert tuning.weights[-1].weight == 1
+    assert tuning.weights[-1].metrics == mean_metrics(per_query(run, task.qrels))
+
+
+def test_without_a_reranker_no_weight_is_found(dense_sample: IndexFolder) -> None:
+    tuning = tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "mrr")
+
+    assert (tuning.weights, tuning.rerank) == ((), None)

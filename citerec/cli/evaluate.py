@@ -1,26 +1,47 @@
 """`citerec evaluate`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show
+from citerec.cli.given_runs import given_runs, report_folder
 from citerec.cli.recommend import K1, B, StopWordsOption
-from citerec.config import Bm25Config, DenseConfig, StopWords
+from citerec.cli.rerank import (
+    OPTIONS,
+    Asked,
+    BackendOption,
+    CandidateTokensOption,
+    DeviceOption,
+    PrecisionOption,
+    QueryTokensOption,
+    RerankDepthOption,
+    RerankerOption,
+    RerankWeightOption,
+)
+from citerec.config import Bm25Config, DenseConfig, RerankConfig, StopWords
+from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
 
 if TYPE_CHECKING:
     from citerec.evaluate.assessment import Evaluation
-    from citerec.evaluate.protocol import Setting, Task
+    from citerec.evaluate.protocol import Setting
+    from citerec.evaluate.systems import Systems
     from citerec.folder import IndexFolder
-    from citerec.run import Qrels, Run
+    from citerec.run import Run
+    from citerec.types import Progress
 
-REPORTS = Path("reports")
-VAIN_WITH_RUNS = ("systems", "k1", "b", "query_form", "stop_words")  # what a run was made with
+VAIN_WITH_RUNS = (  # what a run was made with
+    "systems",
+    "k1",
+    "b",
+    "query_form",
+    "stop_words",
+    *OPTIONS,
+)
 
 
 def evaluate(
@@ -43,8 +64,9 @@ def evaluate(
     systems: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, most-cited, random, "
-            "oracle; or all. By default bm25, dense and rrf if there are vectors, and the baselines."
+            help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
+            "most-cited, random, oracle; or all. By default bm25, dense and rrf if there are vectors, what is reranked "
+            "if there is a reranker, and the baselines."
         ),
     ] = None,
     known_graph: Annotated[
@@ -59,6 +81,14 @@ def evaluate(
     k1: K1 = 1.2,
     b: B = 0.75,
     stop_words: StopWordsOption = StopWords.AUTO,
+    reranker: RerankerOption = None,
+    rerank_depth: RerankDepthOption = None,
+    query_tokens: QueryTokensOption = None,
+    candidate_tokens: CandidateTokensOption = None,
+    rerank_weight: RerankWeightOption = None,
+    device: DeviceOption = "auto",
+    dtype: PrecisionOption = Precision.AUTO,
+    backend: BackendOption = Backend.AUTO,
     seed: Annotated[int, typer.Option(min=0, help="Of the random run and the resamples.")] = 0,
     threads: Threads = 0,
     heap: Heap = None,
@@ -84,11 +114,22 @@ def evaluate(
             option = f"--{vain[0].replace('_', '-')}"
             raise ConfigError(f"{option} has no effect with --run: its rankings are made already")
         told = setting.known_graph if _is_given(ctx, "known_graph") else None
-        evaluation, folder = _given_runs(run, qrels, index, split, told, seed, output)
+        evaluation, folder = given_runs(run, qrels, index, split, told, seed, output)
     else:
         if qrels is not None:
             raise ConfigError("--qrels goes with --run; without it a split of the index is judged")
-        evaluation, folder = _own_systems(index, split, systems, setting, heap, output, talk)
+        asked = Asked(
+            models=reranker,
+            depths=rerank_depth,
+            query_tokens=query_tokens,
+            candidate_tokens=candidate_tokens,
+            weight=rerank_weight,
+            device=device,
+            precision=dtype,
+            backend=backend,
+            threads=threads,
+        )
+        evaluation, folder = _own_systems(index, split, systems, setting, asked, heap, output, talk)
     report = assess(evaluation)
     write_report(report, folder)
     show(summary_table(report))
@@ -102,43 +143,40 @@ def _is_given(ctx: typer.Context, parameter: str) -> bool:
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
 
 
-def _target(output: Path | None, name: str, inputs: Sequence[Path] = ()) -> Path:
-    """Return the report folder; refuse one whose replacement would destroy anything but a report."""
-    from citerec.evaluate.report import refuse_others_files, refuse_own_inputs
-
-    folder = output or REPORTS / name
-    refuse_own_inputs(folder, inputs)
-    refuse_others_files(folder.resolve())
-    return folder
-
-
 def _own_systems(
     index: Path | None,
     split: str,
     systems: str | None,
     setting: "Setting",
+    asked: Asked,
     heap: str | None,
     output: Path | None,
     talk: Talk,
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
+    from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
-    from citerec.evaluate.systems import CEILINGS, default_systems, weights
+    from citerec.evaluate.systems import CEILINGS, Systems, default_systems, weights
     from citerec.evaluate.trec_ids import refuse_meeting_papers, refuse_meeting_qrels
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
 
-    names = None if systems is None else _system_names(systems)
+    named = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
-    names = names or default_systems(folder)
-    setting = replace(setting, fuse=weights(folder))
+    setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder))
+    if named is None:
+        named = default_systems(folder, rerank=setting.rerank is not None)
+    names = named if systems != "all" else _possible(named, setting.rerank)
     task = load_task(folder, split)
-    target = _target(output, f"{folder.manifest.name}-{split}")
+    target = report_folder(output, f"{folder.manifest.name}-{split}")
     start_jvm(heap)
     refuse_meeting_qrels(task.qrels)
     refuse_meeting_papers(folder.papers)
     talk.detail(f"{folder.path}: {len(task.queries)} {split} queries")
-    done = _run_all(names, folder, task, setting, talk)
+    with talk.progress() as tell:
+        running = Systems(folder, task, setting, talk.note, tell)
+        reranking = _reranking(names, running, talk)
+        done = _run_all(names, running, tell)
     evaluation = Evaluation(
         corpus=folder.manifest.name,
         split=split,
@@ -146,8 +184,9 @@ def _own_systems(
         qrels=task.qrels,
         runs=[run for run, _ in done],
         query_words=task.words,
+        overlap=overlaps(folder, task),
         seconds={run.name: seconds for run, seconds in done},
-        provenance=_provenance(folder, setting),
+        provenance=_provenance(folder, setting, reranking),
         left_out=task.left_out,
         ceilings=CEILINGS & set(names),
         seed=setting.seed,
@@ -155,16 +194,24 @@ def _own_systems(
     return evaluation, target
 
 
-def _run_all(
-    names: list[str], folder: "IndexFolder", task: "Task", setting: "Setting", talk: Talk
-) -> list[tuple["Run", float | None]]:
-    from citerec.evaluate.systems import Systems
+def _reranking(names: list[str], systems: "Systems", talk: Talk) -> list[dict[str, Any]]:
+    """Open the reranker if a system needs it, and say which; return what the report tells of it."""
+    from citerec.evaluate.systems import RERANKED
 
-    systems = Systems(folder, task, setting, talk.note)
-    with talk.progress() as tell:
-        return [
-            (tell("systems", i, len(names)), systems.run(name))[1] for i, name in enumerate(names)
-        ]
+    if not RERANKED.keys() & set(names):
+        return []
+    talk.note(str(systems.cascade))
+    return [stage.as_json() for stage in systems.cascade.stages]
+
+
+def _run_all(
+    names: list[str], systems: "Systems", tell: "Progress"
+) -> list[tuple["Run", float | None]]:
+    done: list[tuple[Run, float | None]] = []
+    for number, name in enumerate(names):
+        tell("systems", number, len(names))
+        done.append(systems.run(name))
+    return done
 
 
 def _system_names(systems: str) -> list[str]:
@@ -177,83 +224,16 @@ def _system_names(systems: str) -> list[str]:
     return names
 
 
-def _given_runs(
-    files: list[Path],
-    qrels: Path | None,
-    index: Path | None,
-    split: str,
-    known_graph: str | None,
-    seed: int,
-    output: Path | None,
-) -> tuple["Evaluation", Path]:
-    from citerec.evaluate.assessment import Evaluation
-    from citerec.evaluate.trec_ids import refuse_meeting_qrels, refuse_meeting_run
-    from citerec.provenance import provenance
-    from citerec.run import read_run, trec_id, trec_qrels
+def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
+    """Return what of all systems can be run: nothing is reranked where there is no reranker."""
+    from citerec.evaluate.systems import RERANKED
 
-    if qrels is not None and index is not None:
-        raise ConfigError("--qrels and --index name two sources of judgements; give one")
-    inputs = [*files, qrels] if qrels is not None else files
-    judged = _judgements(qrels, index, split, output, inputs)
-    refuse_meeting_qrels(judged.qrels)
-    runs = [read_run(file, name) for file, name in zip(files, _run_names(files), strict=True)]
-    for run in runs:
-        refuse_meeting_run(run)
-    sources = {"runs": [str(file) for file in files], "qrels": str(qrels) if qrels else split}
-    evaluation = Evaluation(
-        corpus=judged.corpus,
-        split=judged.split,
-        known_graph=known_graph,
-        qrels=trec_qrels(judged.qrels),
-        runs=runs,
-        query_words={trec_id(qid): count for qid, count in judged.words.items()},
-        provenance=provenance(sources),
-        left_out=judged.left_out,
-        seed=seed,
-    )
-    return evaluation, judged.target
+    return [name for name in names if rerank or name not in RERANKED]
 
 
-@dataclass(frozen=True, slots=True)
-class _Judgements:
-    """What given runs are held against, and where their report goes."""
-
-    corpus: str
-    split: str
-    target: Path
-    qrels: "Qrels"
-    words: Mapping[str, int] = field(default_factory=dict[str, int])
-    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
-
-
-def _judgements(
-    qrels: Path | None, index: Path | None, split: str, output: Path | None, inputs: Sequence[Path]
-) -> _Judgements:
-    if qrels is not None:
-        from citerec.run import read_qrels
-
-        target = _target(output, f"{qrels.stem}-qrels-runs", inputs)
-        return _Judgements(qrels.stem, "qrels", target, read_qrels(qrels))
-    from citerec.evaluate.protocol import load_task
-    from citerec.folder import find_index, open_index
-
-    folder = open_index(find_index(index))
-    name = folder.manifest.name
-    task = load_task(folder, split)
-    target = _target(output, f"{name}-{split}-runs", inputs)
-    return _Judgements(name, split, target, task.qrels, task.words, task.left_out)
-
-
-def _run_names(files: list[Path]) -> list[str]:
-    """Name each run after its file; after its folder, too, where two files share a name."""
-    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
-    return [
-        stem if stems.count(stem) == 1 else f"{file.resolve().parent.name}/{stem}"
-        for file, stem in zip(files, stems, strict=True)
-    ]
-
-
-def _provenance(folder: "IndexFolder", setting: "Setting") -> dict[str, object]:
+def _provenance(
+    folder: "IndexFolder", setting: "Setting", reranking: list[dict[str, Any]]
+) -> dict[str, object]:
     from dataclasses import asdict
 
     from citerec.provenance import provenance
@@ -269,6 +249,7 @@ def _provenance(folder: "IndexFolder", setting: "Setting") -> dict[str, object]:
             "corpus": corpus,
             "bm25": bm25,
             "fuse": asdict(setting.fuse),
+            "rerank": reranking,
             "depth": setting.depth,
             "index": folder.manifest.settings,
         }

@@ -19,6 +19,18 @@ from citerec.cli.console import (
     write_pieces,
 )
 from citerec.cli.index import refuse_models
+from citerec.cli.rerank import (
+    Asked,
+    BackendOption,
+    CandidateTokensOption,
+    DeviceOption,
+    EarlyStopOption,
+    PrecisionOption,
+    QueryTokensOption,
+    RerankDepthOption,
+    RerankerOption,
+    RerankWeightOption,
+)
 from citerec.config import (
     Bm25Config,
     DenseConfig,
@@ -26,18 +38,22 @@ from citerec.config import (
     RecommendConfig,
     StopWords,
 )
+from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.export import Format, Result
 from citerec.text import QueryForm
 from citerec.types import Query, Recommendation
 
 if TYPE_CHECKING:
+    from citerec.folder import IndexFolder
     from citerec.query import QueryFile
     from citerec.recommend import Recommender
 
 K1 = Annotated[
     float, typer.Option("--k1", min=0, help="BM25: how soon a repeated term stops counting.")
 ]
+FEW = 8  # queries for which OpenVINO, which takes seconds to prepare, does not pay
+
 B = Annotated[
     float, typer.Option("--b", min=0, max=1, help="BM25: how much long papers are held back.")
 ]
@@ -72,7 +88,15 @@ def recommend(
         Fusion,
         typer.Option(help="How BM25 and vectors are put together; auto: as tuned, else rrf."),
     ] = Fusion.AUTO,
-    reranker: Model = "auto",
+    reranker: RerankerOption = None,
+    rerank_depth: RerankDepthOption = None,
+    query_tokens: QueryTokensOption = None,
+    candidate_tokens: CandidateTokensOption = None,
+    rerank_weight: RerankWeightOption = None,
+    early_stop: EarlyStopOption = False,
+    device: DeviceOption = "auto",
+    dtype: PrecisionOption = Precision.AUTO,
+    backend: BackendOption = Backend.AUTO,
     ranker: Model = "auto",
     year_max: Annotated[
         int | None, typer.Option(min=1, help="The latest year of a paper; the query's by default.")
@@ -97,31 +121,60 @@ def recommend(
     """Recommend papers that a text should cite, best first."""
     from citerec.export import pieces
     from citerec.folder import find_index, open_index
-    from citerec.java import start_jvm
-    from citerec.recommend import Recommender
 
-    refuse_models(reranker=reranker, ranker=ranker)
+    refuse_models(ranker=ranker)
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
+    rerank = Asked(
+        models=reranker,
+        depths=rerank_depth,
+        query_tokens=query_tokens,
+        candidate_tokens=candidate_tokens,
+        weight=rerank_weight,
+        early_stop=early_stop,
+        device=device,
+        precision=dtype,
+        backend=Backend.TORCH if backend is Backend.AUTO and len(asked.queries) <= FEW else backend,
+        threads=threads,
+    )
+    config = RecommendConfig(
+        k=k,
+        bm25=bm25,
+        encoder=encoder,
+        dense=DenseConfig(threads=threads),
+        fuse=None if fusion is Fusion.AUTO else FuseMethod(fusion.value),
+        reranker=rerank.config(folder) or "none",
+    )
+    recommender = _opened(folder, config, heap, talk)
+    excluded = _excluded(exclude, recommender, talk)
+    shown = output is None and _is_terminal()  # then a bar would stand between the results
+    with (Talk(quiet=True) if shown else talk).progress() as tell:
+        found = recommender.stream(
+            asked.queries, year_max=year_max, excluded=excluded, explain=explain, progress=tell
+        )
+        results = _results(asked.queries, found, tell)
+        write_pieces(pieces(results, format, batch=asked.batch, color=shown), output)
+
+
+def _opened(
+    folder: "IndexFolder", config: RecommendConfig, heap: str | None, talk: Talk
+) -> "Recommender":
+    """Open the pipeline; say what reranks, and, if asked, what is searched."""
+    from citerec.java import start_jvm
+    from citerec.recommend import Recommender
+
     start_jvm(heap)
-    dense = DenseConfig(threads=threads)
-    fuse = None if fusion is Fusion.AUTO else FuseMethod(fusion.value)
-    config = RecommendConfig(k=k, bm25=bm25, encoder=encoder, dense=dense, fuse=fuse)
     recommender = Recommender(folder, config, talk.note)
     stages = " + ".join(recommender.stages)
     if recommender.encoder:
         stages += f" of {recommender.encoder}"
     talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, {stages}")
-    excluded = _excluded(exclude, recommender, talk)
-    found = recommender.stream(asked.queries, year_max=year_max, excluded=excluded, explain=explain)
-    shown = output is None and _is_terminal()  # then a bar would stand between the results
-    with (Talk(quiet=True) if shown else talk).progress() as tell:
-        results = _results(asked.queries, found, tell)
-        color = format is Format.TABLE and shown
-        write_pieces(pieces(results, format, batch=asked.batch, color=color), output)
+    if recommender.cascade:
+        talk.note(str(recommender.cascade))
+    return recommender
 
 
 def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":

@@ -1,17 +1,31 @@
 """`citerec tune`."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show
 from citerec.cli.recommend import K1, B, StopWordsOption
+from citerec.cli.rerank import (
+    Asked,
+    BackendOption,
+    CandidateTokensOption,
+    DeviceOption,
+    PrecisionOption,
+    QueryTokensOption,
+    RerankDepthOption,
+    RerankerOption,
+)
 from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, StopWords
+from citerec.encode.config import Backend, Precision
+from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from citerec.evaluate.protocol import Setting, Task
     from citerec.evaluate.tune import Tuning
 
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")
@@ -32,6 +46,13 @@ def tune(
     index: Index = None,
     split: Annotated[str, typer.Option(help="Whose queries are asked; dev, as a rule.")] = "dev",
     metric: Annotated[Metric, typer.Option(help="What is to be highest.")] = Metric.F1,
+    reranker: RerankerOption = None,
+    rerank_depth: RerankDepthOption = None,
+    query_tokens: QueryTokensOption = None,
+    candidate_tokens: CandidateTokensOption = None,
+    device: DeviceOption = "auto",
+    dtype: PrecisionOption = Precision.AUTO,
+    backend: BackendOption = Backend.AUTO,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be found; leave the index alone.")
     ] = False,
@@ -43,49 +64,94 @@ def tune(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find on the dev split how BM25 and vectors are best put together; `recommend` then does so."""
-    from citerec.errors import ConfigError
+    """Find on the dev split how the stages are best put together; `recommend` then does so."""
     from citerec.evaluate.protocol import Setting, load_task
     from citerec.evaluate.tune import tune as run
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
-    from citerec.provenance import provenance
     from citerec.tuned import write_tuned
 
     talk = Talk(quiet, verbose)
-    if split == "test" and not dry_run:
-        raise ConfigError(
-            "tuning on the test split would spoil every figure measured on it; say dev"
-        )
+    if not dry_run:
+        _refuse_test(split)
     folder = open_index(find_index(index))
+    rerank = Asked(
+        models=reranker,
+        depths=rerank_depth,
+        query_tokens=query_tokens,
+        candidate_tokens=candidate_tokens,
+        device=device,
+        precision=dtype,
+        backend=backend,
+        threads=threads,
+    ).config(folder)
     task = load_task(folder, split)
     start_jvm(heap)
     setting = Setting(
         bm25=Bm25Config(k1=k1, b=b, stop_words=stop_words, threads=threads),
         dense=DenseConfig(threads=threads),
+        rerank=rerank,
     )
     with talk.progress() as tell:
-        tuning = run(folder, task, setting, str(metric), tell)
-    show(_table(tuning))
+        tuning = run(folder, task, setting, str(metric), tell, talk.note)
+    for table in _tables(tuning):
+        show(table)
     if dry_run:
         return
-    best = tuning.best
-    how = {"split": split, "queries": len(task.queries), "metric": str(metric)}
-    told = provenance({**how, "metrics": best.metrics, "bm25": {"k1": k1, "b": b}})
-    file = write_tuned(folder, best.fuse, told)
-    talk.note(f"{_named(best.fuse)} is best on {split}; recommend uses it from now on ({file})")
+    file = write_tuned(folder, tuning.fuse, _how(tuning, task, setting), tuning.rerank)
+    talk.note(f"{_found(tuning)} on {split}; recommend uses it from now on ({file})")
 
 
-def _table(tuning: "Tuning") -> "Table":
+def _refuse_test(split: str) -> None:
+    if split == "test":
+        raise ConfigError(
+            "tuning on the test split would spoil every figure measured on it; say dev"
+        )
+
+
+def _how(tuning: "Tuning", task: "Task", setting: "Setting") -> dict[str, Any]:
+    """Return what is kept of how it was found."""
+    from citerec.provenance import provenance
+
+    return provenance(
+        {
+            "split": task.split,
+            "queries": len(task.queries),
+            "metric": tuning.metric,
+            "metrics": tuning.best.metrics if tuning.trials else None,
+            "bm25": {"k1": setting.bm25.k1, "b": setting.bm25.b},
+            "reranking": tuning.reranking,
+        }
+    )
+
+
+def _found(tuning: "Tuning") -> str:
+    """Say what is best."""
+    best = [f"{_named(tuning.fuse)} is best"] if tuning.trials else []
+    if weight := tuning.best_weight:
+        best.append(f"{tuning.reranking} is best with weight {weight.weight:g}")
+    return ", ".join(best)
+
+
+def _tables(tuning: "Tuning") -> "Iterator[Table]":
+    if tuning.trials:
+        fused = [(_named(t.fuse), t.metrics, t is tuning.best) for t in tuning.trials]
+        yield _table("fusion", fused)
+    if tuning.weights:
+        best = tuning.best_weight
+        yield _table(
+            "reranker's weight", [(f"{t.weight:g}", t.metrics, t is best) for t in tuning.weights]
+        )
+
+
+def _table(what: str, rows: Iterable[tuple[str, Mapping[str, float], bool]]) -> "Table":
     from rich.table import Table
 
-    table = Table("fusion", *SHOWN, box=None, pad_edge=False)
-    best = tuning.best
-    for trial in tuning.trials:
-        style = "bold" if trial is best else None
-        mark = " *" if trial is best else ""
-        cells = (f"{trial.metrics[name]:.4f}" for name in SHOWN)
-        table.add_row(f"{_named(trial.fuse)}{mark}", *cells, style=style)
+    table = Table(what, *SHOWN, box=None, pad_edge=False)
+    for name, metrics, is_best in rows:
+        cells = (f"{metrics[metric]:.4f}" for metric in SHOWN)
+        mark, style = (" *", "bold") if is_best else ("", None)
+        table.add_row(f"{name}{mark}", *cells, style=style)
     return table
 
 

@@ -15,6 +15,7 @@ from citerec.evaluate.metrics import (
     evaluate_run,
     mean_metrics,
 )
+from citerec.evaluate.overlap import PairBin, means, pair_bins, quartiles
 from citerec.evaluate.significance import RESAMPLES
 from citerec.run import Qrels, Run
 
@@ -31,6 +32,9 @@ class Evaluation:
     qrels: Qrels
     runs: Sequence[Run]  # in the order of the report; names differ
     query_words: Mapping[str, int] = field(default_factory=dict[str, int])  # as far as known
+    overlap: Mapping[str, Mapping[str, float]] = field(  # `citerec.evaluate.overlap`; if known
+        default_factory=dict[str, Mapping[str, float]]
+    )
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # queries, by why; `Task`
@@ -66,6 +70,8 @@ class Report:
     comparisons: tuple[Comparison, ...]
     by_gold: tuple[Bin, ...]  # by how many papers a query cites
     by_words: tuple[Bin, ...]  # by how long a query is, in quartiles; empty if not known
+    by_overlap: tuple[Bin, ...]  # by the words that it shares with what it cites; likewise
+    pairs_by_overlap: tuple[PairBin, ...]  # of each query with each paper that it cites; likewise
 
 
 def assess(evaluation: Evaluation) -> Report:
@@ -83,7 +89,9 @@ def assess(evaluation: Evaluation) -> Report:
         systems,
         tuple(comparisons),
         by_gold=_by_gold(evaluation, systems),
-        by_words=_by_words(evaluation, systems),
+        by_words=_by_quartile(evaluation, systems, evaluation.query_words, "{:.0f}"),
+        by_overlap=_by_quartile(evaluation, systems, means(evaluation.overlap), "{:.2f}"),
+        pairs_by_overlap=pair_bins(evaluation.overlap, evaluation.qrels, evaluation.runs),
     )
 
 
@@ -104,6 +112,13 @@ def as_json(report: Report) -> dict[str, Any]:
         "breakdown": {
             "gold": [_bin_json(part) for part in report.by_gold],
             "query_words": [_bin_json(part) for part in report.by_words],
+        },
+        "by_overlap": {
+            "queries": [_bin_json(part) for part in report.by_overlap],
+            "pairs": [
+                {"bin": part.label, "pairs": part.pairs, "recall@20": dict(part.recall)}
+                for part in report.pairs_by_overlap
+            ],
         },
         "provenance": dict(evaluation.provenance),
     }
@@ -133,22 +148,21 @@ def _by_gold(evaluation: Evaluation, systems: Sequence[SystemResult]) -> tuple[B
     return tuple(part for part in parts if part.queries)
 
 
-def _by_words(evaluation: Evaluation, systems: Sequence[SystemResult]) -> tuple[Bin, ...]:
-    words = {qid: n for qid, n in evaluation.query_words.items() if qid in evaluation.qrels}
-    if not words:
+def _by_quartile(
+    evaluation: Evaluation,
+    systems: Sequence[SystemResult],
+    values: Mapping[str, float],
+    form: str,
+) -> tuple[Bin, ...]:
+    """Break the figures down by a value of each query, in quartiles; nothing where none is known."""
+    known = {qid: value for qid, value in values.items() if qid in evaluation.qrels}
+    if not known:
         return ()
-    lengths = np.array(list(words.values()))
-    quartile = np.searchsorted(np.quantile(lengths, [0.25, 0.5, 0.75]), lengths, side="left")
-    quartile_of = dict(zip(words, quartile.tolist(), strict=True))
-    return tuple(
-        _bin(
-            f"{lengths[quartile == q].min()}-{lengths[quartile == q].max()}",
-            evaluation,
-            systems,
-            lambda qid, q=q: quartile_of.get(qid) == q,
-        )
-        for q in np.unique(quartile).tolist()  # many queries of one length can empty a quartile
-    )
+    parts: list[Bin] = []
+    for quarter in quartiles([*known.values()], form):
+        inside = frozenset(qid for qid, is_in in zip(known, quarter.members, strict=True) if is_in)
+        parts.append(_bin(quarter.label, evaluation, systems, inside.__contains__))
+    return tuple(parts)
 
 
 def _bin(

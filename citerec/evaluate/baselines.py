@@ -3,11 +3,15 @@
 Random and most cited work on row numbers inside an index; the oracle needs only the qrels.
 """
 
+from collections import defaultdict
 from hashlib import sha1
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.eligibility import mask
+from citerec.evaluate.protocol import Setting, Task, citing_before, known_citations
+from citerec.folder import IndexFolder
 from citerec.run import Qrels, Run
 from citerec.types import Hits, Ranking
 
@@ -70,6 +74,36 @@ def most_cited_hits(order: Rows, counts: npt.NDArray[np.int64], allowed: Mask, k
     """
     rows = order[allowed[order]][:k]
     return Hits(rows, counts[rows].astype(np.float32))
+
+
+def random_lists(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+    """Draw eligible papers for each query of a task."""
+    years = index.papers.years
+    return [
+        random_hits(mask(rule, years), setting.depth, query_rng(setting.seed, query.id))
+        for query, rule in zip(task.queries, task.eligible, strict=True)
+    ]
+
+
+def most_cited_lists(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+    """Find the most cited eligible papers for each query of a task.
+
+    Citations are counted once for all queries that know the same ones, not once for each query.
+    """
+    years = index.papers.years
+    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
+    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
+    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
+        is_earlier = row >= 0 and citing_before(query.year, years[row : row + 1])[0]
+        alike[query.year, row if is_earlier else -1].append(i)
+    found: dict[int, Hits] = {}
+    for (year, row), members in alike.items():
+        counts = known_citations(index, year, setting.known_graph, own=row)
+        order = citation_order(counts, index.id_rank)
+        for i in members:
+            allowed = mask(task.eligible[i], years)
+            found[i] = most_cited_hits(order, counts, allowed, setting.depth)
+    return [found[i] for i in range(len(task.queries))]
 
 
 def oracle_run(qrels: Qrels, name: str = "oracle") -> Run:

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod
+from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import QUERIES, ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
@@ -58,6 +58,10 @@ class Setting:
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
     fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
+    rerank: RerankConfig | None = None  # None for no reranker
+    candidates: str | None = (
+        None  # the system whose list "rerank" reranks; None: as `recommend` finds them
+    )
     known_graph: KnownGraph = KnownGraph.TRAIN
     depth: int = 1000  # papers per query; the metrics look no deeper
     seed: int = 0

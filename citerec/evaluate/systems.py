@@ -1,9 +1,8 @@
 """The systems that an evaluation compares: the pipeline's stages, their fusions, baselines, a ceiling.
 
-Each stage searches once, however many systems read it.
+Each stage searches once, however many systems read it, and a reranker scores a pair once.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -12,27 +11,23 @@ from time import perf_counter
 import numpy as np
 
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
-from citerec.eligibility import mask
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
-from citerec.evaluate.baselines import (
-    citation_order,
-    most_cited_hits,
-    oracle_run,
-    query_rng,
-    random_hits,
-)
-from citerec.evaluate.protocol import Setting, Task, citing_before, known_citations
+from citerec.evaluate.baselines import most_cited_lists, oracle_run, random_lists
+from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.remembering import Remembering
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
+from citerec.rerank.cascade import Cascade
+from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.run import Run
 from citerec.text import QueryForm
 from citerec.tuned import read_tuned
-from citerec.types import Hits, Note, Ranking, Retriever
+from citerec.types import Hits, Note, Progress, Ranking, Retriever, untold
 
 FUSED = ("bm25", "dense")  # the stages that the fusions read
 _FORMS: Mapping[str, QueryForm | None] = {
@@ -41,18 +36,32 @@ _FORMS: Mapping[str, QueryForm | None] = {
     "bm25-key-terms": QueryForm.KEY_TERMS,
 }
 _FUSIONS = ("rrf", "weighted")
+RERANKED: Mapping[str, str | None] = {  # and whose candidates
+    "bm25+rerank": "bm25",  # as the reranker paper has it
+    "rerank": None,  # as the setting says
+}
 _BASELINES = ("most-cited", "random")
 CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
-SYSTEMS = (*_FORMS, "dense", *_FUSIONS, *_BASELINES, *sorted(CEILINGS))
+SYSTEMS = (*_FORMS, "dense", *_FUSIONS, *RERANKED, *_BASELINES, *sorted(CEILINGS))
 NEED_VECTORS = frozenset({"dense", *_FUSIONS})
+CANDIDATES = ("bm25", "dense", *_FUSIONS)  # what "rerank" may read
 
 
-def default_systems(index: IndexFolder) -> list[str]:
-    """Return the systems that an evaluation compares unless told otherwise."""
+def default_systems(index: IndexFolder, *, rerank: bool = False) -> list[str]:
+    """Return the systems that an evaluation compares unless told otherwise; with a reranker if there is one."""
     dense = ["dense", "rrf"] if index.is_embedded else []
-    if dense and (tuned := read_tuned(index)) and tuned.method is FuseMethod.WEIGHTED:
+    if candidates(index) == "weighted":
         dense.append("weighted")  # as `recommend` fuses
-    return ["bm25", *dense, *_BASELINES, *sorted(CEILINGS)]
+    reranked = [name for name in RERANKED if dense or name == "rerank"] if rerank else []
+    return ["bm25", *dense, *reranked, *_BASELINES, *sorted(CEILINGS)]
+
+
+def candidates(index: IndexFolder) -> str:
+    """Return the system that finds candidates as `recommend` does."""
+    if not index.is_embedded:
+        return "bm25"
+    tuned = read_tuned(index)
+    return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
 
 
 def weights(index: IndexFolder) -> FuseConfig:
@@ -66,6 +75,13 @@ def run_system(
 ) -> tuple[Run, float | None]:
     """Run one system over the queries of a task; for several, `Systems` is quicker."""
     return Systems(index, task, setting).run(name)
+
+
+def read_by(name: str, index: IndexFolder, setting: Setting) -> str:
+    """Return the system whose list a system reranks; of one that does not rerank, itself."""
+    if name not in RERANKED:
+        return name
+    return RERANKED[name] or setting.candidates or candidates(index)
 
 
 def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
@@ -94,9 +110,18 @@ class Systems:
         task: Task,
         setting: Setting,
         note: Note | None = None,
+        progress: Progress = untold,
     ) -> None:
-        """Prepare to run systems; `note` is told what is fetched from the hub, before."""
-        self._note = note
+        """Prepare to run systems.
+
+        Args:
+            index: What is searched.
+            task: The queries.
+            setting: How the systems search.
+            note: Is told what is fetched from the hub, before.
+            progress: Is told how many pairs are reranked.
+        """
+        self._note, self._progress = note, progress
         self._index, self._task, self._setting = index, task, setting
         self._found: dict[str, tuple[list[Hits], float]] = {}
 
@@ -111,8 +136,8 @@ class Systems:
             oracle, which does not search).
 
         Raises:
-            ConfigError: If there is no such system, or it needs vectors and the index has none.
-            ModelError: If the encoder of the index is not there any more.
+            ConfigError: If there is no such system, or it needs vectors or a reranker that are not there.
+            ModelError: If the encoder of the index is not there any more, or the reranker is none.
         """
         if name not in SYSTEMS:
             raise ConfigError(f"no system {name!r}; there are: {', '.join(SYSTEMS)}")
@@ -132,6 +157,47 @@ class Systems:
         queries = range(len(self._task.queries))
         return [{stage: hits[i] for stage, hits in found.items()} for i in queries]
 
+    def hits(self, name: str) -> list[Hits]:
+        """Return what a system, but no ceiling, found for each query.
+
+        Raises:
+            ConfigError, ModelError: As for `run`.
+        """
+        return self._hits(name)[0]
+
+    def reranked(self, hits: list[Hits], weight: float | None = None) -> list[Hits]:
+        """Rerank lists of the task's queries; a pair that was scored before is not scored again.
+
+        Args:
+            hits: One list per query.
+            weight: Of the last reranker; by default as the setting says.
+
+        Raises:
+            ConfigError: If there is no reranker.
+            ModelError: If it is none.
+        """
+        cascade = self.cascade if weight is None else self.cascade.weighing(weight)
+        done = cascade.rerank(self._task.queries, hits, self._setting.depth, self._progress)
+        return [one.hits for one in done]
+
+    @cached_property
+    def cascade(self) -> Cascade:
+        """The rerankers, which remember what they scored.
+
+        Raises:
+            ConfigError: If there is none.
+            ModelError: If it is none.
+        """
+        if self._setting.rerank is None:
+            path = self._index.path
+            raise ConfigError(
+                f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
+                "or name a model: --reranker MODEL"
+            )
+        opened = open_cascade(self._index, self._setting.rerank, self._note)
+        stages = (replace(one, scorer=Remembering(one.scorer)) for one in opened.stages)
+        return replace(opened, stages=tuple(stages))
+
     def as_run(self, name: str, hits: list[Hits]) -> Run:
         """Name what was found for each query of the task, as a run."""
         return _as_run(name, self._index, self._task, hits)
@@ -143,22 +209,44 @@ class Systems:
                 f"citerec encode --index {self._index.path} --encoder MODEL"
             )
 
+    def _need_reranker(self) -> Cascade:
+        """Open it before anything is searched: it may be none."""
+        return self.cascade
+
     def _hits(self, name: str) -> tuple[list[Hits], float]:
         if name in NEED_VECTORS:
             self._need_vectors(name)
+        if name in RERANKED:
+            self._need_reranker()
         if name not in self._found:
-            before = sum(self._hits(stage)[1] for stage in FUSED) if name in _FUSIONS else 0.0
+            before = sum(self._hits(stage)[1] for stage in self._reads(name))
             search = self._searcher(name)  # opened outside of what is timed
-            start = perf_counter()
+            start, spared = perf_counter(), self._spared()
             hits = search()
-            self._found[name] = hits, before + perf_counter() - start
+            took = perf_counter() - start + self._spared() - spared
+            self._found[name] = hits, before + took
         return self._found[name]
 
+    def _reads(self, name: str) -> tuple[str, ...]:
+        """Return the systems whose lists a system reads."""
+        if name in RERANKED:
+            return (read_by(name, self._index, self._setting),)
+        return FUSED if name in _FUSIONS else ()
+
+    def _spared(self) -> float:
+        """Return the seconds that remembered scores have spared so far; 0 where no reranker is open."""
+        cascade: Cascade | None = self.__dict__.get("cascade")
+        scorers = [stage.scorer for stage in cascade.stages] if cascade else []
+        return sum(scorer.spared for scorer in scorers if isinstance(scorer, Remembering))
+
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
+        if name in RERANKED:
+            hits, _ = self._hits(self._reads(name)[0])
+            return lambda: self.reranked(hits)
         if name in _FUSIONS:
             return lambda: self._fused(name)
         if name in _BASELINES:
-            baseline = {"most-cited": _most_cited, "random": _random}[name]
+            baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: baseline(self._index, self._task, self._setting)
         retriever: Retriever
         if name == "dense":
@@ -192,29 +280,3 @@ def _as_run(name: str, index: IndexFolder, task: Task, hits: list[Hits]) -> Run:
         for query, found in zip(task.queries, hits, strict=True)
     }
     return Run(name, rankings)
-
-
-def _random(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-    years = index.papers.years
-    return [
-        random_hits(mask(rule, years), setting.depth, query_rng(setting.seed, query.id))
-        for query, rule in zip(task.queries, task.eligible, strict=True)
-    ]
-
-
-def _most_cited(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
-    """Count citations once for all queries that know the same ones, not once for each query."""
-    years = index.papers.years
-    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
-    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
-    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
-        is_earlier = row >= 0 and citing_before(query.year, years[row : row + 1])[0]
-        alike[query.year, row if is_earlier else -1].append(i)
-    found: dict[int, Hits] = {}
-    for (year, row), members in alike.items():
-        counts = known_citations(index, year, setting.known_graph, own=row)
-        order = citation_order(counts, index.id_rank)
-        for i in members:
-            allowed = mask(task.eligible[i], years)
-            found[i] = most_cited_hits(order, counts, allowed, setting.depth)
-    return [found[i] for i in range(len(task.queries))]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from citerec.evaluate.assessment import Bin, Evaluation, Report
 from citerec.evaluate.metrics import METRICS, SystemResult
+from citerec.evaluate.overlap import PairBin
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,6 +22,7 @@ HEADINGS = {
 }
 ALPHA = 0.05  # a corrected p below it is marked as significant
 COMPARED = ("f1@20", "mrr")  # in the Markdown; report.json has all
+BY_OVERLAP = ("f1@20", "mrr", "recall@1000")  # likewise
 
 _LATEX = str.maketrans(
     {
@@ -68,6 +70,11 @@ def markdown(report: Report) -> Iterator[str]:
     yield from _comparisons(report)
     yield from _breakdown("citations of the query", report.by_gold)
     yield from _breakdown("words of the query", report.by_words)
+    for metric in BY_OVERLAP:
+        yield from _breakdown(
+            "mean share of a cited paper's words in the query", report.by_overlap, metric
+        )
+    yield from _pairs(report.pairs_by_overlap)
 
 
 def latex(report: Report) -> str:
@@ -170,16 +177,27 @@ def _comparisons(report: Report) -> Iterator[str]:
     yield from _table(heading, rows)
 
 
-def _breakdown(by: str, bins: Sequence[Bin]) -> Iterator[str]:
+def _breakdown(by: str, bins: Sequence[Bin], metric: str = "f1@20") -> Iterator[str]:
     if not bins:
         return
-    yield f"## F1@20 by {by}"
+    yield f"## {HEADINGS[metric]} by {by}"
     yield ""
     names = list(bins[0].systems)
     rows = [
-        [b.label, str(b.queries), *(decimal(b.systems[n]["f1@20"]) for n in names)] for b in bins
+        [b.label, str(b.queries), *(decimal(b.systems[n][metric]) for n in names)] for b in bins
     ]
     yield from _table([by, "queries", *names], rows)
+
+
+def _pairs(bins: Sequence[PairBin]) -> Iterator[str]:
+    """Yield which cited papers are found, each for itself: those of many queries count no less."""
+    if not bins:
+        return
+    yield "## Cited papers among the best 20, by the share of their words in the query"
+    yield ""
+    names = list(bins[0].recall)
+    rows = [[b.label, str(b.pairs), *(decimal(b.recall[n]) for n in names)] for b in bins]
+    yield from _table(["share", "cited papers", *names], rows)
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Finds how BM25 and dense retrieval are best put together, on the dev split."""
+"""Finds how BM25 and dense retrieval are best put together, and how much a reranker counts, on the dev split."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from citerec.evaluate.protocol import Setting, Task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
-from citerec.types import Progress, untold
+from citerec.tuned import RerankWeight
+from citerec.types import Hits, Note, Progress, untold
 
-STEPS = 20  # of the dense weight between 0 and 1
+STEPS = 20  # of a weight between 0 and 1
 K0S = (10, 20, 60, 100)
 
 
@@ -26,16 +27,47 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightTrial:
+    """One weight of the reranker, and what it gave."""
+
+    weight: float  # 0: the first stages alone; 1: the reranker alone
+    metrics: dict[str, float]  # by `METRICS`, means over the queries
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """All that was tried, and the best of it."""
 
     metric: str
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # none without vectors
+    weights: tuple[WeightTrial, ...] = ()  # none without a reranker
+    reranker: str = ""  # sha256 of its weights
+    reranking: str = ""  # which reranker, and how, in words
 
     @property
     def best(self) -> Trial:
-        """The trial of the highest metric; of equal ones the first, so plain RRF before all others."""
+        """The trial of the highest metric; of equal ones the first, so plain RRF before all others.
+
+        Raises:
+            ValueError: If there is none.
+        """
         return max(self.trials, key=lambda trial: trial.metrics[self.metric])
+
+    @property
+    def fuse(self) -> FuseConfig:
+        """The best way to fuse; plain RRF where there was nothing to fuse."""
+        return self.best.fuse if self.trials else FuseConfig()
+
+    @property
+    def best_weight(self) -> WeightTrial | None:
+        """The reranker's weight of the highest metric, of equal ones the lowest; None without a reranker."""
+        return max(self.weights, key=lambda trial: trial.metrics[self.metric], default=None)
+
+    @property
+    def rerank(self) -> RerankWeight | None:
+        """What is to be kept of it."""
+        best = self.best_weight
+        return RerankWeight(best.weight, self.reranker) if best else None
 
 
 def tune(
@@ -44,38 +76,77 @@ def tune(
     setting: Setting,
     metric: str,
     progress: Progress = untold,
+    note: Note | None = None,
 ) -> Tuning:
-    """Try ways to fuse on the queries of a task; each stage searches once.
+    """Try ways to fuse on the queries of a task, then weights of the reranker over the best of them.
+
+    Each stage searches once, and the reranker scores a pair once.
 
     Args:
-        index: What is searched; it needs vectors.
+        index: What is searched; it needs vectors, or a reranker.
         task: The queries; those of the dev split, lest the test split be tuned on.
-        setting: How the stages search.
+        setting: How the stages search; whether and how a reranker reads.
         metric: What counts, one of `METRICS`.
         progress: Is told how many ways were tried.
+        note: Is told what is fetched from the hub, before.
 
     Raises:
-        ConfigError: If the index has no vectors.
+        ConfigError: If the index has no vectors, and there is no reranker.
+        ModelError: If the reranker is none.
         ValueError: If there is no such metric.
     """
     if metric not in METRICS:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
-    systems = Systems(index, task, setting)
-    stages = systems.stages()
+    systems = Systems(index, task, setting, note, progress)
+    reranker = systems.cascade if setting.rerank else None  # opened first: it may be none
+    if reranker and not index.is_embedded:
+        trials, found = Tuning(metric, ()), systems.hits("bm25")
+    else:
+        trials = Tuning(metric, tuple(_fusions(index, task, setting, systems, progress)))
+        found = _fused(index, systems, trials.fuse, setting.depth) if reranker else []
+    if reranker is None:
+        return trials
+    return Tuning(
+        metric,
+        trials.trials,
+        tuple(_weights(task, systems, found)),
+        str(reranker.stages[-1].how["weights"]),
+        str(reranker.weighing(1)),  # whatever weight it had before
+    )
+
+
+def _fusions(
+    index: IndexFolder, task: Task, setting: Setting, systems: Systems, progress: Progress
+) -> Iterator[Trial]:
     ways = [*_ways(setting.depth)]
-    trials: list[Trial] = []
     for tried, way in enumerate(ways, start=1):
-        hits = [fuse(found, index.id_rank, way, k=setting.depth) for found in stages]
-        run = systems.as_run("trial", hits)
-        trials.append(Trial(way, mean_metrics(per_query(run, task.qrels))))
+        hits = _fused(index, systems, way, setting.depth)
+        yield Trial(way, _measured(hits, systems, task))
         progress("tuning", tried, len(ways))
-    return Tuning(metric, tuple(trials))
+
+
+def _fused(index: IndexFolder, systems: Systems, way: FuseConfig, depth: int) -> list[Hits]:
+    return [fuse(found, index.id_rank, way, k=depth) for found in systems.stages()]
+
+
+def _measured(hits: list[Hits], systems: Systems, task: Task) -> dict[str, float]:
+    return mean_metrics(per_query(systems.as_run("trial", hits), task.qrels))
+
+
+def _weights(task: Task, systems: Systems, found: list[Hits]) -> Iterator[WeightTrial]:
+    for weight in _steps():
+        hits = systems.reranked(found, weight)
+        yield WeightTrial(weight, _measured(hits, systems, task))
+
+
+def _steps() -> list[float]:
+    return np.linspace(0, 1, STEPS + 1).round(4).tolist()
 
 
 def _ways(depth: int) -> Iterator[FuseConfig]:
     yield FuseConfig(depth=depth)
     yield from (FuseConfig(k0=k0, depth=depth) for k0 in K0S if k0 != FuseConfig().k0)
-    for weight in np.linspace(0, 1, STEPS + 1).round(4).tolist():
+    for weight in _steps():
         yield FuseConfig(
             method=FuseMethod.WEIGHTED,
             bm25_weight=round(1 - weight, 4),

@@ -7,17 +7,19 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from citerec.config import Bm25Config, FuseConfig, StopWords
+from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage, StopWords
 from citerec.corpus.splits import SPLITS
+from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import KnownGraph
-from citerec.evaluate.systems import NEED_VECTORS, SYSTEMS
+from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RERANKED, SYSTEMS
 from citerec.text import QueryForm
 
 _Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
+_Kind = TypeVar("_Kind", FuseConfig, "Reranking")
 
 
 def _one_of(names: Iterable[str]) -> _Check:
@@ -39,12 +41,24 @@ _KEYS: Mapping[str, _Check] = {
     "encoder": _TEXT,
     "train": _TEXT,
     "fuse": _TABLE,
+    "reranker": _TEXT,
+    "train_reranker": _TEXT,
+    "rerank": _TABLE,
     "expect": _TABLE,
 }
 _FUSE_KEYS: Mapping[str, _Check] = {
     "k0": _WHOLE,
     "bm25_weight": _SHARE,
     "dense_weight": _SHARE,
+}
+_RERANK_KEYS: Mapping[str, _Check] = {
+    "candidates": _one_of(CANDIDATES),
+    "depth": _WHOLE,
+    "weight": _SHARE,
+    "query_tokens": _WHOLE,
+    "candidate_tokens": _WHOLE,
+    "precision": _one_of(Precision),
+    "backend": _one_of(Backend),
 }
 _BM25_KEYS: Mapping[str, _Check] = {
     "k1": _NUMBER,
@@ -54,6 +68,36 @@ _BM25_KEYS: Mapping[str, _Check] = {
     "stop_words": _one_of(StopWords),
     "threads": _WHOLE,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reranking:
+    """What a row reranks, and how."""
+
+    candidates: str | None = None  # a system; None for rrf with vectors, bm25 without
+    depth: int = 100  # candidates per query
+    weight: float = 1.0  # against the first stages, in [0, 1]; 1 for the reranker alone
+    query_tokens: int = 0  # 0 for what the model was made for
+    candidate_tokens: int = 0  # likewise
+    precision: str = "auto"
+    backend: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ConfigError(f"depth must be at least 1, got {self.depth}")
+        self.config("a model")  # which checks the rest
+
+    def config(self, model: str) -> RerankConfig:
+        """Return the same for a model."""
+        stage = RerankStage(
+            model=model,
+            depth=self.depth,
+            query_tokens=self.query_tokens,
+            candidate_tokens=self.candidate_tokens,
+        )
+        return RerankConfig(
+            stages=(stage,), weight=self.weight, precision=self.precision, backend=self.backend
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +116,26 @@ class Experiment:
     encoder: str | None = None  # whose vectors the index has; None for an index without
     train: str | None = None  # the settings of the training that makes the encoder, a TOML file
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
+    reranker: str | None = None  # a folder or a hub id; None for none
+    train_reranker: str | None = None  # the settings of the training that makes it, a TOML file
+    rerank: Reranking = Reranking()
     expect: Mapping[str, float] = field(default_factory=dict[str, float])  # by `METRICS`
 
     @property
     def table(self) -> str:
         """The table that the row belongs to: the folder of its file."""
         return self.path.parent.name
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether the index has an encoder's vectors."""
+        return bool(self.encoder or self.train)
+
+    @property
+    def candidates(self) -> str:
+        """The system whose list is reranked, if any is."""
+        fused = "rrf" if self.has_vectors else "bm25"
+        return RERANKED.get(self.system) or self.rerank.candidates or fused
 
     @property
     def index_name(self) -> str:
@@ -101,21 +159,39 @@ def read_experiment(path: Path) -> Experiment:
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInputError(path, f"not TOML: {error}") from error
+    _check_all(path, content)
+    graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
+    bm25 = _bm25(path, content.pop("bm25", {}))
+    fuse = _settings(path, "fuse", FuseConfig, content.pop("fuse", {}))
+    rerank = _settings(path, "rerank", Reranking, content.pop("rerank", {}))
+    row = Experiment(path=path, known_graph=graph, bm25=bm25, fuse=fuse, rerank=rerank, **content)
+    _check_models(row)
+    return row
+
+
+def _check_all(path: Path, content: Mapping[str, Any]) -> None:
     _check(path, content, _KEYS)
     _check(path, content.get("bm25", {}), _BM25_KEYS, "bm25.")
     _check(path, content.get("fuse", {}), _FUSE_KEYS, "fuse.")
+    _check(path, content.get("rerank", {}), _RERANK_KEYS, "rerank.")
     _check(path, content.get("expect", {}), dict.fromkeys(METRICS, _SHARE), "expect.")
     if missing := [key for key in ("title", "claim", "cost", "corpus") if key not in content]:
         raise BadInputError(path, f"{missing[0]!r} is missing")
-    graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
-    bm25 = _bm25(path, content.pop("bm25", {}))
-    fuse = _fuse(path, content.pop("fuse", {}))
-    row = Experiment(path=path, known_graph=graph, bm25=bm25, fuse=fuse, **content)
+
+
+def _check_models(row: Experiment) -> None:
+    """Refuse a row that names two models for one stage, or none where it needs one."""
+    path, reranks = row.path, row.system in RERANKED
     if row.encoder and row.train:
         raise BadInputError(path, "'encoder' and 'train' name two encoders; give one")
-    if row.system in NEED_VECTORS and not (row.encoder or row.train):
-        raise BadInputError(path, f"system {row.system!r} needs 'encoder' or 'train'")
-    return row
+    if row.reranker and row.train_reranker:
+        raise BadInputError(path, "'reranker' and 'train_reranker' name two rerankers; give one")
+    if reranks and not (row.reranker or row.train_reranker):
+        raise BadInputError(path, f"system {row.system!r} needs 'reranker' or 'train_reranker'")
+    needs = row.candidates if reranks else row.system
+    if needs in NEED_VECTORS and not row.has_vectors:
+        what = f"rerank.candidates {needs!r}" if reranks else f"system {needs!r}"
+        raise BadInputError(path, f"{what} needs 'encoder' or 'train'")
 
 
 def _check(
@@ -139,8 +215,8 @@ def _bm25(path: Path, settings: dict[str, Any]) -> Bm25Config:
         raise BadInputError(path, f"bm25: {error}") from error
 
 
-def _fuse(path: Path, settings: dict[str, Any]) -> FuseConfig:
+def _settings(path: Path, name: str, kind: type[_Kind], settings: dict[str, Any]) -> _Kind:
     try:
-        return FuseConfig(**settings)
+        return kind(**settings)
     except ConfigError as error:
-        raise BadInputError(path, f"fuse: {error}") from error
+        raise BadInputError(path, f"{name}: {error}") from error

@@ -20,11 +20,12 @@ from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, writing
 from citerec.evaluate.metrics import SystemResult, evaluate_run
 from citerec.evaluate.protocol import Setting, Task, load_task
-from citerec.evaluate.systems import bm25_of, fuse_of, run_system
+from citerec.evaluate.systems import RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.experiment.row import Experiment
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import NAME
 from citerec.provenance import provenance
+from citerec.rerank.opening import OWN
 from citerec.retrieve.bm25 import resolve
 from citerec.types import Progress, untold
 
@@ -56,7 +57,7 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
 
     Args:
         experiment: The row.
-        indexes: Where indexes lie; that of the row's corpus is built if there is none, and the row's encoder
+        indexes: Where indexes lie; that of the row's corpus is built if there is none, and the row's models
             trained.
         tell: Is told how far that is.
 
@@ -69,12 +70,14 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
         if not corpus.exists():
             return Outcome(experiment, Verdict.NOT_RUN, f"{corpus} is not here")
     index = _index_of(experiment, indexes, tell)
-    setting = _setting(experiment)
+    setting = _setting(experiment, _reranker(experiment, index, tell))
     task = load_task(index, experiment.split)
-    run, seconds = run_system(experiment.system, index, task, setting)
+    systems = Systems(index, task, setting, progress=tell)
+    run, seconds = systems.run(experiment.system)
     measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
     verdict, why = judge(experiment.expect, measured.metrics)
-    result = _result(experiment, index, measured, verdict, task)
+    settings = _settings(experiment, index, setting, systems)
+    result = _result(experiment, measured, verdict, task, settings)
     return Outcome(experiment, verdict, why, measured.metrics, result)
 
 
@@ -103,9 +106,14 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
     return path
 
 
-def _setting(experiment: Experiment) -> Setting:
-    fuse = replace(experiment.fuse, method=FuseMethod.WEIGHTED)
-    return Setting(bm25=experiment.bm25, fuse=fuse, known_graph=experiment.known_graph)
+def _setting(experiment: Experiment, reranker: str | None) -> Setting:
+    return Setting(
+        bm25=experiment.bm25,
+        fuse=replace(experiment.fuse, method=FuseMethod.WEIGHTED),
+        rerank=experiment.rerank.config(reranker) if reranker else None,
+        candidates=experiment.candidates,
+        known_graph=experiment.known_graph,
+    )
 
 
 def _index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFolder:
@@ -146,6 +154,30 @@ def _trained(settings: Path, index: IndexFolder, tell: Progress) -> str:
     return str(model)
 
 
+def _reranker(experiment: Experiment, index: IndexFolder, tell: Progress) -> str | None:
+    """Return the reranker of a row that reranks; it is trained on the index, unless that was done.
+
+    The index's own place is taken if it is free: a model that was trained otherwise stays, and the row's lies beside.
+    """
+    if experiment.system not in RERANKED:
+        return None
+    if not experiment.train_reranker:
+        return experiment.reranker
+    from citerec.train.reranker.config import read_training
+    from citerec.train.reranker.train import train_reranker, was_trained_so
+
+    settings = Path(experiment.train_reranker)
+    config = read_training(settings, {})
+    own = index.models / OWN
+    beside = own.with_name(f"{OWN}-{settings.stem}")
+    for model in (own, beside):
+        if was_trained_so(model, index, config):
+            return str(model)
+    model = beside if own.exists() else own
+    train_reranker(index, model, config, resume=True, force=True, tell=tell)
+    return str(model)
+
+
 def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     """Whether the index asks what the corpus ships: the checksum of a corpus covers its papers alone."""
     queries = shipped_queries(corpus)
@@ -157,23 +189,32 @@ def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     return shipped == {name: read_ids(index.splits / f"{name}.ids") for name in SPLITS}
 
 
-def _result(
-    experiment: Experiment,
-    index: IndexFolder,
-    measured: SystemResult,
-    verdict: Verdict,
-    task: Task,
+def _settings(
+    experiment: Experiment, index: IndexFolder, setting: Setting, systems: Systems
 ) -> dict[str, Any]:
-    setting = _setting(experiment)
-    bm25, fuse = bm25_of(experiment.system, setting), fuse_of(experiment.system, setting)
-    settings = {
+    """Return with what a row was run."""
+    found_by = read_by(experiment.system, index, setting)  # the system itself, unless it reranks
+    reranks = experiment.system in RERANKED
+    bm25, fuse = bm25_of(found_by, setting), fuse_of(found_by, setting)
+    return {
         "system": experiment.system,
         "bm25": asdict(resolve(bm25, index)) if bm25 else None,  # as it was searched with
         "encoder": index.manifest.settings["encoder"],
         "fuse": asdict(fuse) if fuse else None,
+        "candidates": found_by if reranks else None,
+        "rerank": [stage.as_json() for stage in systems.cascade.stages] if reranks else None,
         "known_graph": experiment.known_graph,
         "corpus_sha256": index.manifest.corpus["sha256"],
     }
+
+
+def _result(
+    experiment: Experiment,
+    measured: SystemResult,
+    verdict: Verdict,
+    task: Task,
+    settings: dict[str, Any],
+) -> dict[str, Any]:
     return {
         "row": experiment.path.name,
         "corpus": Path(experiment.corpus).name,

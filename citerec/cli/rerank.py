@@ -1,0 +1,163 @@
+"""The options of all commands that rerank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from citerec.config import RerankConfig, RerankStage
+from citerec.encode.config import Backend, Precision
+from citerec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from citerec.folder import IndexFolder
+
+RerankerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reranker",
+        help="auto: the index's own, if it has one; none; a folder or hub id. Repeated, cheapest first: each reads the "
+        "best of the one before.",
+    ),
+]
+RerankDepthOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--rerank-depth",
+        min=1,
+        help="Candidates that are reranked; by default what model and device do in about a second. One per reranker.",
+    ),
+]
+QueryTokensOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--query-tokens",
+        min=64,
+        max=448,
+        help="Reranking: tokens of the query. One for all, or one per reranker.",
+    ),
+]
+CandidateTokensOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--candidate-tokens", min=64, max=448, help="Reranking: tokens of a candidate; likewise."
+    ),
+]
+RerankWeightOption = Annotated[
+    float | None,
+    typer.Option(
+        "--rerank-weight",
+        min=0,
+        max=1,
+        help="Of the reranker against the first stages; by default as tuned, else 1.",
+    ),
+]
+EarlyStopOption = Annotated[
+    bool,
+    typer.Option(
+        "--early-stop", help="Reranking: read no further once the result cannot change any more."
+    ),
+]
+DeviceOption = Annotated[
+    str, typer.Option(help="Where the reranker runs: auto, cpu, cuda, cuda:1.")
+]
+PrecisionOption = Annotated[
+    Precision, typer.Option("--dtype", help="What the reranker calculates with.")
+]
+BackendOption = Annotated[
+    Backend,
+    typer.Option(
+        help="What runs the reranker; auto: torch, but openvino on a processor, if installed, for long work."
+    ),
+]
+
+OPTIONS = (  # the parameters that they fill
+    "reranker",
+    "rerank_depth",
+    "query_tokens",
+    "candidate_tokens",
+    "rerank_weight",
+    "device",
+    "dtype",
+    "backend",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options say; None for what was not given."""
+
+    models: Sequence[str] | None
+    depths: Sequence[int] | None
+    query_tokens: Sequence[int] | None
+    candidate_tokens: Sequence[int] | None
+    weight: float | None = None
+    early_stop: bool = False
+    device: str
+    precision: Precision
+    backend: Backend
+    threads: int
+
+    def config(self, index: "IndexFolder") -> RerankConfig | None:
+        """Return which rerankers are meant for an index, and how they are run; None for no reranker.
+
+        Raises:
+            ConfigError: If the options contradict each other.
+        """
+        from citerec.rerank.opening import own_reranker
+
+        models = list(self.models or ["auto"])
+        if "none" in models:
+            if len(models) > 1:
+                raise ConfigError("--reranker none goes with no other --reranker")
+            if self._given:
+                raise ConfigError(f"{self._given} has no effect with --reranker none")
+            return None
+        if models == ["auto"] and not self._given and own_reranker(index) is None:
+            return None
+        return RerankConfig(
+            stages=_stages(models, self),
+            weight=self.weight,
+            early_stop=self.early_stop,
+            device=self.device,
+            precision=self.precision,
+            backend=self.backend,
+            threads=self.threads,
+        )
+
+    @property
+    def _given(self) -> str | None:
+        """An option that is of use with a reranker only; None if none was given."""
+        given = {
+            "--rerank-depth": self.depths,
+            "--query-tokens": self.query_tokens,
+            "--candidate-tokens": self.candidate_tokens,
+            "--rerank-weight": self.weight is not None,
+            "--early-stop": self.early_stop,
+        }
+        return next((option for option, value in given.items() if value), None)
+
+
+def _stages(models: Sequence[str], asked: Asked) -> tuple[RerankStage, ...]:
+    number = len(models)
+    depths = asked.depths or [0] * number
+    if len(depths) != number:
+        raise ConfigError(f"{len(depths)} --rerank-depth for {number} --reranker; give one each")
+    query = _each("--query-tokens", asked.query_tokens, number)
+    candidate = _each("--candidate-tokens", asked.candidate_tokens, number)
+    return tuple(
+        RerankStage(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
+        for model, depth, q, c in zip(models, depths, query, candidate, strict=True)
+    )
+
+
+def _each(option: str, values: Sequence[int] | None, number: int) -> Sequence[int]:
+    """Spread one value for all, or take one for each."""
+    if not values or len(values) == 1:
+        return [values[0] if values else 0] * number
+    if len(values) != number:
+        raise ConfigError(
+            f"{len(values)} {option} for {number} --reranker; give one, or one for each"
+        )
+    return values

@@ -1,0 +1,145 @@
+"""The commands that rerank, as a user runs them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import tiny_reranker
+
+from citerec.cli import run
+from citerec.folder import IndexFolder
+
+Cli = Callable[..., "tuple[int, str, str]"]
+TITLE = "Dense retrieval of passages"
+RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1)
+ASK = ("recommend", "--title", TITLE, "--format", "json", "--k", 5)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command in an empty folder, in this process; returns code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
+    """A copy of the sample's index with vectors, under indexes/."""
+    copy = tmp_path / "indexes" / "sample"
+    shutil.copytree(dense_sample.path, copy)
+    return copy
+
+
+@pytest.fixture
+def own(sample: Path, tiny_reranker_model: str) -> Path:
+    """The same with a reranker of its own, which `verify` knows nothing of."""
+    return Path(shutil.copytree(tiny_reranker_model, sample / "models" / "reranker"))
+
+
+def test_recommend_reranks_with_the_index_s_own_and_says_how(cli: Cli, own: Path) -> None:
+    code, out, err = cli(*ASK, *RUN, "--rerank-depth", 20)
+
+    assert code == 0
+    assert "citerec: reranking the best 20 by models/reranker: 32+32 tokens, torch float32\n" in err
+    items: list[dict[str, Any]] = json.loads(out)
+    assert [item["stages"]["rerank"]["rank"] for item in items] == [1, 2, 3, 4, 5]
+    assert {name for item in items for name in item["stages"]} == {"bm25", "dense", "rerank"}
+
+
+def test_none_is_the_list_of_the_first_stages(cli: Cli, own: Path) -> None:
+    code, out, err = cli(*ASK, "--reranker", "none")
+
+    assert (code, err) == (0, "")
+    assert all("rerank" not in item["stages"] for item in json.loads(out))
+
+
+def test_a_cascade_is_told_stage_by_stage(
+    cli: Cli, sample: Path, tmp_path: Path, tiny_reranker_model: str
+) -> None:
+    second = tiny_reranker(tmp_path / "second", seed=3, positions=256)
+    models = ("--reranker", tiny_reranker_model, "--reranker", "second")
+    tokens = ("--query-tokens", 64, "--candidate-tokens", 64, "--candidate-tokens", 128)
+
+    code, out, err = cli(*ASK, *RUN, *models, *tokens, "--rerank-depth", 20, "--rerank-depth", 3)
+
+    assert (code, second.name) == (0, "second")
+    assert ", then the best 3 by second: 64+128 tokens" in err
+    ranks = [item["stages"].get("rerank", {}).get("rank") for item in json.loads(out)]
+    assert ranks == [1, 2, 3, None, None]
+    assert all("rerank-1" in item["stages"] for item in json.loads(out))
+
+
+def test_the_table_says_what_the_reranker_thinks(cli: Cli, own: Path) -> None:
+    code, out, _ = cli(
+        "recommend", "--title", TITLE, "--k", 3, *RUN, "--rerank-depth", 5, "--explain"
+    )
+
+    assert code == 0
+    assert out.count("judged citable: probability 0.") == 3
+
+
+def test_a_run_of_a_reranked_list_is_in_order(cli: Cli, own: Path) -> None:
+    ask = ("recommend", "--title", TITLE, "--format", "trec", "--k", 50)
+
+    code, out, _ = cli(*ask, *RUN, "--rerank-depth", 10)
+
+    scores = [float(line.split()[4]) for line in out.splitlines()]
+    assert (code, len(scores)) == (0, 50)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_evaluate_compares_what_is_reranked(cli: Cli, own: Path) -> None:
+    code, _, err = cli("evaluate", "--output", "report", *RUN, "--rerank-depth", 5)
+
+    report = json.loads(Path("report/report.json").read_text())
+    assert code == 0
+    names = [system["name"] for system in report["systems"]]
+    assert names[:5] == ["bm25", "dense", "rrf", "bm25+rerank", "rerank"]
+    assert "reranking the best 5 by models/reranker" in err
+    [told] = report["provenance"]["settings"]["rerank"]
+    assert (told["model"], told["depth"], told["weight"]) == ("models/reranker", 5, 1)
+    assert (told["backend"], told["precision"]) == ("torch", "float32")
+    assert [part["pairs"] > 0 for part in report["by_overlap"]["pairs"]] == [True] * 4
+
+
+def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path) -> None:
+    code, _, _ = cli("evaluate", "--output", "report", "--systems", "all")
+
+    names = [s["name"] for s in json.loads(Path("report/report.json").read_text())["systems"]]
+    assert code == 0
+    assert "rrf" in names
+    assert "rerank" not in names
+
+
+def test_tune_finds_a_weight_that_recommend_then_uses(cli: Cli, own: Path) -> None:
+    code, out, err = cli("tune", *RUN, "--rerank-depth", 5)
+
+    kept = json.loads((own.parent / "fusion" / "fusion.json").read_text())["rerank_weight"]
+    assert code == 0
+    assert "reranker's weight" in out
+    assert f"is best with weight {kept['weight']:g} on dev; recommend uses it from now on" in err
+    told = cli(*ASK, *RUN, "--rerank-depth", 5)[2]
+    assert (f", weight {kept['weight']:g}" in told) == (kept["weight"] != 1)
+    assert ", weight 0.15" in cli(*ASK, *RUN, "--rerank-weight", 0.15)[2]
+
+
+def test_tuning_the_reranker_needs_no_vectors(
+    cli: Cli, sample_index: IndexFolder, tmp_path: Path, tiny_reranker_model: str
+) -> None:
+    shutil.copytree(sample_index.path, tmp_path / "indexes" / "words")
+
+    code, out, _ = cli("tune", "--reranker", tiny_reranker_model, *RUN, "--rerank-depth", 5)
+
+    assert code == 0
+    assert "reranker's weight" in out
+    assert "fusion" not in out.splitlines()[0]

@@ -1,0 +1,114 @@
+"""Systems that rerank: whose candidates they read, that no pair is scored twice, what they cost."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
+from citerec.errors import ConfigError
+from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.remembering import Remembering
+from citerec.evaluate.systems import SYSTEMS, Systems, candidates, default_systems, fuse_of, read_by
+from citerec.folder import IndexFolder
+from citerec.rerank.opening import open_cascade
+from citerec.types import Query
+
+
+@pytest.fixture
+def rerank(tiny_reranker_model: str) -> RerankConfig:
+    stage = RerankStage(model=tiny_reranker_model, depth=5)
+    return RerankConfig(stages=(stage,), precision="float32", backend="torch", threads=1)
+
+
+def test_what_is_compared_by_default(sample_index: IndexFolder, dense_sample: IndexFolder) -> None:
+    baselines = ["most-cited", "random", "oracle"]
+
+    assert default_systems(sample_index) == ["bm25", *baselines]
+    assert default_systems(sample_index, rerank=True) == ["bm25", "rerank", *baselines]
+    assert default_systems(dense_sample, rerank=True) == [
+        "bm25",
+        "dense",
+        "rrf",
+        "bm25+rerank",
+        "rerank",
+        *baselines,
+    ]
+
+
+def test_the_candidates_are_those_of_recommend_unless_the_setting_names_others(
+    sample_index: IndexFolder, dense_sample: IndexFolder
+) -> None:
+    assert (candidates(sample_index), candidates(dense_sample)) == ("bm25", "rrf")
+    assert read_by("rerank", dense_sample, Setting()) == "rrf"
+    assert read_by("rerank", dense_sample, Setting(candidates="dense")) == "dense"
+    assert read_by("bm25+rerank", dense_sample, Setting(candidates="dense")) == "bm25"
+    assert read_by("weighted", dense_sample, Setting(candidates="dense")) == "weighted"
+
+
+def test_the_best_of_the_candidates_are_reordered_and_none_is_lost(
+    dense_sample: IndexFolder, rerank: RerankConfig
+) -> None:
+    task = load_task(dense_sample, "dev")
+    systems = Systems(dense_sample, task, Setting(rerank=rerank))
+
+    fused, reranked = systems.hits("rrf"), systems.hits("rerank")
+    run, seconds = systems.run("rerank")
+
+    for before, after in zip(fused, reranked, strict=True):
+        assert set(before.rows[:5].tolist()) == set(after.rows[:5].tolist())
+        assert before.rows[5:].tolist() == after.rows[5:].tolist()
+    assert any(b.rows.tolist() != a.rows.tolist() for b, a in zip(fused, reranked, strict=True))
+    assert run.name == "rerank"
+    assert seconds and seconds > systems.run("rrf")[1]  # type: ignore[operator]
+
+
+def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
+    dense_sample: IndexFolder, rerank: RerankConfig
+) -> None:
+    task = load_task(dense_sample, "dev")
+    systems = Systems(dense_sample, task, Setting(rerank=replace(rerank, weight=0)))
+
+    lists = zip(systems.hits("bm25"), systems.hits("bm25+rerank"), strict=True)
+
+    assert all(before.rows.tolist() == after.rows.tolist() for before, after in lists)
+
+
+@pytest.mark.parametrize("name", ["rerank", "bm25+rerank"])
+def test_without_a_reranker_it_is_said_how_to_get_one(sample_index: IndexFolder, name: str) -> None:
+    systems = Systems(sample_index, load_task(sample_index, "dev"), Setting())
+
+    with pytest.raises(ConfigError, match=r"citerec train-reranker .* or name a model: --reranker"):
+        systems.run(name)
+
+
+def test_a_reranked_system_fuses_nothing_itself() -> None:
+    weighted = Setting(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
+
+    assert [name for name in SYSTEMS if fuse_of(name, weighted)] == ["rrf", "weighted"]
+
+
+def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
+    sample_index: IndexFolder, rerank: RerankConfig
+) -> None:
+    plain = open_cascade(sample_index, rerank).stages[0].scorer
+    remembering = Remembering(plain)
+    queries = [Query(id="a", title="A model"), Query(id="b", title="A search")]
+    rows = [np.array([0, 1, 2], np.int32), np.array([1], np.int32)]
+    asked: list[int] = []
+
+    first = remembering.score(sample_index, queries, rows)
+    again = remembering.score(
+        sample_index,
+        queries,
+        [rows[0][::-1], np.array([1, 9], np.int32)],
+        lambda what, done, total: asked.append(total),
+    )
+
+    assert first[0].tolist() == again[0][::-1].tolist()
+    assert first[1][0] == again[1][0]
+    assert set(asked) <= {1, 300}  # of 5 pairs one was new; 300 papers are cut into tokens
+    assert again[1][1] == pytest.approx(
+        plain.score(sample_index, queries[1:], [np.array([9], np.int32)])[0][0], abs=1e-4
+    )
+    assert remembering.spared > 0
