@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 from citerec.errors import writing
@@ -15,6 +16,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
 _ASIDE = ".old"  # what is being replaced, where two folders cannot change places in one step
 
 _in_use: set[Path] = set()  # where this process builds just now
+_numbers = count()  # of its builds: several threads may build one folder at once
 
 
 @contextmanager
@@ -23,6 +25,7 @@ def building(target: Path) -> Generator[Path]:
 
     If the block fails or is interrupted, nothing is left of it and `target` is as it was.
     What a killed build left beside `target` is removed. Where `target` is a link, it stays one.
+    Of two builds of one folder at once, the one that ends last counts.
 
     Raises:
         OutputError: If the folder cannot be made or moved.
@@ -43,10 +46,10 @@ def building(target: Path) -> Generator[Path]:
 
 @contextmanager
 def _workspace(target: Path) -> Generator[Path]:
-    workspace = target.with_name(f"{_prefix(target)}{os.getpid()}")
-    workspace.mkdir()
+    workspace = target.with_name(f"{_prefix(target)}{os.getpid()}-{next(_numbers)}")
     try:
-        _in_use.add(workspace)
+        _in_use.add(workspace)  # before it is there: another thread may be clearing up
+        workspace.mkdir()
         yield workspace
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
@@ -60,7 +63,7 @@ def _make_parents(folder: Path) -> list[Path]:
         made.append(folder)
         folder = folder.parent
     for new in reversed(made):
-        new.mkdir()
+        new.mkdir(exist_ok=True)  # another build may have come first
     return made
 
 
@@ -71,11 +74,12 @@ def _prefix(target: Path) -> str:
 def _remove_leftovers(target: Path) -> None:
     prefix = _prefix(target)
     for folder in target.parent.iterdir():
-        pid = folder.name.removeprefix(prefix).removesuffix(_ASIDE)
+        workspace = folder.with_name(folder.name.removesuffix(_ASIDE))
+        pid = workspace.name.removeprefix(prefix).partition("-")[0]
         if not folder.name.startswith(prefix) or not pid.isdigit():
             continue
         # Ids come again, in containers at once: our own says nothing of who made the folder.
-        if folder in _in_use or (int(pid) != os.getpid() and _is_alive(int(pid))):
+        if workspace in _in_use or (int(pid) != os.getpid() and _is_alive(int(pid))):
             continue
         if folder.name.endswith(_ASIDE) and not target.exists():
             folder.rename(target)
@@ -95,7 +99,11 @@ def _is_alive(pid: int) -> bool:
 def _move(workspace: Path, target: Path) -> None:
     """Put `workspace` at `target`; what was there ends up at `workspace`, to be removed."""
     if not target.exists():
-        workspace.rename(target)
+        with suppress(OSError):  # another build may come first; then it is replaced
+            workspace.rename(target)
+            return
+    if not target.exists():
+        workspace.rename(target)  # which says what is wrong
     elif not _exchange(workspace, target):
         aside = workspace.with_name(f"{workspace.name}{_ASIDE}")
         target.rename(aside)

@@ -159,7 +159,7 @@ class RerankConfig:
 
     stages: tuple[RerankStage, ...] = (RerankStage(),)  # cheapest first
     weight: float | None = (
-        None  # of the reranker against the first stages, in [0, 1]; None: as tuned, else 1
+        None  # of the last reranker against the first stages, in [0, 1]; None: as tuned, else 1
     )
     early_stop: bool = False  # stop reading where the list cannot change any more
     device: str = "auto"  # or cpu, cuda, cuda:1
@@ -173,7 +173,7 @@ class RerankConfig:
         _at_least(self, {"threads": 0})
         if self.weight is not None and not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
-        if self.early_stop and self.weight == 1:
+        if self.early_stop and self.weight == 1 and len(self.stages) == 1:
             raise ConfigError(
                 "stopping early needs a weight below 1: with the reranker alone, any paper that it has not read "
                 "may still be the best"

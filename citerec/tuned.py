@@ -4,7 +4,7 @@ It lies beside the models trained on the index.
 """
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,17 @@ class RerankWeight:
 
     weight: float  # in [0, 1]
     reranker: str  # sha256 of its weights
+    depth: int  # that it was tuned at, candidates per query
+    query_tokens: int  # that it read meanwhile, special tokens within
+    candidate_tokens: int  # likewise
+
+    def __post_init__(self) -> None:
+        RerankConfig(weight=self.weight)  # which checks it
+
+    @property
+    def how(self) -> tuple[int, int, int]:
+        """At what depth, and with how many tokens of each side it was tuned."""
+        return self.depth, self.query_tokens, self.candidate_tokens
 
 
 def write_tuned(
@@ -69,7 +80,7 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
     return None
 
 
-def read_rerank_weight(index: IndexFolder, reranker: str) -> float | None:
+def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
     """Return how much a reranker counts against the first stages; None if it was not tuned so.
 
     Args:
@@ -82,7 +93,15 @@ def read_rerank_weight(index: IndexFolder, reranker: str) -> float | None:
     with _reading(index):
         found: Any = (_content(index) or {}).get("rerank_weight")
         if found and found["reranker"] == reranker:
-            return RerankConfig(weight=float(found["weight"])).weight  # which checks it
+            return RerankWeight(**found)
+    return None
+
+
+def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
+    """Return the weight that stands there, of whatever reranker; None if there is none, or it cannot be made out."""
+    with suppress(BadInputError), _reading(index):
+        found: Any = (_content(index) or {}).get("rerank_weight")
+        return RerankWeight(**found) if found else None
     return None
 
 

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import pytest
 
@@ -136,15 +136,47 @@ def test_the_builds_of_others_are_left_alone(tmp_path: Path) -> None:
 
 def test_two_builds_of_one_index_at_once_do_not_meet(tmp_path: Path) -> None:
     with building(tmp_path / "index") as folder:
-        (folder / "content").write_text("first")
+        (folder / "content").write_text("ends last")
 
-        with (
-            pytest.raises(OutputError, match="File exists"),
-            building(tmp_path / "index"),
-        ):
-            pass
+        with building(tmp_path / "index") as other:
+            (other / "content").write_text("ends first")
+        seen_meanwhile = (tmp_path / "index" / "content").read_text()
 
-    assert (tmp_path / "index" / "content").read_text() == "first"
+    assert seen_meanwhile == "ends first"
+    assert (tmp_path / "index" / "content").read_text() == "ends last"
+    assert names(tmp_path) == ["index"]
+
+
+def test_threads_that_build_one_folder_clear_up_nothing_of_each_other(tmp_path: Path) -> None:
+    together, failed = Barrier(4), list[BaseException]()
+
+    def make() -> None:
+        try:
+            for _ in range(20):
+                together.wait(10)
+                with building(tmp_path / "new" / "index") as folder:
+                    (folder / "content").write_text("new")
+        except BaseException as error:
+            together.abort()
+            failed.append(error)
+
+    threads = [Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failed == []
+    assert names(tmp_path / "new") == ["index"]
+
+
+def test_a_number_after_the_process_id_is_known_as_a_leftover_too(tmp_path: Path) -> None:
+    dead = an_old(tmp_path / f".index.building-{HOST}-{a_dead_pid()}-7")
+
+    with building(tmp_path / "index"):
+        pass
+
+    assert not dead.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux swaps two folders in one step")

@@ -1,5 +1,6 @@
 """Rerankers one behind the other: what each reads, when reading stops, how they are opened."""
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from tiny import tiny_reranker
 
 from citerec.config import FuseConfig, RerankConfig, RerankStage
+from citerec.corpus.splits import splits_sha256
 from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import Cascade, Stage
-from citerec.rerank.opening import open_cascade, own_reranker, wanted
+from citerec.rerank.opening import is_foreign, open_cascade, own_reranker, wanted
 from citerec.rerank.rerank import Rows, Scores
-from citerec.tuned import RerankWeight, read_rerank_weight, write_tuned
+from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
 
 Build = Callable[..., IndexFolder]
@@ -141,6 +143,30 @@ def test_stopping_early_spares_pairs(sample_index: IndexFolder) -> None:
     assert [len(rows[0]) for rows in reader.asked] == [16]
 
 
+def test_stopping_early_in_the_first_of_two_leaves_all_k_as_they_were(
+    sample_index: IndexFolder,
+) -> None:
+    # The second reads 2, but 20 come back: what the first makes of the others counts, too.
+    first = judge(*range(-20, 20))
+    stages = (stage(first, 40, 0.1, "rerank-1"), stage(judge(*range(40)), 2))
+    whole = Cascade(sample_index, stages)
+
+    [all_of_it] = whole.rerank(QUERIES[:1], [found(range(40))], k=20)
+    [best] = replace(whole, early_stop=True).rerank(QUERIES[:1], [found(range(40))], k=20)
+
+    assert best.hits.rows[:20].tolist() == all_of_it.hits.rows[:20].tolist()
+
+
+def test_a_stage_that_cannot_stop_early_reads_all_at_once(sample_index: IndexFolder) -> None:
+    alone, weighed = judge(*range(40)), judge(*range(40))
+    stages = (stage(alone, 40, name="rerank-1"), stage(weighed, 30, 0.1))
+
+    Cascade(sample_index, stages, early_stop=True).rerank(QUERIES[:1], [found(range(40))], k=1)
+
+    assert [len(rows[0]) for rows in alone.asked] == [40]
+    assert [len(rows[0]) for rows in weighed.asked] == [16]
+
+
 # --- opening
 
 
@@ -214,8 +240,59 @@ def test_a_later_stage_reads_less_by_default(
 
     first, second = cascade.stages
     assert (first.name, second.name) == ("rerank-1", "rerank")
-    assert first.depth == cascade.depth == 10 * second.depth
+    assert (first.depth, second.depth) == (cascade.depth, first.depth // 10)
     assert ", then the best " in str(cascade)
+
+
+@pytest.mark.parametrize(("first", "second"), [(1000, 100), (50, 10), (11, 10), (10, 9), (2, 1)])
+def test_a_later_stage_reads_no_less_than_is_of_use(
+    sample_index: IndexFolder, tiny_reranker_model: str, first: int, second: int
+) -> None:
+    stages = (RerankStage(model=tiny_reranker_model), RerankStage(model=tiny_reranker_model))
+    config = RerankConfig(stages=stages, backend="torch")
+
+    cascade = open_cascade(sample_index, config, depth=first)
+
+    assert [stage.depth for stage in cascade.stages] == [first, second]
+
+
+def test_a_weight_is_that_of_the_last_stage(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    stages = (
+        RerankStage(model=tiny_reranker_model, depth=9),
+        RerankStage(model=tiny_reranker_model, depth=3),
+    )
+    config = RerankConfig(stages=stages, weight=0.25, early_stop=True, backend="torch")
+
+    assert [stage.weight for stage in open_cascade(sample_index, config).stages] == [1, 0.25]
+
+
+# --- what a model was trained on
+
+
+def test_a_model_that_the_index_took_along_from_other_papers_is_told(
+    build: Build, tiny_reranker_model: str
+) -> None:
+    index = build([{"id": "a", "title": "A paper"}])
+    model = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
+    config = RerankConfig(stages=(RerankStage(depth=3),), backend="torch")
+
+    def told(content: object) -> list[str]:
+        (model / "training.json").write_text(json.dumps(content))
+        notes: list[str] = []
+        open_cascade(index, config, notes.append)
+        return notes
+
+    mine = {
+        "corpus_sha256": index.manifest.corpus["sha256"],
+        "splits_sha256": splits_sha256(index.splits),
+    }
+    assert told(mine) == told({}) == told([]) == []
+    for other in ({**mine, "corpus_sha256": "f00"}, {**mine, "splits_sha256": "f00"}):
+        [note] = told(other)
+        assert "models/reranker was not trained on these papers and splits; train it anew" in note
+        assert is_foreign(model, index)
 
 
 # --- the tuned weight
@@ -226,9 +303,12 @@ def test_a_tuned_weight_is_that_of_one_reranker(
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
 
-    def weight(model: str) -> float:
-        config = RerankConfig(stages=(RerankStage(model=model, depth=3),), backend="torch")
-        return open_cascade(index, config).stages[0].weight
+    notes: list[str] = []
+
+    def weight(model: str, depth: int = 3, early_stop: bool = False) -> float:
+        stages = (RerankStage(model=model, depth=depth),)
+        config = RerankConfig(stages=stages, backend="torch", early_stop=early_stop)
+        return open_cascade(index, config, notes.append).stages[0].weight
 
     assert weight(tiny_reranker_model) == 1
     sha = (
@@ -239,16 +319,25 @@ def test_a_tuned_weight_is_that_of_one_reranker(
         .how["weights"]
     )
 
-    write_tuned(index, FuseConfig(), {}, RerankWeight(0.35, sha))
+    write_tuned(index, FuseConfig(), {}, RerankWeight(0.35, sha, 3, 32, 32))
 
     assert weight(tiny_reranker_model) == 0.35
     assert weight(str(tiny_reranker(tmp_path / "other", seed=5))) == 1
+    assert notes == []
+    assert weight(tiny_reranker_model, depth=7) == 0.35
+    assert "0.35 was tuned at depth 3 with 32+32 tokens, not at depth 7 with 32+32" in notes[0]
+
+    write_tuned(index, FuseConfig(), {}, RerankWeight(1, sha, 3, 32, 32))
+    with pytest.raises(ConfigError, match="tuning found 1 to be the best"):
+        weight(tiny_reranker_model, early_stop=True)
 
 
 def test_a_weight_that_cannot_be_is_named(build: Build) -> None:
     index = build([{"id": "a", "title": "A paper"}])
-    write_tuned(index, FuseConfig(), {}, RerankWeight(7, "f00"))
+    file = write_tuned(index, FuseConfig(), {}, RerankWeight(0.7, "f00", 100, 32, 32))
+    file.write_text(file.read_text().replace("0.7", "7"))
 
     assert read_rerank_weight(index, "another") is None
+    assert kept_rerank_weight(index) is None
     with pytest.raises(BadInputError, match="cannot be made out; make it again: citerec tune"):
         read_rerank_weight(index, "f00")

@@ -104,12 +104,50 @@ def test_evaluate_compares_what_is_reranked(cli: Cli, own: Path) -> None:
     report = json.loads(Path("report/report.json").read_text())
     assert code == 0
     names = [system["name"] for system in report["systems"]]
-    assert names[:5] == ["bm25", "dense", "rrf", "bm25+rerank", "rerank"]
+    assert names[:6] == ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
     assert "reranking the best 5 by models/reranker" in err
     [told] = report["provenance"]["settings"]["rerank"]
     assert (told["model"], told["depth"], told["weight"]) == ("models/reranker", 5, 1)
     assert (told["backend"], told["precision"]) == ("torch", "float32")
     assert [part["pairs"] > 0 for part in report["by_overlap"]["pairs"]] == [True] * 4
+
+
+@pytest.fixture
+def foreign(own: Path) -> Path:
+    """A reranker that was trained on other papers, as an index that is built anew takes it along."""
+    (own / "training.json").write_text('{"corpus_sha256": "f00", "splits_sha256": "f00"}')
+    return own
+
+
+def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
+    cli: Cli, foreign: Path
+) -> None:
+    one = ("evaluate", "--output", "report", *RUN, "--rerank-depth", 5)
+
+    def systems() -> list[str]:
+        report = json.loads(Path("report/report.json").read_text())
+        return [system["name"] for system in report["systems"]]
+
+    code, _, err = cli(*one)
+    assert (code, "rerank" in systems()) == (0, False)
+    assert "warning: models/reranker is left out: it was not trained on these papers" in err
+    assert "warning: models/reranker is left out" in cli("tune", "--dry-run")[2]
+
+    code, _, err = cli(*one, "--reranker", "models/reranker", "--systems", "rerank")
+    assert (code, systems()) == (0, ["rerank"])
+    assert "citerec: models/reranker was not trained on these papers and splits" in err
+
+    code, _, err = cli(*ASK, *RUN, "--rerank-depth", 5)
+    assert code == 0
+    assert "citerec: models/reranker was not trained on these papers and splits" in err
+    assert "reranking the best 5 by models/reranker" in err
+
+
+def test_where_nothing_is_reranked_how_to_run_it_is_no_failure(cli: Cli, sample: Path) -> None:
+    for more in ((), ("--reranker", "none")):
+        code, _, err = cli(*ASK, "--backend", "torch", "--dtype", "float32", *more)
+
+        assert (code, err) == (0, "citerec: --dtype has no effect: nothing is reranked\n")
 
 
 def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path) -> None:
@@ -124,13 +162,20 @@ def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path)
 def test_tune_finds_a_weight_that_recommend_then_uses(cli: Cli, own: Path) -> None:
     code, out, err = cli("tune", *RUN, "--rerank-depth", 5)
 
-    kept = json.loads((own.parent / "fusion" / "fusion.json").read_text())["rerank_weight"]
+    written = json.loads((own.parent / "fusion" / "fusion.json").read_text())
+    kept = written["rerank_weight"]
     assert code == 0
+    assert (kept["depth"], kept["query_tokens"], kept["candidate_tokens"]) == (5, 32, 32)
+    assert written["how"]["settings"]["reranked_metrics"]["f1@20"] >= 0
     assert "reranker's weight" in out
     assert f"is best with weight {kept['weight']:g} on dev; recommend uses it from now on" in err
     told = cli(*ASK, *RUN, "--rerank-depth", 5)[2]
     assert (f", weight {kept['weight']:g}" in told) == (kept["weight"] != 1)
     assert ", weight 0.15" in cli(*ASK, *RUN, "--rerank-weight", 0.15)[2]
+
+    code, _, _ = cli("tune", "--reranker", "none")  # which has nothing to say of it
+    again = json.loads((own.parent / "fusion" / "fusion.json").read_text())
+    assert (code, again["rerank_weight"]) == (0, kept)
 
 
 def test_tuning_the_reranker_needs_no_vectors(

@@ -1,15 +1,18 @@
 """What runs a net when memory is short."""
 
+from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.net import Net
+from citerec.encode.backend import open_fastest
+from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.net import Net, Runner
 from citerec.encode.torch_backend import TorchBackend
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, ModelError
 
 TEXTS = [[n] * (1 + n % 7) for n in range(1, 30)]
 
@@ -35,7 +38,7 @@ def backend(module: Cramped, told: list[str], threads: int = 1) -> TorchBackend:
     return TorchBackend(Net(module=module, padding=0, max_tokens=8), config, told.append)
 
 
-def sums(runner: TorchBackend) -> list[float]:
+def sums(runner: Runner) -> list[float]:
     found = np.zeros(len(TEXTS), np.float32)
     for places, outputs in runner.run(TEXTS):
         found[places] = outputs[:, 0]
@@ -61,6 +64,30 @@ def test_later_batches_are_small_from_the_start() -> None:
     assert sums(runner) == [sum(text) for text in TEXTS]
     assert module.refused == refused
     assert len(told) == 1
+
+
+class Untraceable(torch.nn.Module):
+    """Runs, but cannot be traced, and so not be converted."""
+
+    def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+        if torch.jit.is_tracing():
+            raise NotImplementedError("no trace of me")
+        return (input_ids * attention_mask).sum(1, keepdim=True).float()
+
+
+@pytest.mark.skipif(not find_spec("openvino"), reason="openvino is not installed")
+def test_auto_takes_torch_where_openvino_cannot_run_a_model() -> None:
+    net, told = Net(module=Untraceable(), padding=0, max_tokens=8), list[str]()
+    auto = EncodeConfig(device="cpu", precision=Precision.FLOAT32, backend=Backend.AUTO)
+
+    runner, config = open_fastest(net, auto, told.append)
+
+    assert config.backend is Backend.TORCH
+    assert sums(runner) == [sum(text) for text in TEXTS]
+    assert "Untraceable cannot be run by OpenVINO" in told[0]
+    assert told[0].endswith("it is run by torch")
+    with pytest.raises(ModelError, match="cannot be run by OpenVINO"):
+        open_fastest(net, replace(auto, backend=Backend.OPENVINO))
 
 
 def test_too_little_memory_for_one_text_is_one_clear_line() -> None:

@@ -373,6 +373,10 @@ def test_a_row_may_rerank_any_list(
         ("rerank = { depth = 0 }", "rerank: depth must be at least 1"),
         ("rerank = { weight = 2 }", "rerank.weight must be a number in"),
         ("rerank = { early_stop = true }", "unknown key 'rerank.early_stop'"),
+        ("rerank = { query_tokens = 449 }", "rerank: query_tokens must be from 8 to 448, got 449"),
+        ("rerank = { candidate_tokens = -1 }", "rerank: candidate_tokens must be from 8 to 448"),
+        ("rerank = { depth = 5 }", "'rerank' has no effect: system 'bm25' does not rerank"),
+        ('reranker = "a"', "'reranker' has no effect: system 'bm25' does not rerank"),
     ],
 )
 def test_a_row_that_cannot_rerank_is_refused(
@@ -406,8 +410,12 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
 
     first, second, files = weights("one"), weights("two"), made()
 
-    assert first.startswith("models/reranker ")
+    assert first.startswith("models/reranker-one ")
     assert second.startswith("models/reranker-two ")
     assert [weights("one"), weights("two")] == [first, second]
     assert made() == files
-    assert list(files) == ["reranker", "reranker-two"]
+    assert list(files) == ["reranker-one", "reranker-two"]  # not the one that `recommend` reads
+
+    models = indexes / "papers.jsonl" / "models"
+    (models / "reranker-one").rename(models / "reranker")  # trained as the row says
+    assert weights("one").split() == ["models/reranker", first.split()[1]]

@@ -16,9 +16,10 @@ from citerec.build import BuildConfig, build_index
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder, open_index
-from citerec.index.tokens import FreshTokens
+from citerec.index.tokens import FreshTokens, TokenStore
 from citerec.rerank import cross_encoder
 from citerec.rerank.cross_encoder import CrossEncoder, open_reranker
+from citerec.rerank.model import RerankerParts
 from citerec.rerank.spec import NAME
 from citerec.text import pair_text
 from citerec.types import Query
@@ -249,9 +250,43 @@ def test_a_few_candidates_of_many_papers_are_cut_as_they_come(
     few = reranker.score(index, QUERIES[:1], [ROWS[0]])  # 4 of 60: less than a tenth
     assert not (index.path / "tokens").exists()
 
-    many = reranker.score(index, QUERIES[:1], [np.arange(6, dtype=np.int32)])
+    reranker.score(index, QUERIES[:1], [ROWS[0]])  # the same again: none is cut
+    assert not (index.path / "tokens").exists()
+
+    many = reranker.score(index, QUERIES[:1], [np.array([3, 0, 1, 2], np.int32)])  # 6 of 60 by now
+    assert isinstance(reranker._kept and reranker._kept[1], TokenStore)
+    assert many[0][[0, 1]] == pytest.approx(few[0][[1, 3]], abs=1e-5)
+
+
+def test_of_very_many_papers_so_many_are_enough(
+    folder: Path, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = build([{"id": str(n), "title": f"paper {n}"} for n in range(100)])
+    monkeypatch.setattr(cross_encoder, "FEW", 50)
+    monkeypatch.setattr(cross_encoder, "ENOUGH", 3)  # less than a tenth of 100
+
+    open_reranker(str(folder), None, F32).score(index, QUERIES[:1], [ROWS[0]])
+
     assert (index.path / "tokens").exists()
-    assert many[0][[3, 0]] == pytest.approx(few[0][[1, 3]], abs=1e-5)
+
+
+def test_a_query_that_is_asked_about_part_by_part_is_cut_once(
+    folder: Path, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reranker = open_reranker(str(folder), None, F32)
+    (expected,) = reranker.score(index, QUERIES[:1], [ROWS[0]])
+    asked: list[str] = []
+    whole = RerankerParts.cut
+
+    def cut(parts: RerankerParts, texts: Sequence[str]) -> list[list[int]]:
+        asked.extend(texts)
+        return whole(parts, texts)
+
+    monkeypatch.setattr(RerankerParts, "cut", cut)
+    parts = [reranker.score(index, QUERIES[:2], [ROWS[0][i : i + 1], ROWS[1]]) for i in range(4)]
+
+    assert np.concatenate([scores for scores, _ in parts]) == pytest.approx(expected, abs=1e-4)
+    assert asked == [pair_text(QUERIES[1])]
 
 
 def test_an_index_that_cannot_be_written_to_is_reranked_too(
@@ -267,6 +302,11 @@ def test_an_index_that_cannot_be_written_to_is_reranked_too(
     assert len(told) == 1
     assert np.array_equal(*scores)
     assert isinstance(found._kept and found._kept[1], FreshTokens)
+
+    (index.path / "tokens").unlink()
+    found.score(index, QUERIES[:1], [np.array([9], np.int32)])  # there is room now
+    assert isinstance(found._kept and found._kept[1], TokenStore)
+    assert len(told) == 1
 
 
 # --- the folder

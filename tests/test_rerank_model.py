@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tiny import tiny_bert, tiny_reranker
 
-from citerec.errors import ModelError
+from citerec.errors import ConfigError, ModelError
 from citerec.rerank.depth import default_depth, pair_flops
 from citerec.rerank.model import RerankerParts, load_reranker
 
@@ -41,7 +41,17 @@ def test_more_than_two_labels_are_refused(tmp_path: Path) -> None:
 
 def test_too_few_positions_are_one_clear_line(folder: Path) -> None:
     with pytest.raises(ModelError, match=r"128 positions, fewer than the 132 tokens .* --query-to"):
-        load_reranker(folder, query_tokens=100)
+        load_reranker(folder, query_tokens=100, candidate_tokens=32)
+
+
+def test_the_other_side_gets_what_one_leaves(tmp_path: Path) -> None:
+    folder = tiny_reranker(tmp_path, positions=180, tokens=90)
+
+    assert load_reranker(folder, query_tokens=100).spec.candidate_tokens == 80
+    assert load_reranker(folder, candidate_tokens=110).spec.query_tokens == 70
+    assert load_reranker(folder, query_tokens=64).spec.candidate_tokens == 90  # as it was made for
+    with pytest.raises(ConfigError, match="128 of the query leave 52 for the candidate, and 64 is"):
+        load_reranker(folder, query_tokens=128)
 
 
 def test_a_folder_without_weights_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
@@ -97,3 +107,4 @@ def test_a_small_model_reads_deeper_than_a_large_one(folder: Path) -> None:
     assert default_depth(minilm, "cpu") == 100
     assert default_depth(bert, "cpu") == 10
     assert default_depth(bert, "cuda") == 1000
+    assert default_depth(bert, "cpu", cores=32) == 50  # 32 * 0.15 TFLOP/s * 1.5 s / 97 GFLOP = 74

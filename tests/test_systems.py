@@ -1,6 +1,8 @@
 """Systems that rerank: whose candidates they read, that no pair is scored twice, what they cost."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +11,18 @@ from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import Setting, load_task
 from citerec.evaluate.remembering import Remembering
-from citerec.evaluate.systems import SYSTEMS, Systems, candidates, default_systems, fuse_of, read_by
-from citerec.folder import IndexFolder
+from citerec.evaluate.systems import (
+    RERANKED,
+    SYSTEMS,
+    Systems,
+    candidates,
+    default_systems,
+    fuse_of,
+    read_by,
+)
+from citerec.folder import IndexFolder, open_index
 from citerec.rerank.opening import open_cascade
+from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
 
 
@@ -25,13 +36,14 @@ def test_what_is_compared_by_default(sample_index: IndexFolder, dense_sample: In
     baselines = ["most-cited", "random", "oracle"]
 
     assert default_systems(sample_index) == ["bm25", *baselines]
-    assert default_systems(sample_index, rerank=True) == ["bm25", "rerank", *baselines]
+    reranked = ["rerank", "rerank-alone"]
+    assert default_systems(sample_index, rerank=True) == ["bm25", *reranked, *baselines]
     assert default_systems(dense_sample, rerank=True) == [
         "bm25",
         "dense",
         "rrf",
         "bm25+rerank",
-        "rerank",
+        *reranked,
         *baselines,
     ]
 
@@ -72,6 +84,46 @@ def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
     lists = zip(systems.hits("bm25"), systems.hits("bm25+rerank"), strict=True)
 
     assert all(before.rows.tolist() == after.rows.tolist() for before, after in lists)
+
+
+def test_alone_the_reranker_orders_the_same_candidates_by_its_own_scores(
+    dense_sample: IndexFolder, rerank: RerankConfig
+) -> None:
+    task = load_task(dense_sample, "dev")
+    weighed = Systems(dense_sample, task, Setting(rerank=replace(rerank, weight=0)))
+    plain = Systems(dense_sample, task, Setting(rerank=rerank))
+
+    lists = zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
+
+    assert all(alone.rows.tolist() == one.rows.tolist() for alone, one in lists)
+    assert [weighed.cascade_of(n).stages[0].weight for n in RERANKED] == [0, 0, 1]
+
+
+def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
+    dense_sample: IndexFolder, rerank: RerankConfig, tmp_path: Path
+) -> None:
+    index = open_index(Path(shutil.copytree(dense_sample.path, tmp_path / "copy")))
+    sha = str(open_cascade(index, rerank).stages[0].how["weights"])
+    write_tuned(index, FuseConfig(), {}, RerankWeight(0.3, sha, 5, 32, 32))
+
+    systems = Systems(index, load_task(index, "dev"), Setting(rerank=rerank))
+
+    assert {name: systems.cascade_of(name).stages[0].weight for name in RERANKED} == {
+        "bm25+rerank": 1,
+        "rerank": 0.3,
+        "rerank-alone": 1,
+    }
+
+
+def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    model = RerankStage(model=tiny_reranker_model)  # of which 1000 would be read while one waits
+    setting = Setting(rerank=RerankConfig(stages=(model, model), backend="torch"))
+
+    cascade = Systems(sample_index, load_task(sample_index, "dev"), setting).cascade
+
+    assert [stage.depth for stage in cascade.stages] == [100, 10]
 
 
 @pytest.mark.parametrize("name", ["rerank", "bm25+rerank"])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder
 from citerec.errors import IndexDamagedError
 from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
+from citerec.index import tokens
 from citerec.index.tokens import ABOUT, IDS, FreshTokens, TokenStore, open_tokens, write_tokens
 
 TOKENIZER = "ab" * 32  # a sha256
@@ -76,6 +78,25 @@ def test_fresh_tokens_are_the_same(index: IndexFolder, store: TokenStore) -> Non
     assert FreshTokens(index.papers, letters).of(rows) == store.of(rows)
 
 
+def test_fresh_tokens_are_cut_once_and_so_many_are_remembered(
+    index: IndexFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def cut(texts: Sequence[str]) -> list[list[int]]:
+        asked.extend(texts)
+        return letters(texts)
+
+    monkeypatch.setattr(tokens, "KEPT", 2)
+    fresh = FreshTokens(index.papers, cut)
+
+    assert fresh.of([0, 2]) == fresh.of([2, 0]) == {0: [97, 98, 32, 99], 2: [97]}
+    assert asked == ["ab c", "a"]
+    assert fresh.unknown([0, 1, 2, 1]) == 1
+    fresh.of([1])
+    assert fresh.unknown([0, 1, 2]) == 1  # the oldest is gone
+
+
 def test_progress_is_told_to_the_end(index: IndexFolder) -> None:
     told: list[tuple[str, int, int]] = []
 
@@ -88,16 +109,63 @@ def test_progress_is_told_to_the_end(index: IndexFolder) -> None:
 # --- whose they are
 
 
-def test_a_store_of_other_papers_is_not_used_but_made_again(
-    index: IndexFolder, store: TokenStore
-) -> None:
+def test_a_store_of_other_papers_is_not_used(index: IndexFolder, store: TokenStore) -> None:
     sums = {**index.manifest.checksums, PAPERS: "00" * 32}
     other = replace(index, manifest=replace(index.manifest, checksums=sums))
 
     assert open_tokens(other, TOKENIZER) is None
-    write_tokens(other, TOKENIZER, letters, vocabulary=128)
-    assert open_tokens(other, TOKENIZER) is not None
-    assert open_tokens(index, TOKENIZER) is None
+
+
+def test_who_opened_an_index_before_it_was_built_anew_writes_nothing_into_it(
+    index: IndexFolder, build: Callable[..., IndexFolder]
+) -> None:
+    told: list[str] = []
+    anew = build([*RECORDS, {"id": "4", "title": "new"}], force=True)
+    write_tokens(anew, TOKENIZER, letters, vocabulary=128)
+
+    made = write_tokens(index, TOKENIZER, letters, vocabulary=128, note=told.append)
+
+    assert isinstance(made, FreshTokens)
+    assert made.of([2]) == {2: [97]}
+    assert "was replaced while it was opened" in told[0]
+    assert open_tokens(anew, TOKENIZER) is not None
+
+
+def test_an_index_that_is_built_anew_while_its_papers_are_cut_gets_no_tokens(
+    index: IndexFolder, build: Callable[..., IndexFolder]
+) -> None:
+    def slowly(texts: Sequence[str]) -> list[list[int]]:
+        build([*RECORDS, {"id": "4", "title": "new"}], force=True)
+        return letters(texts)
+
+    made = write_tokens(index, TOKENIZER, slowly, vocabulary=128)
+
+    assert isinstance(made, FreshTokens)
+    assert not (index.path / "tokens").exists()
+    assert len(open_index(index.path).papers) == 4
+
+
+def test_two_threads_that_keep_them_at_once_both_get_a_store(index: IndexFolder) -> None:
+    together, told = Barrier(2), list[str]()
+    made: list[TokenStore | FreshTokens] = []
+
+    def cut(texts: Sequence[str]) -> list[list[int]]:
+        together.wait(10)  # both are at it
+        return letters(texts)
+
+    def keep() -> None:
+        made.append(write_tokens(index, TOKENIZER, cut, vocabulary=128, note=told.append))
+
+    threads = [Thread(target=keep) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert told == []
+    assert [type(tokens) for tokens in made] == [TokenStore, TokenStore]
+    assert [tokens.of([2]) for tokens in made] == [{2: [97]}] * 2
+    verify_index(index.path)
 
 
 @pytest.mark.parametrize("name", [ABOUT, IDS])

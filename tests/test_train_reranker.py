@@ -1,21 +1,25 @@
 """Training a reranker: its candidates, how examples are drawn, what it leaves, how it goes on."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
 import pytest
-from tiny import tiny_bert
+from tiny import tiny_bert, tiny_reranker
 
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.encoder import open_encoder
 from citerec.errors import ConfigError, ModelExistsError
-from citerec.folder import IndexFolder
+from citerec.folder import IndexFolder, open_index
+from citerec.index.tokens import TokenStore, write_tokens
 from citerec.manifest import model_faults
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec
 from citerec.text import pair_text
@@ -24,13 +28,14 @@ from citerec.train.lists import Lists
 from citerec.train.reranker.batch import Reader, Steps, Texts
 from citerec.train.reranker.calibrate import platt
 from citerec.train.reranker.config import RerankerTraining, read_training
+from citerec.train.reranker.course import DAY, extent, lasting
 from citerec.train.reranker.dev import Dev, dev_task, load_dev
 from citerec.train.reranker.examples import MISSING, RerankerExamples
-from citerec.train.reranker.found import Finder, Found, Labelled, labelled
+from citerec.train.reranker.found import Finder, Found, Labelled, labelled, with_teacher
 from citerec.train.reranker.net import load_base, make_net
-from citerec.train.reranker.teach import taught
+from citerec.train.reranker.teach import is_encoder, taught
 from citerec.train.reranker.train import train_reranker, was_trained_so
-from citerec.train.reranker.update import Update
+from citerec.train.reranker.update import Update, out_of_memory
 from citerec.train.workspace import Workspace
 from citerec.types import Paper, Query
 
@@ -388,6 +393,34 @@ def test_out_of_memory_halves_the_steps_and_gives_the_same_gradient(
     handle.remove()
 
 
+def test_memory_that_does_not_suffice_is_known_by_its_kind_or_by_its_words() -> None:
+    linux = (
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+        "allocate 4000000000000 bytes. Error code 12 (Cannot allocate memory)"
+    )
+    windows = "DefaultCPUAllocator: not enough memory: you tried to allocate 4000000000000 bytes."
+
+    assert out_of_memory(RuntimeError(linux)) and out_of_memory(RuntimeError(windows))
+    assert out_of_memory(MemoryError())
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_tokens_that_the_index_keeps_are_those_that_are_cut(
+    data: TrainingData, base: Path, tmp_path: Path
+) -> None:
+    parts = load_base(base, quick(base))
+    index = open_index(Path(copytree(data.index.path, tmp_path / "index")))
+    kept = write_tokens(index, "0" * 64, parts.cut, vocabulary=len(parts.tokenizer))
+    assert isinstance(kept, TokenStore)
+
+    stored, cut = Texts(parts, index.papers, kept), Texts(parts, index.papers)
+
+    longest = max(parts.specials.room(parts.spec))
+    assert all(stored[row].tolist() == cut[row].tolist() for row in range(len(index.papers)))
+    assert max(len(stored[row]) for row in range(len(index.papers))) == longest
+    assert stored[0].dtype == cut[0].dtype == np.int32
+
+
 # --- the base model
 
 
@@ -488,6 +521,18 @@ def test_epochs_win_over_the_steps_of_a_recipe_and_options_over_the_file(tmp_pat
     assert read_training(None, {"epochs": 2, "steps": 5}).steps == 5
 
 
+def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path) -> None:
+    def pace(file: str, **options: int) -> tuple[int, int, int]:
+        (tmp_path / "t.toml").write_text(file)
+        read = read_training(tmp_path / "t.toml", options)
+        return read.epochs, read.steps, read.eval_steps
+
+    assert pace("steps = 50", epochs=2) == (2, 0, 0)
+    assert pace("steps = 50\neval_steps = 5", epochs=2) == (2, 0, 5)
+    assert pace("epochs = 3", steps=50) == (1, 50, 10_000)
+    assert pace("epochs = 3\nsteps = 50", epochs=2, steps=5) == (2, 5, 0)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -500,7 +545,9 @@ def test_epochs_win_over_the_steps_of_a_recipe_and_options_over_the_file(tmp_pat
         ({"negatives_from": 11}, "negatives_from 11 lies behind the last rank, 10"),
         ({"easy_first": 2}, r"easy_first must lie in \[0, 1\], got 2.0"),
         ({"recipe": "best"}, "recipe must be paper, paper-small, strong; got 'best'"),
-        ({"eval_steps": 10, "save_steps": 15}, "save_steps 15 is no multiple of eval_steps 10"),
+        ({"margin": float("nan")}, "margin must be a finite number, got nan"),
+        ({"distill": float("inf")}, "distill must be a finite number, got inf"),
+        ({"margin": -0.5}, "margin must be at least 0, got -0.5"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"micro": -1}, "micro must be at least 0, got -1"),
         ({"teacher": " "}, "teacher is empty; name one, or say none"),
@@ -574,7 +621,7 @@ def test_training_lowers_the_loss_and_tells_its_curve(
 
     losses = [point.loss or 0 for point in report.history[1:]]
     assert losses[-1] < losses[0] - 0.05
-    assert said[0].startswith("as found: dev MRR 0.")
+    assert said[1].startswith("as found: dev MRR 0.")
     assert any(line.startswith("step 5: loss 0.") for line in said)
     curve = told(tmp_path / "m")["loss_curve"]
     assert [step for step, _ in curve[:2]] == [5, 10]
@@ -632,6 +679,125 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
     assert not Workspace.beside(output).folder.exists()
 
 
+def test_checkpoints_between_evaluations_are_gone_on_from(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    how = quick(base, steps=4, eval_steps=4, save_steps=2, queries=20)
+
+    def stop(what: str, done: int, total: int) -> None:
+        if (what, done) == ("training", 3):
+            raise KeyboardInterrupt
+
+    train_reranker(sample_index, tmp_path / "whole", how)
+    with pytest.raises(KeyboardInterrupt):
+        train_reranker(sample_index, tmp_path / "broken", how, tell=stop)
+    last = Workspace.beside(tmp_path / "broken").checkpoint()
+    assert last is not None and last.name == "checkpoint-2"
+    report = train_reranker(sample_index, tmp_path / "broken", how, resume=True)
+
+    assert [point.step for point in report.history] == [0, 4]
+    one, other = weights(tmp_path / "whole"), weights(tmp_path / "broken")
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("dev_queries", [0, 5])
+def test_the_last_update_is_measured_though_it_is_no_multiple(
+    sample_index: IndexFolder, base: Path, tmp_path: Path, dev_queries: int
+) -> None:
+    how = quick(base, steps=5, eval_steps=3, dev_queries=dev_queries, queries=10, log_steps=100)
+
+    report = train_reranker(sample_index, tmp_path / "m", how)
+
+    assert [point.step for point in report.history if point.step] == [3, 5]
+    assert report.best in ({3, 5} if dev_queries else {5})
+    assert all(point.loss for point in report.history if point.step)
+
+
+def test_how_much_is_to_be_done_is_said_and_how_long_it_takes(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+
+    train_reranker(
+        sample_index, tmp_path / "m", quick(base, steps=14, dev_queries=0), say=said.append
+    )
+
+    assert said[0] == "14 updates of 16 pairs: 224 pairs"
+    assert len([s for s in said if s.endswith(" seconds to go, besides the evaluations")]) == 1
+    assert extent(5, lists(base)) == "5 updates of 32 pairs: 160 pairs"  # 8 lists of 4
+    paper, strong = RerankerTraining.of({}), RerankerTraining.of({"recipe": "strong"})
+    assert lasting(3 * DAY, paper, on_cpu=True) == (
+        "about 3 days to go, besides the evaluations; on a processor --recipe strong or paper-small learns in less"
+    )
+    for how, on_cpu in ((paper, False), (strong, True)):
+        assert lasting(3 * DAY, how, on_cpu=on_cpu).endswith("evaluations")
+    assert lasting(DAY / 2, paper, on_cpu=True) == "about 12 hours to go, besides the evaluations"
+
+
+def test_a_cross_encoders_scores_are_spread_but_for_their_differences(
+    data: TrainingData, found: Found, base: Path
+) -> None:
+    one = known(data, found, quick(base))
+    scores = np.arange(len(found.ranks), dtype=np.float32) * 7
+
+    both = with_teacher(one, scores)
+
+    assert both.raw.tolist() == scores.tolist()
+    first = both.teacher[: found.lists.lengths[0]]
+    assert (first.mean(), first.std()) == pytest.approx((0, 1), abs=1e-4)
+
+
+TWO = """
+import sys
+from pathlib import Path
+from citerec.folder import open_index
+from citerec.train.reranker.config import read_training
+from citerec.train.reranker.train import train_reranker
+index, output, settings = map(Path, sys.argv[1:])
+said = []
+report = train_reranker(open_index(index), output, read_training(settings, {}), say=said.append)
+print(len(said) > 0, report.best, [point.dev_mrr for point in report.history][1:], flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_several_processes_train_one_model_which_the_first_measures(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "two.py").write_text(TWO)
+    (tmp_path / "t.toml").write_text(
+        f'model = "{base}"\nsteps = 4\neval_steps = 2\nbatch = 16\ndev_queries = 5\nqueries = 10\nthreads = 1\n'
+        'device = "cpu"\nquery_tokens = 32\ncandidate_tokens = 32\nlearning_rate = 1e-3\n'
+    )
+    given = [sample_index.path, tmp_path / "m", tmp_path / "t.toml"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+    ran = subprocess.run(
+        [*command, str(tmp_path / "two.py"), *map(str, given)],
+        capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    lines = sorted(ran.stdout.splitlines())
+    assert [line.split(" ")[0] for line in lines] == ["False", "True"]  # one speaks
+    assert lines[0].split(" ", 1)[1] == lines[1].split(" ", 1)[1]
+    assert model_faults(tmp_path / "m") == []
+
+
+def test_a_cross_encoder_of_sentence_transformers_is_no_encoder(
+    trained: Path, tiny_model: str, tmp_path: Path
+) -> None:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    CrossEncoder(str(trained), device="cpu").save_pretrained(str(tmp_path / "cross"))
+    SentenceTransformer(tiny_model, device="cpu").save_pretrained(str(tmp_path / "plain"))
+
+    assert (tmp_path / "plain" / "modules.json").is_file()
+    assert is_encoder(tmp_path / "plain") and not is_encoder(tmp_path / "cross")
+    (tmp_path / "cross" / "modules.json").write_text("[]")  # as its version 6 has it
+    assert not is_encoder(tmp_path / "cross") and not is_encoder(trained)
+
+
 def test_a_cross_encoder_teaches(
     sample_index: IndexFolder, base: Path, trained: Path, tmp_path: Path
 ) -> None:
@@ -644,6 +810,8 @@ def test_a_cross_encoder_teaches(
     settings = told(tmp_path / "m")["provenance"]["settings"]
     assert settings["teacher"] == "reranker"  # and not where it lies
     assert was_trained_so(tmp_path / "m", sample_index, how)
+    other = tiny_reranker(tmp_path / "other" / "reranker")
+    assert not was_trained_so(tmp_path / "m", sample_index, replace(how, teacher=str(other)))
 
 
 # --- the model folder
@@ -724,6 +892,16 @@ def test_a_model_is_known_by_what_it_was_trained_on_and_how(
     assert was_trained_so(trained, sample_index, how)
     assert not was_trained_so(trained, sample_index, replace(how, seed=1))
     assert not was_trained_so(tmp_path / "nowhere", sample_index, how)
+    before = (
+        tmp_path / "before"
+    )  # as earlier versions left it: it does not tell the base model's weights
+    copytree(trained, before)
+    story = told(before)
+    assert story.pop("weights") and story.pop("taught_by") is None
+    (before / "training.json").write_text(json.dumps(story))
+    other = tiny_bert(tmp_path / "other" / "base", seed=1)
+    assert was_trained_so(before, sample_index, replace(how, model=str(other)))
+    assert not was_trained_so(trained, sample_index, replace(how, model=str(other)))
     with pytest.raises(ModelExistsError, match="is there already; replace it with --force"):
         train_reranker(sample_index, trained, how)
     with pytest.raises(ConfigError, match="is no model that citerec trained; name another folder"):

@@ -71,6 +71,7 @@ def test_each_weight_is_tried_over_the_best_fusion(
     assert tuning.rerank is not None
     assert tuning.rerank.weight == tuning.best_weight.weight
     assert len(tuning.rerank.reranker) == 64  # a sha256
+    assert tuning.rerank.how == (10, 32, 32)  # depth, tokens of query and candidate
     assert tuning.reranking.startswith("reranking the best 10 by ")
 
 

@@ -65,8 +65,8 @@ def evaluate(
         str | None,
         typer.Option(
             help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
-            "most-cited, random, oracle; or all. By default bm25, dense and rrf if there are vectors, what is reranked "
-            "if there is a reranker, and the baselines."
+            "rerank-alone, most-cited, random, oracle; or all. By default bm25, dense and rrf if there are vectors, "
+            "what is reranked if there is a reranker, and the baselines."
         ),
     ] = None,
     known_graph: Annotated[
@@ -128,6 +128,7 @@ def evaluate(
             precision=dtype,
             backend=backend,
             threads=threads,
+            measures=True,
         )
         evaluation, folder = _own_systems(index, split, systems, setting, asked, heap, output, talk)
     report = assess(evaluation)
@@ -163,7 +164,7 @@ def _own_systems(
 
     named = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
-    setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder))
+    setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder, talk))
     if named is None:
         named = default_systems(folder, rerank=setting.rerank is not None)
     names = named if systems != "all" else _possible(named, setting.rerank)
@@ -194,14 +195,20 @@ def _own_systems(
     return evaluation, target
 
 
-def _reranking(names: list[str], systems: "Systems", talk: Talk) -> list[dict[str, Any]]:
+def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, Any]:
     """Open the reranker if a system needs it, and say which; return what the report tells of it."""
     from citerec.evaluate.systems import RERANKED
 
-    if not RERANKED.keys() & set(names):
-        return []
+    reranked = [name for name in names if name in RERANKED]
+    if not reranked:
+        return {"rerank": [], "rerank_weights": {}}
     talk.note(str(systems.cascade))
-    return [stage.as_json() for stage in systems.cascade.stages]
+    weights = {name: systems.cascade_of(name).stages[-1].weight for name in reranked}
+    if len({*weights.values()}) > 1:
+        each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+        talk.note(f"the reranker's weight: {each}")
+    stages = [stage.as_json() for stage in systems.cascade.stages]
+    return {"rerank": stages, "rerank_weights": weights}
 
 
 def _run_all(
@@ -232,7 +239,7 @@ def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
 
 
 def _provenance(
-    folder: "IndexFolder", setting: "Setting", reranking: list[dict[str, Any]]
+    folder: "IndexFolder", setting: "Setting", reranking: dict[str, Any]
 ) -> dict[str, object]:
     from dataclasses import asdict
 
@@ -249,7 +256,7 @@ def _provenance(
             "corpus": corpus,
             "bm25": bm25,
             "fuse": asdict(setting.fuse),
-            "rerank": reranking,
+            **reranking,
             "depth": setting.depth,
             "index": folder.manifest.settings,
         }

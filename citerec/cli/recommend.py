@@ -1,6 +1,7 @@
 """`citerec recommend`."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -137,16 +138,18 @@ def recommend(
         early_stop=early_stop,
         device=device,
         precision=dtype,
-        backend=Backend.TORCH if backend is Backend.AUTO and len(asked.queries) <= FEW else backend,
+        backend=backend,
         threads=threads,
-    )
+    ).config(folder, talk)
+    if rerank and backend is Backend.AUTO and len(asked.queries) <= FEW:
+        rerank = replace(rerank, backend=Backend.TORCH)
     config = RecommendConfig(
         k=k,
         bm25=bm25,
         encoder=encoder,
         dense=DenseConfig(threads=threads),
         fuse=None if fusion is Fusion.AUTO else FuseMethod(fusion.value),
-        reranker=rerank.config(folder) or "none",
+        reranker=rerank or "none",
     )
     recommender = _opened(folder, config, heap, talk)
     excluded = _excluded(exclude, recommender, talk)

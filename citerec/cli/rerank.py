@@ -11,6 +11,7 @@ from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
+    from citerec.cli.console import Talk
     from citerec.folder import IndexFolder
 
 RerankerOption = Annotated[
@@ -26,7 +27,8 @@ RerankDepthOption = Annotated[
     typer.Option(
         "--rerank-depth",
         min=1,
-        help="Candidates that are reranked; by default what model and device do in about a second. One per reranker.",
+        help="Candidates that are reranked, one per reranker; by default what model and device do in about a second, "
+        "in evaluate and tune 100.",
     ),
 ]
 QueryTokensOption = Annotated[
@@ -35,7 +37,7 @@ QueryTokensOption = Annotated[
         "--query-tokens",
         min=64,
         max=448,
-        help="Reranking: tokens of the query. One for all, or one per reranker.",
+        help="Reranking: tokens of the query. One for all, or one per reranker; the candidate gets what is left.",
     ),
 ]
 CandidateTokensOption = Annotated[
@@ -50,7 +52,7 @@ RerankWeightOption = Annotated[
         "--rerank-weight",
         min=0,
         max=1,
-        help="Of the reranker against the first stages; by default as tuned, else 1.",
+        help="Of the last reranker against the first stages; by default as tuned, else 1.",
     ),
 ]
 EarlyStopOption = Annotated[
@@ -98,23 +100,27 @@ class Asked:
     precision: Precision
     backend: Backend
     threads: int
+    measures: bool = False  # whether figures are made: not by a model that may know the answers
 
-    def config(self, index: "IndexFolder") -> RerankConfig | None:
+    def config(self, index: "IndexFolder", talk: "Talk") -> RerankConfig | None:
         """Return which rerankers are meant for an index, and how they are run; None for no reranker.
+
+        Args:
+            index: Whose own is meant by auto.
+            talk: Is told what has no effect, and warns of what is left out.
 
         Raises:
             ConfigError: If the options contradict each other.
         """
-        from citerec.rerank.opening import own_reranker
-
         models = list(self.models or ["auto"])
         if "none" in models:
             if len(models) > 1:
                 raise ConfigError("--reranker none goes with no other --reranker")
             if self._given:
                 raise ConfigError(f"{self._given} has no effect with --reranker none")
-            return None
-        if models == ["auto"] and not self._given and own_reranker(index) is None:
+        if "none" in models or (models == ["auto"] and not self._has_own(index, talk)):
+            if self._running:
+                talk.note(f"{self._running} has no effect: nothing is reranked")
             return None
         return RerankConfig(
             stages=_stages(models, self),
@@ -125,6 +131,33 @@ class Asked:
             backend=self.backend,
             threads=self.threads,
         )
+
+    def _has_own(self, index: "IndexFolder", talk: "Talk") -> bool:
+        """Whether the index has a reranker, or one is asked of it, that may be used unasked."""
+        from citerec.rerank.opening import OWN, is_foreign, own_reranker
+
+        own = own_reranker(index)
+        if own is None:
+            return bool(self._given)  # that it has none is an error then
+        if not (self.measures and is_foreign(own, index)):
+            return True
+        name = f"{index.models.name}/{OWN}"
+        talk.warn(
+            f"{name} is left out: it was not trained on these papers and splits, and would be measured on papers that "
+            f"it learned from; train it anew: citerec train-reranker --index {index.path} --force, or name it all "
+            f"the same: --reranker {name}"
+        )
+        return False
+
+    @property
+    def _running(self) -> str | None:
+        """An option that says how a reranker is run; None if none was given."""
+        given = {
+            "--device": self.device != "auto",
+            "--dtype": self.precision is not Precision.AUTO,
+            "--backend": self.backend is not Backend.AUTO,
+        }
+        return next((option for option, value in given.items() if value), None)
 
     @property
     def _given(self) -> str | None:

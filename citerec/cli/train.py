@@ -48,6 +48,7 @@ def train_encoder(
     from citerec.folder import find_index, open_index
     from citerec.train.encoder.config import read_training
     from citerec.train.encoder.train import train_encoder as train
+    from citerec.train.processes import is_first
 
     talk = Talk(quiet, verbose)
     options = {
@@ -72,7 +73,7 @@ def train_encoder(
             tell=tell,
             say=talk.note,
         )
-    if not quiet:
+    if not quiet and is_first():
         typer.echo(summary(report))
 
 
@@ -100,6 +101,7 @@ def train_reranker(
 ) -> None:
     """Train a reranker on the citations of an index."""
     from citerec.folder import find_index, open_index
+    from citerec.train.processes import is_first
     from citerec.train.reranker.config import read_training
     from citerec.train.reranker.train import train_reranker as train
 
@@ -127,7 +129,7 @@ def train_reranker(
             tell=tell,
             say=talk.note,
         )
-    if not quiet:
+    if not quiet and is_first():
         typer.echo(reranker_summary(report))
 
 

@@ -69,7 +69,7 @@ def tune(
     from citerec.evaluate.tune import tune as run
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
-    from citerec.tuned import write_tuned
+    from citerec.tuned import kept_rerank_weight, write_tuned
 
     talk = Talk(quiet, verbose)
     if not dry_run:
@@ -84,7 +84,8 @@ def tune(
         precision=dtype,
         backend=backend,
         threads=threads,
-    ).config(folder)
+        measures=True,
+    ).config(folder, talk)
     task = load_task(folder, split)
     start_jvm(heap)
     setting = Setting(
@@ -98,7 +99,8 @@ def tune(
         show(table)
     if dry_run:
         return
-    file = write_tuned(folder, tuning.fuse, _how(tuning, task, setting), tuning.rerank)
+    weight = tuning.rerank or kept_rerank_weight(folder)
+    file = write_tuned(folder, tuning.fuse, _how(tuning, task, setting), weight)
     talk.note(f"{_found(tuning)} on {split}; recommend uses it from now on ({file})")
 
 
@@ -121,6 +123,7 @@ def _how(tuning: "Tuning", task: "Task", setting: "Setting") -> dict[str, Any]:
             "metrics": tuning.best.metrics if tuning.trials else None,
             "bm25": {"k1": setting.bm25.k1, "b": setting.bm25.b},
             "reranking": tuning.reranking,
+            "reranked_metrics": tuning.best_weight.metrics if tuning.best_weight else None,
         }
     )
 

@@ -15,6 +15,7 @@ from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers.source import reading
 from citerec.errors import BadInputError
+from citerec.manifest import sha256_of
 
 SPLITS = ("train", "dev", "test")
 FOLDER = "splits"
@@ -93,6 +94,16 @@ def read_ids(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise BadInputError(path, "not UTF-8 text; expected one id a line") from error
     return [line.removesuffix("\r") for line in lines if line.strip()]
+
+
+def splits_sha256(folder: Path) -> str:
+    """Return one sha256 of the splits in a folder.
+
+    Raises:
+        OSError: If one of them is missing.
+    """
+    files = [folder / f"{name}.ids" for name in SPLITS]
+    return hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
 
 
 def write_splits(folder: Path, splits: dict[str, list[str]]) -> None:

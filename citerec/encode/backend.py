@@ -7,6 +7,7 @@ from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.encode.net import Net, Runner
 from citerec.encode.openvino_backend import OpenVinoBackend
 from citerec.encode.torch_backend import TorchBackend
+from citerec.errors import MissingExtraError, ModelError
 from citerec.types import Note
 
 
@@ -29,6 +30,29 @@ def fastest(config: EncodeConfig) -> EncodeConfig:
     fits = config.precision is not Precision.FLOAT16 and _on_processor(config.device)
     openvino = fits and find_spec("openvino")
     return replace(config, backend=Backend.OPENVINO if openvino else Backend.TORCH)
+
+
+def open_fastest(
+    net: Net, config: EncodeConfig, tell: Note | None = None
+) -> tuple[Runner, EncodeConfig]:
+    """Make a net ready for long work; where `Backend.AUTO` took OpenVINO and that cannot run it, torch does.
+
+    Returns:
+        The backend, and the configuration, which names it.
+
+    Raises:
+        ConfigError, MissingExtraError, ModelError: As for `open_backend`.
+    """
+    chosen = fastest(config)
+    try:
+        return open_backend(net, chosen, tell), chosen
+    except (MissingExtraError, ModelError) as error:
+        if config.backend is not Backend.AUTO or chosen.backend is Backend.TORCH:
+            raise
+        if tell:
+            tell(f"{error}; it is run by torch")
+    chosen = replace(chosen, backend=Backend.TORCH)
+    return open_backend(net, chosen, tell), chosen
 
 
 def _on_processor(device: str) -> bool:

@@ -131,14 +131,20 @@ def check_positions(folder: Path, model: Any, tokens: int) -> None:
     Raises:
         ModelError: If it has fewer.
     """
-    config = model.config
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions and getattr(config, "model_type", "") in SPARE_POSITIONS:
-        positions -= 2
-    if positions and 0 < positions < tokens:
+    positions = positions_of(model)
+    if positions and positions < tokens:
         raise ModelError(
             f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read"
         )
+
+
+def positions_of(model: Any) -> int:
+    """Return how many tokens a model has positions for; 0 where it sets no limit."""
+    config = model.config
+    positions = getattr(config, "max_position_embeddings", None) or 0
+    if positions and getattr(config, "model_type", "") in SPARE_POSITIONS:
+        positions -= 2
+    return max(0, positions)
 
 
 def tokens_of(parts: Parts, texts: Sequence[str]) -> list[list[int]]:

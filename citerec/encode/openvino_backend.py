@@ -46,7 +46,7 @@ class OpenVinoBackend:
             "INFERENCE_NUM_THREADS": self._threads,
             "NUM_STREAMS": self._threads,
         }
-        self._compiled = openvino.Core().compile_model(_converted(openvino, net), "CPU", options)
+        self._compiled = _compiled(openvino, net, options)
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
@@ -74,8 +74,8 @@ def _result(request: Any, rows: list[int]) -> tuple[list[int], Outputs]:
     return rows, request.get_output_tensor(0).data.copy()
 
 
-def _converted(openvino: Any, net: Net) -> Any:
-    """Convert a net, for any number of texts of any length."""
+def _compiled(openvino: Any, net: Net, options: dict[str, Any]) -> Any:
+    """Convert a net, for any number of texts of any length, and make it ready."""
     import torch
 
     ids = torch.zeros((2, 8), dtype=torch.int64)
@@ -88,13 +88,15 @@ def _converted(openvino: Any, net: Net) -> Any:
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the trace: what it takes for constant is so here
-            return openvino.convert_model(
+            model = openvino.convert_model(
                 module,
                 example_input=example,
                 input=[openvino.PartialShape([-1, -1])] * len(example),
             )
+        return openvino.Core().compile_model(model, "CPU", options)
     except Exception as error:  # whatever a model that cannot be traced makes it raise
         said = " ".join(str(error).split())[:200]
+        kind = type(getattr(module, "model", module)).__name__
         raise ModelError(
-            f"{type(module.model).__name__} cannot be run by OpenVINO: {said}; use the backend torch"
+            f"{kind} cannot be run by OpenVINO: {said}; use the backend torch"
         ) from error

@@ -39,7 +39,9 @@ _FUSIONS = ("rrf", "weighted")
 RERANKED: Mapping[str, str | None] = {  # and whose candidates
     "bm25+rerank": "bm25",  # as the reranker paper has it
     "rerank": None,  # as the setting says
+    "rerank-alone": None,  # the same, in the reranker's own order
 }
+DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
 _BASELINES = ("most-cited", "random")
 CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
 SYSTEMS = (*_FORMS, "dense", *_FUSIONS, *RERANKED, *_BASELINES, *sorted(CEILINGS))
@@ -52,7 +54,8 @@ def default_systems(index: IndexFolder, *, rerank: bool = False) -> list[str]:
     dense = ["dense", "rrf"] if index.is_embedded else []
     if candidates(index) == "weighted":
         dense.append("weighted")  # as `recommend` fuses
-    reranked = [name for name in RERANKED if dense or name == "rerank"] if rerank else []
+    reranked = [name for name, found_by in RERANKED.items() if dense or not found_by]
+    reranked = reranked if rerank else []
     return ["bm25", *dense, *reranked, *_BASELINES, *sorted(CEILINGS)]
 
 
@@ -165,18 +168,26 @@ class Systems:
         """
         return self._hits(name)[0]
 
-    def reranked(self, hits: list[Hits], weight: float | None = None) -> list[Hits]:
+    def cascade_of(self, name: str) -> Cascade:
+        """Return how a system reranks: a weight that was tuned for the fused list is no word on another.
+
+        Args:
+            name: One of `RERANKED`.
+
+        Raises:
+            ConfigError, ModelError: As for `cascade`.
+        """
+        asked = self._setting.rerank
+        alone = name == "rerank-alone" or (RERANKED[name] and asked and asked.weight is None)
+        return self.cascade.weighing(1) if alone else self.cascade
+
+    def reranked(self, hits: list[Hits], cascade: Cascade) -> list[Hits]:
         """Rerank lists of the task's queries; a pair that was scored before is not scored again.
 
         Args:
             hits: One list per query.
-            weight: Of the last reranker; by default as the setting says.
-
-        Raises:
-            ConfigError: If there is no reranker.
-            ModelError: If it is none.
+            cascade: `cascade`, or another that weighs the same models otherwise.
         """
-        cascade = self.cascade if weight is None else self.cascade.weighing(weight)
         done = cascade.rerank(self._task.queries, hits, self._setting.depth, self._progress)
         return [one.hits for one in done]
 
@@ -194,7 +205,7 @@ class Systems:
                 f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
                 "or name a model: --reranker MODEL"
             )
-        opened = open_cascade(self._index, self._setting.rerank, self._note)
+        opened = open_cascade(self._index, self._setting.rerank, self._note, depth=DEPTH)
         stages = (replace(one, scorer=Remembering(one.scorer)) for one in opened.stages)
         return replace(opened, stages=tuple(stages))
 
@@ -242,7 +253,8 @@ class Systems:
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in RERANKED:
             hits, _ = self._hits(self._reads(name)[0])
-            return lambda: self.reranked(hits)
+            cascade = self.cascade_of(name)
+            return lambda: self.reranked(hits, cascade)
         if name in _FUSIONS:
             return lambda: self._fused(name)
         if name in _BASELINES:

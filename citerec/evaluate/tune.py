@@ -1,7 +1,7 @@
 """Finds how BM25 and dense retrieval are best put together, and how much a reranker counts, on the dev split."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from citerec.evaluate.protocol import Setting, Task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
+from citerec.rerank.cascade import Stage
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Note, Progress, untold
 
@@ -41,7 +42,7 @@ class Tuning:
     metric: str
     trials: tuple[Trial, ...]  # none without vectors
     weights: tuple[WeightTrial, ...] = ()  # none without a reranker
-    reranker: str = ""  # sha256 of its weights
+    reranker: Stage | None = None  # the one that was weighed
     reranking: str = ""  # which reranker, and how, in words
 
     @property
@@ -66,8 +67,13 @@ class Tuning:
     @property
     def rerank(self) -> RerankWeight | None:
         """What is to be kept of it."""
-        best = self.best_weight
-        return RerankWeight(best.weight, self.reranker) if best else None
+        best, stage = self.best_weight, self.reranker
+        if best is None or stage is None:
+            return None
+        how = stage.how
+        return RerankWeight(
+            best.weight, how["weights"], stage.depth, how["query_tokens"], how["candidate_tokens"]
+        )
 
 
 def tune(
@@ -97,6 +103,8 @@ def tune(
     """
     if metric not in METRICS:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(METRICS)}")
+    if setting.rerank:  # whatever weight there was before does not count, nor if it cannot be read
+        setting = replace(setting, rerank=replace(setting.rerank, weight=1.0, early_stop=False))
     systems = Systems(index, task, setting, note, progress)
     reranker = systems.cascade if setting.rerank else None  # opened first: it may be none
     if reranker and not index.is_embedded:
@@ -110,8 +118,8 @@ def tune(
         metric,
         trials.trials,
         tuple(_weights(task, systems, found)),
-        str(reranker.stages[-1].how["weights"]),
-        str(reranker.weighing(1)),  # whatever weight it had before
+        reranker.stages[-1],
+        str(reranker),
     )
 
 
@@ -135,7 +143,7 @@ def _measured(hits: list[Hits], systems: Systems, task: Task) -> dict[str, float
 
 def _weights(task: Task, systems: Systems, found: list[Hits]) -> Iterator[WeightTrial]:
     for weight in _steps():
-        hits = systems.reranked(found, weight)
+        hits = systems.reranked(found, systems.cascade.weighing(weight))
         yield WeightTrial(weight, _measured(hits, systems, task))
 
 

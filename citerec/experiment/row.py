@@ -16,6 +16,7 @@ from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import KnownGraph
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RERANKED, SYSTEMS
+from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
 
 _Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
@@ -85,6 +86,7 @@ class Reranking:
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise ConfigError(f"depth must be at least 1, got {self.depth}")
+        RerankerSpec().with_tokens(self.query_tokens, self.candidate_tokens)  # which checks them
         self.config("a model")  # which checks the rest
 
     def config(self, model: str) -> RerankConfig:
@@ -160,12 +162,13 @@ def read_experiment(path: Path) -> Experiment:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInputError(path, f"not TOML: {error}") from error
     _check_all(path, content)
+    keys = frozenset(content)
     graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
     bm25 = _bm25(path, content.pop("bm25", {}))
     fuse = _settings(path, "fuse", FuseConfig, content.pop("fuse", {}))
     rerank = _settings(path, "rerank", Reranking, content.pop("rerank", {}))
     row = Experiment(path=path, known_graph=graph, bm25=bm25, fuse=fuse, rerank=rerank, **content)
-    _check_models(row)
+    _check_models(row, keys)
     return row
 
 
@@ -179,8 +182,8 @@ def _check_all(path: Path, content: Mapping[str, Any]) -> None:
         raise BadInputError(path, f"{missing[0]!r} is missing")
 
 
-def _check_models(row: Experiment) -> None:
-    """Refuse a row that names two models for one stage, or none where it needs one."""
+def _check_models(row: Experiment, keys: frozenset[str]) -> None:
+    """Refuse a row that names two models for one stage, none where it needs one, or one that it does not read."""
     path, reranks = row.path, row.system in RERANKED
     if row.encoder and row.train:
         raise BadInputError(path, "'encoder' and 'train' name two encoders; give one")
@@ -188,6 +191,10 @@ def _check_models(row: Experiment) -> None:
         raise BadInputError(path, "'reranker' and 'train_reranker' name two rerankers; give one")
     if reranks and not (row.reranker or row.train_reranker):
         raise BadInputError(path, f"system {row.system!r} needs 'reranker' or 'train_reranker'")
+    if not reranks and (vain := keys & {"reranker", "train_reranker", "rerank"}):
+        raise BadInputError(
+            path, f"{min(vain)!r} has no effect: system {row.system!r} does not rerank"
+        )
     needs = row.candidates if reranks else row.system
     if needs in NEED_VECTORS and not row.has_vectors:
         what = f"rerank.candidates {needs!r}" if reranks else f"system {needs!r}"

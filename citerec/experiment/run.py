@@ -157,7 +157,7 @@ def _trained(settings: Path, index: IndexFolder, tell: Progress) -> str:
 def _reranker(experiment: Experiment, index: IndexFolder, tell: Progress) -> str | None:
     """Return the reranker of a row that reranks; it is trained on the index, unless that was done.
 
-    The index's own place is taken if it is free: a model that was trained otherwise stays, and the row's lies beside.
+    It lies beside the index's own, which `recommend` reads: a row changes nothing of what that recommends.
     """
     if experiment.system not in RERANKED:
         return None
@@ -173,9 +173,8 @@ def _reranker(experiment: Experiment, index: IndexFolder, tell: Progress) -> str
     for model in (own, beside):
         if was_trained_so(model, index, config):
             return str(model)
-    model = beside if own.exists() else own
-    train_reranker(index, model, config, resume=True, force=True, tell=tell)
-    return str(model)
+    train_reranker(index, beside, config, resume=True, force=True, tell=tell)
+    return str(beside)
 
 
 def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
@@ -195,6 +194,7 @@ def _settings(
     """Return with what a row was run."""
     found_by = read_by(experiment.system, index, setting)  # the system itself, unless it reranks
     reranks = experiment.system in RERANKED
+    cascade = systems.cascade_of(experiment.system) if reranks else None
     bm25, fuse = bm25_of(found_by, setting), fuse_of(found_by, setting)
     return {
         "system": experiment.system,
@@ -202,7 +202,7 @@ def _settings(
         "encoder": index.manifest.settings["encoder"],
         "fuse": asdict(fuse) if fuse else None,
         "candidates": found_by if reranks else None,
-        "rerank": [stage.as_json() for stage in systems.cascade.stages] if reranks else None,
+        "rerank": [stage.as_json() for stage in cascade.stages] if cascade else None,
         "known_graph": experiment.known_graph,
         "corpus_sha256": index.manifest.corpus["sha256"],
     }

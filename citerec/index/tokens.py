@@ -10,7 +10,7 @@ checks it. It lies in `tokens/<key>/`, one for each tokenizer:
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -20,9 +20,9 @@ import orjson
 
 from citerec.atomic import building
 from citerec.corpus.papers import Papers
-from citerec.errors import OutputError
+from citerec.errors import CiterecError, IndexReplacedError, OutputError
 from citerec.folder import PAPERS, IndexFolder
-from citerec.manifest import TOKENS, seal_model
+from citerec.manifest import TOKENS, read_manifest, seal_model
 from citerec.text import pair_text
 from citerec.types import Note, Progress, untold
 
@@ -30,6 +30,7 @@ INDPTR, IDS, ABOUT = "indptr.npy", "ids.npy", "about.json"
 LONGEST = 447  # tokens of one text: no side of a pair has room for more
 READS = f"pair_text/1/{LONGEST}"  # to be raised when `pair_text` changes
 AT_ONCE = 1024  # papers that are cut at once
+KEPT = 50_000  # papers whose fresh tokens stay in memory: 40 MB of abstracts
 
 Cut = Callable[[Sequence[str]], list[list[int]]]  # texts into ids, at most `LONGEST` each
 
@@ -56,15 +57,29 @@ class TokenStore:
 
 @dataclass(frozen=True, slots=True)
 class FreshTokens:
-    """The token ids of papers that are cut as they are asked for."""
+    """The token ids of papers that are cut as they are asked for; those that were cut last are remembered."""
 
     papers: Papers
     cut: Cut
+    known: dict[int, npt.NDArray[np.uint32]] = field(
+        default_factory=dict[int, "npt.NDArray[np.uint32]"]
+    )
 
     def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
         """Return the ids of the papers at `rows`, without special tokens, by row."""
-        papers = self.papers.at(rows)
-        return dict(zip(papers, self.cut([pair_text(p) for p in papers.values()]), strict=True))
+        wanted = set(rows)
+        papers = self.papers.at(wanted - self.known.keys())
+        fresh = self.cut([pair_text(paper) for paper in papers.values()])
+        found = {row: self.known[row].tolist() for row in wanted & self.known.keys()}
+        found.update(zip(papers, fresh, strict=True))
+        self.known.update((row, np.array(found[row], np.uint32)) for row in papers)
+        for row in [*self.known][: max(0, len(self.known) - KEPT)]:
+            del self.known[row]
+        return found
+
+    def unknown(self, rows: Iterable[int]) -> int:
+        """Return how many papers would have to be cut."""
+        return len(set(rows) - self.known.keys())
 
 
 def open_tokens(index: IndexFolder, tokenizer: str) -> TokenStore | None:
@@ -93,7 +108,7 @@ def write_tokens(
     vocabulary: int,
     progress: Progress | None = None,
     note: Note | None = None,
-) -> Tokens:
+) -> TokenStore | FreshTokens:
     """Cut all papers of an index and keep their tokens in it, in little memory.
 
     Args:
@@ -102,11 +117,14 @@ def write_tokens(
         cut: Cuts texts into ids, at most `LONGEST` each.
         vocabulary: How many ids there are.
         progress: Is told how many papers are cut.
-        note: Is told if the index cannot be written to; then papers are cut as they are asked for.
+        note: Is told if the index cannot be written to, or holds other papers by now.
+
+    Returns:
+        The store; where it cannot be kept, what cuts papers as they are asked for.
     """
-    folder = _folder(index, tokenizer)
     try:
-        with building(folder) as workspace:
+        _check_papers(index)
+        with building(_folder(index, tokenizer)) as workspace:
             counts = [0]
             with (workspace / IDS).open("wb") as file:
                 texts = _texts(index.papers, progress or untold)
@@ -114,11 +132,25 @@ def write_tokens(
             np.save(workspace / INDPTR, np.cumsum(counts, dtype=np.int64))
             (workspace / ABOUT).write_bytes(orjson.dumps(_about(index)))
             seal_model(workspace)
-    except OutputError as error:
-        if note:
-            note(f"the tokens of its papers cannot be kept ({error}); they are cut as they come")
-        return FreshTokens(index.papers, cut)
-    return open_tokens(index, tokenizer) or FreshTokens(index.papers, cut)
+            _check_papers(index)
+        why = "they are gone again"
+    except (OutputError, IndexReplacedError) as error:
+        why = str(error)
+    if store := open_tokens(index, tokenizer):  # be it that another came first
+        return store
+    if note:
+        note(f"the tokens of its papers cannot be kept ({why}); they are cut as they come")
+    return FreshTokens(index.papers, cut)
+
+
+def _check_papers(index: IndexFolder) -> None:
+    """Refuse to write into an index that was built anew since it was opened."""
+    try:
+        there = read_manifest(index.path).checksums[PAPERS]
+    except (CiterecError, KeyError) as error:
+        raise IndexReplacedError(index.path) from error
+    if there != index.manifest.checksums[PAPERS]:
+        raise IndexReplacedError(index.path)
 
 
 def _texts(papers: Papers, progress: Progress) -> Iterator[list[str]]:

@@ -122,7 +122,7 @@ class Cascade:
             the one before read, at last what none did, as it stood.
         """
         done = [Reranked(hits, {}) for hits in found]
-        handed_on = [*(stage.depth for stage in self.stages[1:]), k]
+        handed_on = [*(max(stage.depth, k) for stage in self.stages[1:]), k]
         for stage, needed in zip(self.stages, handed_on, strict=True):
             pairs = zip(done, found, strict=True)
             readings = [_reading(stage, one.hits, first) for one, first in pairs]
@@ -147,14 +147,15 @@ class Cascade:
         progress: Progress | None,
     ) -> None:
         """Read all candidates, or, to stop early, those of the queries that are not settled, a few at a time."""
-        most = max(needed, CHUNK) if self.early_stop else stage.depth
+        early = self.early_stop and stage.weight < 1  # alone, it may find the best in the last
+        most = max(needed, CHUNK) if early else stage.depth
         open_ = [(q, r) for q, r in zip(queries, readings, strict=True) if len(r.next_rows(1))]
         while open_:
             rows = [reading.next_rows(most) for _, reading in open_]
             scores = stage.scorer.score(self.index, [query for query, _ in open_], rows, progress)
             for (_, reading), mine in zip(open_, scores, strict=True):
                 reading.take(mine)
-            most = CHUNK if self.early_stop else most
+            most = CHUNK if early else most
             open_ = [(query, reading) for query, reading in open_ if not reading.is_settled(needed)]
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from citerec.encode.backend import fastest, open_backend
+from citerec.encode.backend import open_fastest
 from citerec.encode.config import EncodeConfig
 from citerec.encode.hub import Tell
 from citerec.encode.model import sha256_of_files, tokenizer_files, weights_files
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.index.tokens import FreshTokens, Tokens, open_tokens, write_tokens
+from citerec.index.tokens import FreshTokens, Tokens, TokenStore, open_tokens, write_tokens
 from citerec.rerank.depth import default_depth
 from citerec.rerank.model import RerankerParts, load_reranker, reranker_net
 from citerec.rerank.pair import pair
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from citerec.types import Rows, Scores
 
 AT_ONCE = 16384  # pairs that are in memory, and sorted by length, together
-SHARE, FEW = (
-    10,
-    5000,
-)  # all papers are cut at once if a tenth of them is asked for, or there are so few
+SHARE = 10  # all papers are cut and kept once a tenth of them was asked for,
+ENOUGH = 20_000  # or so many,
+FEW = 5000  # or at once, where there are so few
 
 
 class CrossEncoder:
@@ -64,13 +63,18 @@ class CrossEncoder:
         """
         self.parts = parts
         self.name = name or str(source)
+        self.source = source
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
-        self.config = fastest(config or EncodeConfig())
         self._tokenizer = sha256_of_files(tokenizer_files(source))
         self._tell = tell
-        self._runner = open_backend(reranker_net(parts), self.config, tell)
+        net = reranker_net(parts)
+        self._runner, self.config = open_fastest(net, config or EncodeConfig(), tell)
         self._turn = Lock()
-        self._kept: tuple[IndexFolder, Tokens] | None = None  # of the index that was asked last
+        self._kept: tuple[IndexFolder, TokenStore | FreshTokens] | None = (
+            None  # of the index that was asked last
+        )
+        self._cut = 0  # papers, since it was last tried to keep all of them
+        self._queries: dict[str, list[int]] = {}  # the tokens of those that were asked last
 
     @property
     def spec(self) -> RerankerSpec:
@@ -95,7 +99,7 @@ class CrossEncoder:
     @property
     def default_depth(self) -> int:
         """How many candidates it scores while a user waits; see `depth`."""
-        return default_depth(self.parts, self.place)
+        return default_depth(self.parts, self.place, self.config.thread_count)
 
     def score(
         self,
@@ -120,7 +124,7 @@ class CrossEncoder:
         scores = np.empty(len(given), np.float32)
         with self._turn:
             tokens = self._tokens(index, given, progress)
-            texts = self.parts.cut([pair_text(query) for query in queries])
+            texts = self._cut_queries([pair_text(query) for query in queries])
             for first in range(0, len(given), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
                 mine = [texts[i] for i in asked[part].tolist()]
@@ -153,25 +157,53 @@ class CrossEncoder:
                 "model"
             )
 
+    def _cut_queries(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut queries into tokens; who asks about one part by part has it cut once."""
+        known = {text: self._queries[text] for text in texts if text in self._queries}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        self._queries = known | dict(zip(new, self.parts.cut(new), strict=True))
+        return [self._queries[text] for text in texts]
+
     def _tokens(self, index: IndexFolder, rows: "Rows", progress: Progress | None) -> Tokens:
-        if self._kept and self._kept[0] is index:
-            return self._kept[1]
-        papers, store = len(index.papers), open_tokens(index, self._tokenizer)
-        if not store and papers > FEW and len(np.unique(rows)) * SHARE < papers:
-            return FreshTokens(index.papers, self.parts.cut)
-        self._kept = (
-            index,
-            store
-            or write_tokens(
-                index,
-                self._tokenizer,
-                self.parts.cut,
-                vocabulary=len(self.parts.tokenizer),
-                progress=progress,
-                note=self._tell,
-            ),
-        )
+        """Return the tokens of an index's papers: kept ones, else such as are cut as they come.
+
+        Where they could not be kept, it is tried again when as many more have been cut: another process may have been
+        first, or there may be room by then.
+        """
+        if self._kept is None or self._kept[0] is not index:
+            self._kept, self._cut = (index, FreshTokens(index.papers, self.parts.cut)), 0
+        tokens = self._kept[1]
+        if isinstance(tokens, TokenStore):
+            return tokens
+        store = open_tokens(index, self._tokenizer)
+        if store is None:
+            new = tokens.unknown(rows.tolist())
+            self._cut += new
+            if new and self._cut >= _worth_keeping(len(index.papers)):
+                self._cut = 0
+                store = self._keep(index, progress)
+        if store is not None:
+            self._kept = index, store
         return self._kept[1]
+
+    def _keep(self, index: IndexFolder, progress: Progress | None) -> TokenStore | None:
+        tokens = write_tokens(
+            index,
+            self._tokenizer,
+            self.parts.cut,
+            vocabulary=len(self.parts.tokenizer),
+            progress=progress,
+            note=self._tell,
+        )
+        if isinstance(tokens, TokenStore):
+            return tokens
+        self._tell = None  # that is told once
+        return None
+
+
+def _worth_keeping(papers: int) -> int:
+    """Return how many papers must be asked for before all of an index's are cut and kept."""
+    return 0 if papers <= FEW else min(papers // SHARE, ENOUGH)
 
 
 def open_reranker(

@@ -3,20 +3,22 @@
 from citerec.rerank.model import RerankerParts
 
 SECONDS = 1.5  # that one recommendation may take
-CPU_FLOPS, GPU_FLOPS = 3e11, 1e14  # a second: two cores with AVX-512, a card with tensor cores
+CORE_FLOPS, GPU_FLOPS = 1.5e11, 1e14  # a second: a core with AVX-512, a card with tensor cores
+CORES = 2  # of the processor, unless it is told
 DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 
 
-def default_depth(parts: RerankerParts, place: str) -> int:
+def default_depth(parts: RerankerParts, place: str, cores: int = CORES) -> int:
     """Return how many pairs of full length take about `SECONDS`: a round number from 10 to 1000.
 
-    MiniLM of 6 layers at 128 + 64 tokens takes 4.4 GFLOP a pair: 100 on a processor; BERT at 256 + 256 takes 97: 10.
+    MiniLM of 6 layers at 128 + 64 tokens takes 4.4 GFLOP a pair: 100 on two cores; BERT at 256 + 256 takes 97: 10.
 
     Args:
         parts: The cross-encoder.
         place: cpu, or another device.
+        cores: How many of the processor work on it.
     """
-    able = SECONDS * (CPU_FLOPS if place == "cpu" else GPU_FLOPS) / pair_flops(parts)
+    able = SECONDS * (cores * CORE_FLOPS if place == "cpu" else GPU_FLOPS) / pair_flops(parts)
     return next((depth for depth in DEPTHS if depth <= able), DEPTHS[-1])
 
 

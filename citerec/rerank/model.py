@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.encode.model import check_positions, cut, open_folder, refuse_missing
+from citerec.encode.model import check_positions, cut, open_folder, positions_of, refuse_missing
 from citerec.encode.net import Net
-from citerec.errors import ModelError
+from citerec.errors import ConfigError, ModelError
 from citerec.index.tokens import LONGEST
 from citerec.rerank.pair import Specials
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec
 
 KIND = "AutoModelForSequenceClassification"
+USEFUL = 64  # tokens: a side that gets what the other leaves is not cut below this
 POOLER = "pooler."  # below the model's own prefix, and part of the head
 
 
@@ -43,7 +44,8 @@ def load_reranker(
 
     Args:
         folder: Weights, config.json and tokenizer; `citerec_reranker.json`, if our trainer made it.
-        query_tokens: How many tokens the query may have, special tokens within; 0 for what the folder says.
+        query_tokens: How many tokens the query may have, special tokens within; 0 for what the folder says, or
+            what the candidate leaves of the model's positions.
         candidate_tokens: The same for the candidate.
 
     Raises:
@@ -64,6 +66,8 @@ def load_reranker(
         raise ModelError(
             f"{folder} tells {model.config.num_labels} labels apart; a cross-encoder has 1 or 2"
         )
+    if bool(query_tokens) != bool(candidate_tokens):
+        spec = _sharing(spec, positions_of(model), query_tokens, candidate_tokens)
     try:
         check_positions(folder, model, spec.tokens)
         specials = Specials.of(tokenizer)
@@ -72,6 +76,24 @@ def load_reranker(
     except ValueError as error:
         raise ModelError(f"{folder}: {error}") from error
     return RerankerParts(model, tokenizer, spec, specials)
+
+
+def _sharing(spec: RerankerSpec, positions: int, query: int, candidate: int) -> RerankerSpec:
+    """Give the side that was not asked for what the other leaves, if the model cannot read both at full length.
+
+    Raises:
+        ConfigError: If that is too little to be of use.
+    """
+    left = positions - (query or candidate)
+    if not positions or spec.tokens <= positions:
+        return spec
+    if left < USEFUL:
+        one, other = ("query", "candidate") if query else ("candidate", "query")
+        raise ConfigError(
+            f"the model reads {positions} tokens: {query or candidate} of the {one} leave {max(0, left)} for the "
+            f"{other}, and {USEFUL} is the least; say fewer"
+        )
+    return spec.with_tokens(query or left, candidate or left)
 
 
 def reranker_net(parts: RerankerParts) -> Net:

@@ -1,19 +1,25 @@
 """Opens the rerankers of an index: which are meant, how deep each reads, and how much it counts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import orjson
 
 from citerec.config import RerankConfig, RerankStage
+from citerec.corpus.splits import splits_sha256
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import NAME, Cascade, Stage
 from citerec.rerank.cross_encoder import CrossEncoder, open_reranker
-from citerec.tuned import read_rerank_weight
+from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Note
 
 OWN = "reranker"  # the folder of an index's own, under models/
+TRAINING = "training.json"  # in which our trainers tell what a model was trained on
+LEAST = 10  # candidates that a later stage reads unless told otherwise
 
 Option = TypeVar("Option", Precision, Backend)
 
@@ -33,13 +39,30 @@ def own_reranker(index: IndexFolder) -> Path | None:
     return folder if (folder / "config.json").is_file() else None
 
 
-def open_cascade(index: IndexFolder, config: RerankConfig, tell: Note | None = None) -> Cascade:
+def is_foreign(model: Path, index: IndexFolder) -> bool:
+    """Whether a model tells that it was trained on other papers or other splits than an index has.
+
+    An index that is built anew takes its models along: what they learned from may be its test queries now.
+    """
+    try:
+        told: Any = orjson.loads((model / TRAINING).read_bytes())
+        trained_on = told["corpus_sha256"], told["splits_sha256"]
+        here = index.manifest.corpus["sha256"], splits_sha256(index.splits)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # nothing is told
+    return trained_on != here
+
+
+def open_cascade(
+    index: IndexFolder, config: RerankConfig, tell: Note | None = None, *, depth: int = 0
+) -> Cascade:
     """Open the rerankers that a configuration names.
 
     Args:
         index: Whose papers they read; a relative folder may lie in it, too.
         config: Which, and how.
-        tell: Is told what is fetched from the hub, before.
+        tell: Is told what is fetched from the hub, before, and what else its user should know.
+        depth: Of stages that have none; 0 for what suits model and device.
 
     Raises:
         ModelError: If one is not there, or is no cross-encoder.
@@ -55,15 +78,29 @@ def open_cascade(index: IndexFolder, config: RerankConfig, tell: Note | None = N
     stages: list[Stage] = []
     for number, asked in enumerate(config.stages, start=1):
         above = stages[-1].depth if stages else None
-        stage = _open(index, asked, how, config.weight, above, tell)
         is_last = number == len(config.stages)
-        stages.append(replace(stage, name=NAME if is_last else f"{NAME}-{number}"))
-    if config.early_stop and any(stage.weight == 1 for stage in stages):
-        raise ConfigError(
-            "stopping early needs a weight below 1, and none was tuned; give one, such as --rerank-weight 0.5, or "
-            f"find the best: citerec tune --index {index.path}"
-        )
+        name, weight = (NAME, config.weight) if is_last else (f"{NAME}-{number}", None)
+        stage = _open(index, asked, how, weight, depth, above, tell)
+        stages.append(replace(stage, name=name))
+    if config.early_stop and all(stage.weight == 1 for stage in stages):
+        raise ConfigError(_cannot_stop(index, config, stages[-1]))
     return Cascade(index, tuple(stages), config.early_stop)
+
+
+def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
+    """Say why nothing can be proved before all is read."""
+    start = "stopping early needs a weight below 1, and"
+    if config.weight == 1:
+        return f"{start} --rerank-weight is 1; give another, such as --rerank-weight 0.5"
+    if read_rerank_weight(index, str(last.how["weights"])):
+        return (
+            f"{start} tuning found 1 to be the best; leave --early-stop out, or trade quality for speed, such as by "
+            "--rerank-weight 0.5"
+        )
+    return (
+        f"{start} none was tuned; give one, such as --rerank-weight 0.5, or find the best: "
+        f"citerec tune --index {index.path}"
+    )
 
 
 def _open(
@@ -71,23 +108,32 @@ def _open(
     asked: RerankStage,
     how: EncodeConfig,
     weight: float | None,
+    default: int,
     above: int | None,
     tell: Note | None,
 ) -> Stage:
     model = _open_model(index, asked, how, tell)
-    depth = asked.depth or _suiting(model.default_depth, above)
+    shown = _shown(asked.model, index)
+    if tell and _lies_in(model.source, index.models) and is_foreign(model.source, index):
+        tell(
+            f"{shown} was not trained on these papers and splits; train it anew: "
+            f"citerec train-reranker --index {index.path} --force"
+        )
+    depth = asked.depth or _suiting(default or model.default_depth, above)
     if above is not None and depth >= above:
         raise ConfigError(
             f"the depths of the rerankers must fall, cheapest first, got {above:,}, {depth:,}"
         )
     if weight is None:
-        weight = read_rerank_weight(index, model.fingerprint)
+        tuned = read_rerank_weight(index, model.fingerprint)
+        how_read = depth, model.spec.query_tokens, model.spec.candidate_tokens
+        weight = _as_tuned(tuned, how_read, tell)
     return Stage(
         name=NAME,
-        shown=_shown(asked.model, index),
+        shown=shown,
         scorer=model,
         depth=depth,
-        weight=1.0 if weight is None else weight,
+        weight=weight,
         how={
             "weights": model.fingerprint,
             "query_tokens": model.spec.query_tokens,
@@ -121,9 +167,34 @@ def _open_model(
     )
 
 
+def _as_tuned(
+    tuned: RerankWeight | None, how_read: tuple[int, int, int], tell: Note | None
+) -> float:
+    """Return the weight that was tuned, else 1; say so if it was tuned for another depth or token split."""
+    if tuned is None:
+        return 1.0
+    if tell and tuned.how != how_read:
+        tell(
+            f"the reranker's weight {tuned.weight:g} was tuned at {_said(tuned.how)}, not at {_said(how_read)}; "
+            "citerec tune finds the one for that"
+        )
+    return tuned.weight
+
+
+def _said(how_read: Sequence[int]) -> str:
+    depth, query, candidate = how_read
+    return f"depth {depth:,} with {query}+{candidate} tokens"
+
+
 def _suiting(depth: int, above: int | None) -> int:
-    """Return a default depth that is well below that of the stage before."""
-    return depth if above is None or depth < above else max(1, above // 10)
+    """Return a default depth that is well below that of the stage before, but no less than is of use."""
+    if above is None or depth < above:
+        return depth
+    return max(1, min(LEAST, above - 1), above // 10)
+
+
+def _lies_in(folder: Path, base: Path) -> bool:
+    return folder.resolve().is_relative_to(base.resolve())
 
 
 def _shown(model: str, index: IndexFolder) -> str:

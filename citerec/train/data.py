@@ -4,7 +4,6 @@ Neither a dev nor a test query is ever read in training, not even as a positive 
 the train queries is it known what they cite.
 """
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,9 +15,9 @@ from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import QUERIES
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
+from citerec.corpus.splits import splits_sha256 as sha256_of_splits
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.manifest import sha256_of
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 
 CHUNK = 4096  # queries whose lists are made at once
@@ -86,8 +85,7 @@ class TrainingData:
 
 def splits_sha256(index: IndexFolder) -> str:
     """Return one sha256 of the splits of an index."""
-    files = [index.splits / f"{name}.ids" for name in SPLITS]
-    return hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
+    return sha256_of_splits(index.splits)
 
 
 def load_training_data(index: IndexFolder) -> TrainingData:

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 
 from citerec.errors import OutputError
 from citerec.train.pace import Pace, updates_of_epoch
+from citerec.train.processes import from_first, wait_for_all
 from citerec.train.workspace import Numbers, Workspace
 from citerec.types import Note, Progress
 
 RATE = "examples_per_second"  # in the log
+TIMED = 10  # updates, after the first, by which it is said how long all of them will take
 
 Entry = Mapping[str, Any]  # of the log of transformers' Trainer
 Measures = Mapping[str, float]
@@ -41,8 +43,9 @@ class Course:
     update: Callable[[Any, Any, Any], Any] | None = (
         None  # (trainer, net, inputs) -> loss, if not as usual
     )
-    measure: Callable[[int], Measures | None]  # after so many updates
+    measure: Callable[[int], Measures | None]  # after so many updates; the first process is asked
     told: Callable[[Entry], str]  # the line that is said of a measure
+    timed: Callable[[float], str] | None = None  # the line that is said of the seconds to go, once
     rated: int = 1  # how many make an example, in the rate
     workspace: Workspace
     tell: Progress
@@ -73,6 +76,7 @@ class EpochRows:
 def run_loop(course: Course, arguments: Any, resume: bool) -> list[Entry]:
     """Train; leave the best weights in `course.net`; return the log.
 
+    The last update is measured, too, if that can be.
     An entry of the log that has `RATE` is a measure, with the mean loss since the one before as `epoch_loss`.
 
     Args:
@@ -88,6 +92,7 @@ def run_loop(course: Course, arguments: Any, resume: bool) -> list[Entry]:
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_callback(course, trainer, rows))
     trainer.train(resume_from_checkpoint=str(last) if last else None)
+    wait_for_all()  # the first removes the checkpoints, which each of them reads
     best = trainer.state.best_model_checkpoint
     if best and not Path(best).is_dir():
         raise OutputError(f"{best}, the best checkpoint, is gone; train again")
@@ -142,7 +147,7 @@ def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
 def _evaluated(trainer: Any, course: Course, rate: float) -> dict[str, float]:
     """Measure, log and tell what the weights are worth now; say whether it is enough."""
     state, control = trainer.state, trainer.control
-    found = course.measure(state.global_step)
+    found = from_first(lambda: course.measure(state.global_step))
     measured = {f"eval_{name}": value for name, value in (found or {}).items()}
     trainer.log(measured | {"epoch_loss": _loss_since(state), RATE: rate})
     if trainer.args.process_index == 0:
@@ -157,18 +162,30 @@ def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
     from transformers import TrainerCallback
 
     class Watch(TrainerCallback):
+        def __init__(self) -> None:
+            self.times: list[float] = []  # when the first updates were done
+
         def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             rows.begin(state.global_step // updates_of_epoch(args, len(rows)))
             trainer.begin()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             course.tell("training", state.global_step, state.max_steps)
+            self._time(state)
             ends = state.global_step % updates_of_epoch(args, len(rows)) == 0
             every = course.pace.save_steps
             if every and state.global_step % every == 0 and not ends:
                 control.should_save = True
+            if course.pace.eval_steps and state.global_step >= state.max_steps:
+                control.should_evaluate = control.should_save = True
             if control.should_save or control.should_evaluate:
                 control.should_log = True
+
+        def _time(self, state: Any) -> None:
+            self.times.append(perf_counter())
+            left = state.max_steps - state.global_step
+            if course.timed and len(self.times) == TIMED + 1 and left > 0:
+                course.say(course.timed((self.times[-1] - self.times[0]) / TIMED * left))
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
             if course.say_loss and args.process_index == 0 and "loss" in (logs or {}):

@@ -8,7 +8,9 @@ from typing import Any
 
 import orjson
 
-from citerec.errors import ConfigError, ModelExistsError
+from citerec.encode.model import sha256_of_files, weights_files
+from citerec.encode.source import MINILM, NAMES
+from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder
 from citerec.train.data import splits_sha256
 
@@ -22,6 +24,7 @@ class Story:
     """What is told of a training: in training.json whole, in the model card in short."""
 
     base: str
+    weights: str  # sha256 of the base model's
     index: str
     corpus: str  # sha256
     splits: str  # sha256
@@ -35,6 +38,7 @@ class Story:
         """Return it as JSON values."""
         return {
             "base": self.base,
+            "weights": self.weights,
             "index": self.index,
             "corpus_sha256": self.corpus,
             "splits_sha256": self.splits,
@@ -79,7 +83,10 @@ def check_target(output: Path, spec: str, *, force: bool) -> None:
 
 
 def was_trained_so(model: Path, index: IndexFolder, settings: Mapping[str, Any]) -> bool:
-    """Return whether there is a model that was trained on these papers and splits, with these settings."""
+    """Return whether there is a model that was trained on these papers and splits, with these settings.
+
+    A base model in a folder is told by name alone; its weights must be the same, where they are told and still there.
+    """
     told = read_training(model)
     try:
         trained_so = told["provenance"]["settings"]
@@ -90,7 +97,25 @@ def was_trained_so(model: Path, index: IndexFolder, settings: Mapping[str, Any])
     if trained_so["model"] == Path(settings["model"]).name:  # all that is told of a local one
         wanted["model"] = trained_so["model"]
     here = index.manifest.corpus["sha256"], splits_sha256(index)
-    return trained_on == here and trained_so == wanted
+    same = trained_on == here and trained_so == wanted
+    return same and has_weights(settings["model"], index, told.get("weights"))
+
+
+def has_weights(name: str, index: IndexFolder, sha256: str | None) -> bool:
+    """Return whether a model has these weights; yes if they are not known, or it lies in no folder here.
+
+    Args:
+        name: A folder, here or in the index, or any other name of a model.
+        index: That the folder may lie in.
+        sha256: Of the weights.
+    """
+    folders = [folder for folder in (Path(name), index.path / name) if folder.is_dir()]
+    if sha256 is None or name in (*NAMES, MINILM) or not folders:
+        return True
+    try:
+        return sha256_of_files(weights_files(folders[0])) == sha256
+    except ModelError:
+        return False
 
 
 def read_training(model: Path) -> dict[str, Any]:

@@ -9,6 +9,9 @@ from citerec.errors import ConfigError
 from citerec.train.workspace import Workspace
 
 CHECKPOINTS = 2  # kept, besides the best
+WAIT = (
+    24 * 60 * 60
+)  # seconds that processes wait for the first, which searches and measures for all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ def trainer_arguments(pace: Pace, workspace: Workspace, *, has_dev: bool) -> Any
         remove_unused_columns=False,
         label_names=[],
         report_to="none",
+        ddp_timeout=WAIT,
         disable_tqdm=True,
         log_level="error",
     )

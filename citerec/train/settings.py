@@ -42,14 +42,17 @@ def checked(kinds: Kinds, given: Mapping[str, Any], where: str = "") -> dict[str
 
 
 def check_least(settings: object, least: Mapping[str, float]) -> None:
-    """Refuse settings that are smaller than they may be.
+    """Refuse settings that are smaller than they may be, or no finite numbers.
 
     Raises:
         ConfigError: If one is.
     """
     for name, bound in least.items():
-        if getattr(settings, name) < bound:
-            raise ConfigError(f"{name} must be at least {bound}, got {getattr(settings, name)}")
+        value = getattr(settings, name)
+        if not abs(value) < float("inf"):
+            raise ConfigError(f"{name} must be a finite number, got {value}")
+        if value < bound:
+            raise ConfigError(f"{name} must be at least {bound}, got {value}")
 
 
 def check_above_zero(settings: object, *names: str) -> None:
@@ -67,6 +70,7 @@ def read_settings(
     make: Callable[[Mapping[str, Any], str], Settings],
     file: Path | None,
     options: Mapping[str, Any],
+    rivals: Mapping[str, str] | None = None,
 ) -> Settings:
     """Read how to train: options win over the file, the file over the recipe.
 
@@ -74,6 +78,7 @@ def read_settings(
         make: Completes values by the defaults of their recipe; is told who gave them.
         file: TOML.
         options: From the command line; None means not given.
+        rivals: Settings that say the same in two ways: an option beats its rival in the file, too.
 
     Raises:
         BadInputError: If the file cannot be read.
@@ -88,7 +93,9 @@ def read_settings(
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadInputError(file, f"no TOML: {error}") from error
         make(values, f"{file}: ")
-    return make(values | {k: v for k, v in options.items() if v is not None}, "")
+    given = {name: value for name, value in options.items() if value is not None}
+    beaten = {rival for name, rival in (rivals or {}).items() if name in given}
+    return make({k: v for k, v in values.items() if k not in beaten} | given, "")
 
 
 def _checked(kinds: Kinds, name: str, value: Any, where: str) -> Any:

@@ -29,6 +29,7 @@ from citerec.train.lists import Lists
 from citerec.train.loop import RATE, run_loop
 from citerec.train.modelfolder import Story, check_target
 from citerec.train.pace import plan_steps, trainer_arguments
+from citerec.train.processes import from_first
 from citerec.train.start import check_installed, open_workspace, to_nobody, told_base
 from citerec.train.workspace import Workspace
 from citerec.types import Note, Progress, untold
@@ -81,12 +82,12 @@ def train_encoder(
     check_installed(seed=config.seed, threads=config.threads)
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
-        source, parts, fingerprint = _base(index, config)
         data, dev = load_training_data(index), load_dev(index, config)
         arguments = trainer_arguments(config.pace, workspace, has_dev=dev is not None)
         if arguments.process_index:  # of several the first one speaks
             say, tell = to_nobody, to_nobody
         with arguments.main_process_first():
+            source, parts, fingerprint = _base(index, config, say)
             plan = _plan(index, config, fingerprint)
             first = arguments.process_index == 0
             going_on = open_workspace(workspace, plan, resume=resume, first=first, say=say)
@@ -143,8 +144,10 @@ def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> 
     return modelfolder.was_trained_so(model, index, config.to_json())
 
 
-def _base(index: IndexFolder, config: EncoderTraining) -> tuple[Source, Parts, Fingerprint]:
-    source = find_model(config.model, base=index.path)
+def _base(
+    index: IndexFolder, config: EncoderTraining, say: Note
+) -> tuple[Source, Parts, Fingerprint]:
+    source = find_model(config.model, base=index.path, tell=say)
     if getattr(source, "adapter", None):
         raise ConfigError(
             f"{config.model} is a model with an adapter, which cannot be trained further; name its base with --model"
@@ -215,11 +218,7 @@ def _before(course: EncoderCourse) -> list[Epoch]:
     if course.dev is None:
         course.say("no dev queries: the last epoch is kept, whether or not it is the best")
         return []
-    measures = course.workspace.before()
-    if measures is None:
-        found = course.measured()
-        measures = asdict(found) if found else {}
-        course.workspace.keep_before(measures)
+    measures = from_first(lambda: _measures(course))
     epoch = Epoch(
         epoch=0,
         loss=None,
@@ -230,6 +229,16 @@ def _before(course: EncoderCourse) -> list[Epoch]:
     )
     course.say(str(epoch))
     return [epoch]
+
+
+def _measures(course: EncoderCourse) -> dict[str, Any]:
+    """Return what the base model is worth, as the training folder keeps it."""
+    if kept := course.workspace.before():
+        return kept
+    found = course.measured()
+    measures = asdict(found) if found else {}
+    course.workspace.keep_before(measures)
+    return measures
 
 
 def _best(history: Sequence[Epoch], keep: Keep) -> int:
@@ -253,6 +262,7 @@ def _story(source: Source, course: EncoderCourse, history: Sequence[Epoch]) -> S
     settings = course.config.to_json() | {"model": base}
     return Story(
         base=base,
+        weights=course.fingerprint.weights,
         index=index.manifest.name,
         corpus=index.manifest.corpus["sha256"],
         splits=splits_sha256(index),

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from citerec.corpus.papers import Papers
 from citerec.encode.batching import batches, padded, token_types
+from citerec.index.tokens import TokenStore
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.pair import pair
 from citerec.text import pair_text
@@ -23,27 +24,42 @@ Chunk = dict[str, Any]  # what the model's forward takes
 
 
 class Texts:
-    """The tokens of papers, each cut once."""
+    """The tokens of papers, each cut once, or as the index keeps them."""
 
-    def __init__(self, parts: RerankerParts, papers: Papers) -> None:
-        self._parts, self._papers = parts, papers
+    def __init__(
+        self, parts: RerankerParts, papers: Papers, kept: TokenStore | None = None
+    ) -> None:
+        """Make it.
+
+        Args:
+            parts: Whose tokenizer cuts.
+            papers: What is cut.
+            kept: The tokens of all papers, if the index has those of this tokenizer.
+        """
+        self._parts, self._papers, self._kept = parts, papers, kept
+        self._most = max(parts.specials.room(parts.spec))
         self._known: dict[int, Tokens] = {}
 
     def __getitem__(self, row: int) -> Tokens:
+        if self._kept:
+            start, end = self._kept.indptr[row : row + 2]
+            return self._kept.ids[start : min(end, start + self._most)].astype(np.int32)
         if row not in self._known:
             self.read([row])
         return self._known[row]
 
     def read(self, rows: Sequence[int]) -> None:
         """Cut the papers at some rows."""
+        if self._kept:
+            return
         unknown = sorted(set(rows) - self._known.keys())
-        most = max(self._parts.specials.room(self._parts.spec))
         for start in range(0, len(unknown), AT_ONCE):
             mine = unknown[start : start + AT_ONCE]
             papers = self._papers.at(mine)
             cut = self._parts.cut([pair_text(papers[row]) for row in mine])
             self._known.update(
-                (row, np.array(ids[:most], np.int32)) for row, ids in zip(mine, cut, strict=True)
+                (row, np.array(ids[: self._most], np.int32))
+                for row, ids in zip(mine, cut, strict=True)
             )
 
 
@@ -141,5 +157,6 @@ class Steps:
             "there": there,
             "cited": (self._known.cited[drawn] & there).astype(np.float32),
             "teacher": self._known.teacher[drawn],
+            "raw": self._known.raw[drawn],
         }
         return {"chunks": chunks} | {n: self._torch.from_numpy(a) for n, a in arrays.items()}

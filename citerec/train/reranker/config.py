@@ -98,8 +98,10 @@ class RerankerTraining:
 
     loss: Loss = Loss.BCE
     teacher: str = NO_TEACHER  # or encoder (the index's own), fused, or the folder of an encoder or cross-encoder
+    # The teacher's scores have a spread of 1 in a list, but for margin-mse: there those of a cross-encoder are as it
+    # gives them.
     distill: float = 0.0  # weight of the teacher's order of each list beside the loss
-    temperature: float = 1.0  # of the teacher's order; its scores have a spread of 1 in a list
+    temperature: float = 1.0  # of the teacher's order
     warm_steps: int = 0  # first updates, which learn the teacher's scores and no labels
 
     epochs: int = 1
@@ -156,10 +158,6 @@ class RerankerTraining:
             )
         if self.negatives_to > self.depth:
             raise ConfigError(f"negatives_to {self.negatives_to} lies below depth {self.depth}")
-        if self.eval_steps and self.save_steps % self.eval_steps:
-            raise ConfigError(
-                f"save_steps {self.save_steps} is no multiple of eval_steps {self.eval_steps}"
-            )
 
     def _check_teacher(self) -> None:
         needs = [n for n in ("distill", "warm_steps") if getattr(self, n)]
@@ -236,7 +234,7 @@ class RerankerTraining:
 
 
 def read_training(file: Path | None, options: Mapping[str, Any]) -> RerankerTraining:
-    """Read how to train: options win over the file, the file over the recipe.
+    """Read how to train: options win over the file, the file over the recipe; epochs over its steps, too.
 
     Args:
         file: TOML, keys as the fields of `RerankerTraining`.
@@ -246,7 +244,7 @@ def read_training(file: Path | None, options: Mapping[str, Any]) -> RerankerTrai
         BadInputError: If the file cannot be read.
         ConfigError: If a name or a value in it cannot be.
     """
-    return read_settings(RerankerTraining.of, file, options)
+    return read_settings(RerankerTraining.of, file, options, _RIVALS)
 
 
 _FROM_0: Sequence[str] = """
@@ -260,6 +258,7 @@ _LEAST: Mapping[str, float] = {
     name: least for least, names in enumerate((_FROM_0, _FROM_1)) for name in names
 }
 _KINDS: Kinds = kinds_of(RerankerTraining)
+_RIVALS: Mapping[str, str] = {"epochs": "steps", "steps": "epochs"}
 _RECIPES: Mapping[Recipe, Mapping[str, Any]] = {
     Recipe.PAPER: {"steps": 300_000, "eval_steps": 10_000, "log_steps": 100},
     Recipe.PAPER_SMALL: {

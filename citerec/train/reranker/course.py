@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from citerec.index.tokens import open_tokens
 from citerec.rerank.model import RerankerParts
 from citerec.train.loop import RATE, Course, Entry
 from citerec.train.reranker.batch import Reader, Steps, Texts
-from citerec.train.reranker.config import Keep, RerankerTraining
+from citerec.train.reranker.config import Keep, Recipe, RerankerTraining
 from citerec.train.reranker.dev import Dev, own_order
 from citerec.train.reranker.examples import RerankerExamples
 from citerec.train.reranker.found import Labelled
@@ -16,6 +17,7 @@ from citerec.train.reranker.update import Update, collated
 from citerec.train.workspace import Numbers, Workspace
 from citerec.types import Note, Progress
 
+DAY = 24 * 60 * 60  # seconds
 SCORES = "dev-scores"  # of an evaluation, that the training folder keeps
 
 
@@ -82,18 +84,25 @@ class RerankerCourse:
     workspace: Workspace
     tell: Progress
     say: Note
+    tokenizer: str = ""  # sha256 of its files, by which an index keeps the tokens of its papers
     log: list[Entry] = field(default_factory=list[Entry])  # of the loop, once it is over
 
     @cached_property
     def texts(self) -> Texts:
-        """The tokens of the papers."""
-        return Texts(self.parts, self.known.data.index.papers)
+        """The tokens of the papers: those that the index keeps, if it does."""
+        index = self.known.data.index
+        return Texts(self.parts, index.papers, open_tokens(index, self.tokenizer))
 
     @cached_property
     def examples(self) -> RerankerExamples:
         """What is learned from."""
         steps = Steps(Reader(self.parts, self.texts, on_cpu=True), self.known, 1)
-        return RerankerExamples(self.known, self.config, steps.lengths)
+        return RerankerExamples(self.known, self.config, steps.lengths, self.tell)
+
+    @property
+    def updated(self) -> int:
+        """How many updates were made."""
+        return max((entry["step"] for entry in self.log), default=0)
 
     def before(self) -> tuple[Point, ...]:
         """Return how good the order of the candidates is."""
@@ -128,12 +137,29 @@ class RerankerCourse:
             update=Update(steps, warm_steps=self.config.warm_steps, say=self.say),
             measure=measure,
             told=lambda entry: str(Point.of(entry)),
+            timed=lambda seconds: lasting(seconds, self.config, on_cpu=on_cpu),
             rated=self.config.in_list,
             workspace=self.workspace,
             tell=self.tell,
             say=self.say,
             say_loss=True,
         )
+
+
+def extent(updates: int, config: RerankerTraining) -> str:
+    """Return the line that says how much is to be done."""
+    pairs = config.batch * config.in_list
+    return f"{updates:,} updates of {pairs:,} pairs: {updates * pairs:,} pairs"
+
+
+def lasting(seconds: float, config: RerankerTraining, *, on_cpu: bool) -> str:
+    """Return the line that says how long it takes from now on, and what takes less if that is too long."""
+    units = (("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+    name, unit = next(((n, u) for n, u in units if seconds >= 2 * u), units[-1])
+    said = f"about {round(seconds / unit):,} {name} to go, besides the evaluations"
+    if not on_cpu or seconds <= DAY or config.recipe is not Recipe.PAPER:
+        return said
+    return f"{said}; on a processor --recipe {Recipe.STRONG} or {Recipe.PAPER_SMALL} learns in less"
 
 
 def dev_scores(workspace: Workspace, step: int) -> Numbers | None:

@@ -171,7 +171,8 @@ class Labelled:
     found: Found
     cited: Flags
     usable: Flags  # as a negative of a list: neither cited nor of the title of the query or of what it cites
-    teacher: Numbers  # its score; 0 where there is no teacher
+    teacher: Numbers  # its score, of a spread of 1 in each list; 0 where there is no teacher
+    raw: Numbers  # as a cross-encoder gives it, whose differences mean something; of any other teacher the same
 
     @property
     def query_rows(self) -> Rows:
@@ -195,12 +196,12 @@ def labelled(data: TrainingData, found: Found, config: RerankerTraining) -> Labe
     usable = ~cited & ~_same_titles(data, asked, found.lists)
     taught = {BY_FUSION: found.scores, BY_ENCODER: found.similarity}.get(config.teacher)
     teacher = np.zeros(len(cited), np.float32) if taught is None else found.spread(taught)
-    return Labelled(data, found, cited, usable, teacher)
+    return Labelled(data, found, cited, usable, teacher, teacher)
 
 
 def with_teacher(known: Labelled, scores: Numbers) -> Labelled:
     """Return the same with the scores of a teacher, one for each entry."""
-    return replace(known, teacher=scores)
+    return replace(known, teacher=known.found.spread(scores), raw=scores)
 
 
 def _random(data: TrainingData, found: Found, count: int, rng: np.random.Generator) -> Lists:

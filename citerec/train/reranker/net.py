@@ -91,7 +91,14 @@ def make_net(parts: RerankerParts, config: RerankerTraining) -> Any:
 
 
 def loss_of(
-    logits: Any, config: RerankerTraining, *, warm: bool, cited: Any, there: Any, teacher: Any
+    logits: Any,
+    config: RerankerTraining,
+    *,
+    warm: bool,
+    cited: Any,
+    there: Any,
+    teacher: Any,
+    raw: Any,
 ) -> Any:
     """Return the loss of each list.
 
@@ -101,12 +108,13 @@ def loss_of(
         warm: Whether only the teacher is learned from.
         cited: 1 for a cited paper, else 0.
         there: Whether there is a paper.
-        teacher: Its scores.
+        teacher: Its scores, of a spread of 1 in each list.
+        raw: Its scores as it gives them.
     """
     if warm:
         return losses.regressed(logits, teacher, there)
     if config.loss is Loss.MARGIN_MSE:
-        loss = losses.margin_mse(logits, cited, there, teacher)
+        loss = losses.margin_mse(logits, cited, there, raw)
     else:
         kind = {
             Loss.BCE: losses.bce,

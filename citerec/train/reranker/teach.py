@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from citerec.encode.encoder import open_encoder
 from citerec.encode.model import sha256_of_files, weights_files
@@ -27,7 +28,7 @@ def taught(known: Labelled, config: RerankerTraining, tell: Progress, say: Note)
         ModelError: If the teacher is not there, or is no model that was trained.
     """
     index = known.data.index
-    folder = find_model(config.teacher, base=index.path).folder
+    folder = find_model(config.teacher, base=index.path, tell=say).folder
     if is_encoder(folder):
         return _similarities(known, folder, config, tell)
     teacher = open_reranker(config.teacher, index, config.running, tell=say)
@@ -38,16 +39,29 @@ def taught(known: Labelled, config: RerankerTraining, tell: Progress, say: Note)
     return np.concatenate(teacher.score(index, queries, lists, tell))
 
 
-def weights_of_teacher(index: IndexFolder, config: RerankerTraining) -> str | None:
+def weights_of_teacher(index: IndexFolder, config: RerankerTraining, say: Note) -> str | None:
     """Return the sha256 of the weights of a teacher in a folder or on the hub; None for any other."""
     if config.teacher in (NO_TEACHER, BY_ENCODER, BY_FUSION):
         return None
-    return sha256_of_files(weights_files(find_model(config.teacher, base=index.path).folder))
+    folder = find_model(config.teacher, base=index.path, tell=say).folder
+    return sha256_of_files(weights_files(folder))
 
 
 def is_encoder(folder: Path) -> bool:
     """Whether a folder says that its model makes vectors: ours, or that of sentence-transformers."""
-    return (folder / ENCODER_SPEC).is_file() or (folder / "modules.json").is_file()
+    if (folder / ENCODER_SPEC).is_file():
+        return True
+    # sentence-transformers writes modules.json for its cross-encoders, too.
+    return (folder / "modules.json").is_file() and not _classifies(folder)
+
+
+def _classifies(folder: Path) -> bool:
+    """Whether config.json says that the model tells classes apart, as a cross-encoder does."""
+    try:
+        kinds = orjson.loads((folder / "config.json").read_bytes()).get("architectures") or []
+    except (OSError, ValueError, AttributeError):
+        return False
+    return any(str(kind).endswith("ForSequenceClassification") for kind in kinds)
 
 
 def _similarities(

@@ -27,7 +27,7 @@ from citerec.train.reranker.config import (
     Candidates,
     RerankerTraining,
 )
-from citerec.train.reranker.course import Point, RerankerCourse, curve, dev_scores
+from citerec.train.reranker.course import Point, RerankerCourse, curve, dev_scores, extent
 from citerec.train.reranker.dev import Dev, dev_task, load_dev
 from citerec.train.reranker.found import Finder, Found, Labelled, labelled, with_teacher
 from citerec.train.reranker.modelfolder import write_model
@@ -85,36 +85,43 @@ def train_reranker(
     check_installed(seed=config.seed, threads=config.threads)
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
-        source, parts = _base(index, config)
         data, task = _some(load_training_data(index), config), dev_task(index, config)
         arguments = trainer_arguments(config.pace, workspace, has_dev=task is not None)
         first = arguments.process_index == 0
         if not first:  # of several the first one speaks
             say, tell = to_nobody, to_nobody
         with arguments.main_process_first():
-            plan = _plan(index, config, source)
+            source, parts = _base(index, config, say)
+            plan = _plan(index, config, source, say)
             going_on = open_workspace(workspace, plan, resume=resume, first=first, say=say)
             finder = Finder(data, config, say)
             known = _labelled(data, config, finder, workspace, tell, say)
             dev = load_dev(index, task, config, finder) if task else None
-        course = RerankerCourse(parts, known, config, dev, workspace, tell, say)
+        course = RerankerCourse(
+            parts, known, config, dev, workspace, tell, say, tokenizer=plan["tokenizer"]
+        )
         history = _run(course, arguments, going_on)
-        best = _best(history, config)
-        calibrated = _calibrated(parts, workspace, dev, best)
+        best = _best(history, config, last=course.updated)
     if first:
         with building(output) as folder:
-            story = _story(source, course, history, best)
-            write_model(folder, calibrated, story, _more(index, config, course))
+            calibrated = _calibrated(parts, workspace, dev, best)
+            write_model(
+                folder, calibrated, _story(plan, source, course, history, best), _more(plan, course)
+            )
         workspace.remove()
     return _report(output, course, history, best)
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) -> bool:
-    """Return whether there is a model that was trained on these papers, splits and vectors, with these settings."""
+    """Return whether there is a model that was trained on these papers, splits and vectors, with these settings.
+
+    Neither its base model nor its teacher, where they lie in folders that are there, may have changed since.
+    """
     told = modelfolder.read_training(model)
     if not modelfolder.was_trained_so(model, index, _told(config)):
         return False
-    return told.get("encoder") == _encoder(index, config)
+    same_teacher = modelfolder.has_weights(config.teacher, index, told.get("taught_by"))
+    return same_teacher and told.get("encoder") == _encoder(index, config)
 
 
 def _told(config: RerankerTraining) -> dict[str, Any]:
@@ -123,8 +130,8 @@ def _told(config: RerankerTraining) -> dict[str, Any]:
     return config.to_json() | ({"teacher": teacher.name} if teacher.is_dir() else {})
 
 
-def _base(index: IndexFolder, config: RerankerTraining) -> tuple[Source, RerankerParts]:
-    source = find_model(config.model, base=index.path)
+def _base(index: IndexFolder, config: RerankerTraining, say: Note) -> tuple[Source, RerankerParts]:
+    source = find_model(config.model, base=index.path, tell=say)
     if source.adapter:
         raise ConfigError(
             f"{config.model} is a model with an adapter, which cannot be trained further; name its base with --model"
@@ -165,7 +172,9 @@ def _labelled(
     return with_teacher(known, scores)
 
 
-def _plan(index: IndexFolder, config: RerankerTraining, source: Source) -> dict[str, Any]:
+def _plan(
+    index: IndexFolder, config: RerankerTraining, source: Source, say: Note
+) -> dict[str, Any]:
     """Return what must be the same for a training to go on."""
     return {
         **config.to_json(),
@@ -174,7 +183,7 @@ def _plan(index: IndexFolder, config: RerankerTraining, source: Source) -> dict[
         "weights": sha256_of_files(weights_files(source.folder)),
         "tokenizer": sha256_of_files(tokenizer_files(source.folder)),
         "encoder": _encoder(index, config),
-        "taught_by": weights_of_teacher(index, config),
+        "taught_by": weights_of_teacher(index, config, say),
     }
 
 
@@ -188,17 +197,18 @@ def _encoder(index: IndexFolder, config: RerankerTraining) -> str | None:
 def _run(course: RerankerCourse, arguments: Any, going_on: bool) -> tuple[Point, ...]:
     """Train; return what was measured, first the order of the candidates."""
     loop = course.loop(on_cpu=arguments.device.type == "cpu")
-    plan_steps(arguments, course.config.pace, len(loop.examples))
+    updates = plan_steps(arguments, course.config.pace, len(loop.examples))
+    course.say(extent(updates, course.config))
     before = course.before()
     course.log.extend(run_loop(loop, arguments, going_on))
     return (*before, *Point.all(course.log))
 
 
-def _best(history: Sequence[Point], config: RerankerTraining) -> int:
-    """Return the update that is best on dev, of equal ones the first, or the last if nothing was measured."""
+def _best(history: Sequence[Point], config: RerankerTraining, *, last: int) -> int:
+    """Return the update that is best on dev, of equal ones the first; the last one if nothing was measured."""
     merits = {p.step: p.merit(config.keep) for p in history if p.step}
     known = {step: merit for step, merit in merits.items() if merit is not None}
-    return max(known, key=lambda step: known[step]) if known else history[-1].step
+    return max(known, key=lambda step: known[step]) if known else last
 
 
 def _calibrated(
@@ -212,12 +222,19 @@ def _calibrated(
     return replace(parts, spec=replace(parts.spec, scale=scale, offset=offset))
 
 
-def _story(source: Source, course: RerankerCourse, history: Sequence[Point], best: int) -> Story:
+def _story(
+    plan: Mapping[str, Any],
+    source: Source,
+    course: RerankerCourse,
+    history: Sequence[Point],
+    best: int,
+) -> Story:
     known, index = course.known, course.known.data.index
     base = told_base(source)
     settings = _told(course.config) | {"model": base}
     return Story(
         base=base,
+        weights=plan["weights"],
         index=index.manifest.name,
         corpus=index.manifest.corpus["sha256"],
         splits=splits_sha256(index),
@@ -235,10 +252,9 @@ def _story(source: Source, course: RerankerCourse, history: Sequence[Point], bes
     )
 
 
-def _more(
-    index: IndexFolder, config: RerankerTraining, course: RerankerCourse
-) -> Mapping[str, Any]:
-    return {"encoder": _encoder(index, config), "loss_curve": curve(course.log)}
+def _more(plan: Mapping[str, Any], course: RerankerCourse) -> Mapping[str, Any]:
+    told = {name: plan[name] for name in ("encoder", "taught_by")}
+    return {**told, "loss_curve": curve(course.log)}
 
 
 def _report(

@@ -11,6 +11,8 @@ from citerec.train.reranker.batch import Steps
 from citerec.train.reranker.examples import Places
 from citerec.types import Note
 
+_NO_MEMORY = ("can't allocate memory", "not enough memory")  # of Linux and of other systems
+
 
 class Update:
     """Takes the gradients of an update; out of memory halves the steps, and what was begun is begun again."""
@@ -34,7 +36,7 @@ class Update:
         while True:
             try:
                 return self._taken(trainer, net, inputs["drawn"])
-            except RuntimeError as error:
+            except (RuntimeError, MemoryError) as error:
                 if not out_of_memory(error):
                     raise
                 self._halve(inputs["drawn"].shape[1])
@@ -64,11 +66,12 @@ class Update:
         self._say(f"out of memory: reading {self._steps.micro} pairs at once from now on")
 
 
-def out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error of torch says that memory does not suffice."""
+def out_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory does not suffice: torch has one kind for a GPU, and words for a processor."""
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)
+    kinds = (torch.OutOfMemoryError, MemoryError)
+    return isinstance(error, kinds) or any(words in str(error) for words in _NO_MEMORY)
 
 
 def collated(drawn: Sequence[Places]) -> dict[str, Any]:
