@@ -15,22 +15,33 @@ from typing import Any
 
 from bench.encoding import ENCODERS, measure_encoding, serve_encoder
 from bench.indexing import index_with_anserini, measure_indexing
+from bench.latency import STAGES as LATENCIES
+from bench.latency import measure_latency, serve_latency
 from bench.measure import Row, SkippedError, say
 from bench.report import record, write_page
+from bench.reranking import SYSTEMS as RERANKERS
+from bench.reranking import measure_reranking, serve_reranker
 from bench.search import measure_search
 from bench.starting import measure_cold_start, measure_import
 from bench.systems import SYSTEMS
+from bench.training import TRAINERS, measure_training, serve_training
 from bench.work import Work, convert_for_anserini, prepare_peers
 from bench.worker import serve
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
-GROUPS = ("search", "index", "encode", "cold", "import")
+GROUPS = ("search", "index", "encode", "rerank", "latency", "train", "cold", "import")
 STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its own
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
+}
+SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by how their names begin
+    "encode-": serve_encoder,
+    "rerank-": serve_reranker,
+    "latency-": serve_latency,
+    "train-": serve_training,
 }
 
 
@@ -42,8 +53,8 @@ def main() -> None:
         work = Work(options.work, corpus, options.threads)
         if options.worker in STEPS:
             STEPS[options.worker](work)
-        elif options.worker.startswith("encode-"):
-            serve_encoder(options.worker.removeprefix("encode-"), work)
+        elif kind := next((k for k in SERVERS if options.worker.startswith(k)), None):
+            SERVERS[kind](options.worker.removeprefix(kind), work)
         else:
             serve(options.worker, work)
         return
@@ -74,6 +85,12 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
     elif group == "encode":
         rows = measure_encoding(work, Path(__file__), rounds)
+    elif group == "rerank":
+        rows = measure_reranking(work, Path(__file__), rounds)
+    elif group == "latency":
+        rows = measure_latency(work, Path(__file__), rounds)
+    elif group == "train":
+        rows = measure_training(work, Path(__file__), rounds)
     elif group == "cold":
         rows = measure_cold_start(work, rounds + 4)
     else:
@@ -116,7 +133,8 @@ def _options() -> argparse.Namespace:
 
 
 def _workers() -> list[str]:
-    return [*STEPS, *SYSTEMS, *(f"encode-{name}" for name in ENCODERS)]
+    served = {"encode-": ENCODERS, "rerank-": RERANKERS, "latency-": LATENCIES, "train-": TRAINERS}
+    return [*STEPS, *SYSTEMS, *(kind + name for kind, names in served.items() for name in names)]
 
 
 def _groups(text: str) -> tuple[str, ...]:

@@ -29,6 +29,11 @@ class Work:
         return self.folder / "index"
 
     @property
+    def dense(self) -> Path:
+        """A citerec index of the same corpus that has vectors."""
+        return self.folder / "dense"
+
+    @property
     def bm25s(self) -> Path:
         """The index of bm25s."""
         return self.folder / "bm25s"

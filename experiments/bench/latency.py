@@ -1,0 +1,103 @@
+"""How long one recommendation takes in a process that is warm: BM25, the fusion, the fusion reranked."""
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.measure import Row, SkippedError, run, say
+from bench.reranking import model_of
+from bench.work import Work, citerec_command
+from bench.worker import Worker
+
+QUERIES = 40  # of the test split, one at a time
+WARM = 5  # more of them before, which do not count
+DEPTH = 100
+PREFIX = "latency-"
+STAGES = {
+    "bm25": "BM25",
+    "fused": "RRF of BM25 and vectors",
+    "reranked": f"the same, its best {DEPTH} reranked",
+}
+
+
+def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
+    """Time `Recommender.recommend` of one query, k = 20, by what it is made of."""
+    if not (work.dense / "manifest.json").is_file():
+        say(f"embedding {work.corpus}: half an hour for a hundred thousand papers")
+        options = ["--index", str(work.dense), "--encoder", "minilm", "--resume", "--quiet"]
+        run([*citerec_command(), "index", str(work.corpus), *options], log=work.log("dense"))
+    model_of(work)
+    rows: list[Row] = []
+    for name, what in STAGES.items():
+        try:
+            worker = Worker(PREFIX + name, work, script)
+        except SkippedError as error:
+            say(f"skipped: {error}")
+            continue
+        took = [s for _ in range(rounds) for s in worker.ask("round")["each"]]
+        worker.close()
+        rows += [_row(name, what, took, 50), _row(name, what, took, 95)]
+    return rows
+
+
+def serve_latency(name: str, work: Work) -> None:
+    """Be a worker that answers each line by the seconds of every query."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    ask = _recommender(name, work)
+    queries = _queries(work)
+    for query in queries[:WARM]:
+        ask(query)
+    answers.write(orjson.dumps({"queries": len(queries) - WARM}) + b"\n")
+    answers.flush()
+    for _ in sys.stdin:
+        each = [_timed(ask, query) for query in queries[WARM:]]
+        answers.write(orjson.dumps({"each": each}) + b"\n")
+        answers.flush()
+
+
+def _recommender(name: str, work: Work) -> Any:
+    from citerec.config import RecommendConfig, RerankConfig, RerankStage
+    from citerec.folder import open_index
+    from citerec.recommend import Recommender
+
+    stage = RerankStage(model=str(model_of(work)), depth=DEPTH)
+    rerank = RerankConfig(stages=(stage,), threads=work.threads)
+    config = RecommendConfig(k=20, reranker=rerank if name == "reranked" else "none")
+    if name == "bm25":
+        config = replace(config, encoder="none")
+    recommender = Recommender(open_index(work.dense), config)
+    return lambda query: recommender.recommend([query])
+
+
+def _queries(work: Work) -> list[Any]:
+    import numpy as np
+
+    from citerec.evaluate.protocol import load_task
+    from citerec.folder import open_index
+
+    queries = load_task(open_index(work.dense), "test").queries
+    chosen = np.linspace(0, len(queries) - 1, min(QUERIES + WARM, len(queries))).astype(int)
+    return [queries[i] for i in chosen.tolist()]
+
+
+def _timed(ask: Any, query: Any) -> float:
+    start = time.perf_counter()
+    ask(query)
+    return time.perf_counter() - start
+
+
+def _row(name: str, what: str, took: list[float], percent: int) -> Row:
+    import numpy as np
+
+    return Row(
+        name=f"latency.{name}.p{percent}",
+        what=f"{what}: one query, k = 20, {percent}th percentile of {len(took)}",
+        unit="s",
+        values=(float(np.percentile(took, percent)),),
+    )

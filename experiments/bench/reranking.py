@@ -1,0 +1,281 @@
+"""Pairs per second of citerec's cross-encoder beside sentence-transformers': same model, pairs and threads.
+
+The pairs are real: the best papers that BM25 finds for test queries, and their texts as they are.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.measure import Row, SkippedError, ratio, say
+from bench.work import Work, build
+from bench.worker import Worker
+
+QUERIES, DEPTH = 50, 100  # test queries, and candidates of each
+PREFIX = "rerank-"
+REFERENCE = "sentence-transformers"
+MODEL = "reranker"  # a folder in the work folder; made up where there is none
+SPLITS = ((64, 64), (128, 64), (128, 128), (256, 64))  # tokens of query and candidate
+
+Score = Callable[[], Any]  # a score of each pair, in their order
+
+
+def citerec(
+    work: Work, backend: str, precision: str, tokens: tuple[int, int] = (256, 256)
+) -> Score:
+    """Open citerec's cross-encoder; the tokens of the corpus are cut before, once."""
+    from citerec.encode.config import Backend, EncodeConfig, Precision
+    from citerec.folder import open_index
+    from citerec.rerank.cross_encoder import open_reranker
+
+    config = EncodeConfig(
+        threads=work.threads, backend=Backend(backend), precision=Precision(precision)
+    )
+    index = open_index(work.index)
+    queries, rows = _pairs(work)
+    model = open_reranker(
+        str(model_of(work)), None, config, query_tokens=tokens[0], candidate_tokens=tokens[1]
+    )
+    model.score(index, queries[:1], rows[:1])
+
+    def score() -> Any:
+        import numpy as np
+
+        return np.concatenate(model.score(index, queries, rows))
+
+    return score
+
+
+def sentence_transformers(work: Work, precision: str) -> Score:
+    """Open CrossEncoder: with its defaults, or in another precision."""
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    from citerec.folder import open_index
+    from citerec.text import pair_text
+
+    torch.set_num_threads(work.threads)
+    how = {} if precision == "float32" else {"model_kwargs": {"dtype": precision}}
+    model = CrossEncoder(str(model_of(work)), device="cpu", max_length=512, **how)
+    papers = open_index(work.index).papers
+    queries, rows = _pairs(work)
+    texts = [
+        (pair_text(query), pair_text(papers[row]))
+        for query, mine in zip(queries, rows, strict=True)
+        for row in mine.tolist()
+    ]
+    return lambda: model.predict(texts, show_progress_bar=False)
+
+
+SYSTEMS: dict[str, tuple[Callable[[Work], Score], str, str]] = {
+    "citerec": (
+        partial(citerec, backend="auto", precision="auto"),
+        "citerec, 256 + 256 tokens, as it chooses (OpenVINO where installed)",
+        "at least 4 x CrossEncoder.predict with its defaults, 1.5 x its best",
+    ),
+    "torch": (
+        partial(citerec, backend="torch", precision="auto"),
+        "citerec by torch, bfloat16 where the processor has it",
+        "",
+    ),
+    "torch-float32": (
+        partial(citerec, backend="torch", precision="float32"),
+        "citerec by torch, float32",
+        "",
+    ),
+    **{
+        f"citerec-{q}-{c}": (
+            partial(citerec, backend="auto", precision="auto", tokens=(q, c)),
+            f"citerec as it chooses, {q} + {c} tokens",
+            "",
+        )
+        for q, c in SPLITS
+    },
+    REFERENCE: (
+        partial(sentence_transformers, precision="float32"),
+        "CrossEncoder.predict, its defaults, 512 tokens",
+        "",
+    ),
+    f"{REFERENCE}-bfloat16": (
+        partial(sentence_transformers, precision="bfloat16"),
+        "CrossEncoder.predict in bfloat16, its best backend here",
+        "",
+    ),
+}
+
+
+def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
+    """Measure every system in turns, and hold their scores against each other.
+
+    Args:
+        work: Where; `reranker/` in it is the model.
+        script: `bench.py`, which also is the workers' program.
+        rounds: How often each scores all pairs; the first pairs warm it up.
+    """
+    build(work)
+    model_of(work)
+    workers: list[Worker] = []
+    for name in SYSTEMS:
+        try:
+            workers.append(Worker(PREFIX + name, work, script))
+        except SkippedError as error:
+            say(f"skipped: {error}")
+    rates: dict[str, list[float]] = {_name(worker): [] for worker in workers}
+    for number in range(rounds):
+        for worker in workers if number % 2 else reversed(workers):
+            took = worker.ask("round")
+            rates[_name(worker)].append(worker.queries / took["seconds"])
+            say(f"round {number + 1}: {_name(worker)} {rates[_name(worker)][-1]:.1f} pairs/s")
+    paths = {_name(worker): worker.ask("scores")["path"] for worker in workers}
+    for worker in workers:
+        worker.close()
+    rows = [_row(name, rates) for name in rates]
+    return [*rows, *_agreement(paths), *_quality(work, paths)]
+
+
+def serve_reranker(name: str, work: Work) -> None:
+    """Be a worker that answers `round` and `scores` with a line of JSON each, until stdin ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+
+    def reply(answer: dict[str, Any]) -> None:
+        answers.write(orjson.dumps(answer) + b"\n")
+        answers.flush()
+
+    if name.startswith(REFERENCE) and not find_spec("sentence_transformers"):
+        reply({"error": "sentence_transformers is not installed"})
+        return
+    score = SYSTEMS[name][0](work)
+    reply({"queries": sum(len(mine) for mine in _pairs(work)[1])})
+    scores: Any = None
+    for line in sys.stdin:
+        if line.strip() == "round":
+            start = time.perf_counter()
+            scores = score()
+            reply({"seconds": time.perf_counter() - start})
+        else:
+            import numpy as np
+
+            path = work.folder / f"scores-{name}.npy"
+            np.save(path, np.asarray(scores, np.float32).ravel())
+            reply({"path": str(path)})
+
+
+def model_of(work: Work) -> Path:
+    """Return the cross-encoder that is measured; where there is none, MiniLM gets a head of chance."""
+    folder = work.folder / MODEL
+    if not (folder / "config.json").is_file():
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        from citerec.encode.source import find_model
+
+        base = find_model("minilm").folder
+        torch.manual_seed(0)
+        say(
+            "no reranker/ in the work folder: MiniLM with a head of chance, whose quality means nothing"
+        )
+        model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
+        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        model.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(base, model_max_length=512).save_pretrained(folder)
+    return folder
+
+
+def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
+    """Return queries of the test split, spread evenly, and the rows of their candidates; found once, then kept."""
+    import numpy as np
+
+    from citerec.evaluate.protocol import load_task
+    from citerec.folder import open_index
+
+    index, kept = open_index(work.index), work.folder / "pairs.json"
+    task = load_task(index, "test")
+    chosen = np.linspace(0, len(task.queries) - 1, min(QUERIES, len(task.queries))).astype(int)
+    queries = [task.queries[i] for i in chosen.tolist()]
+    if not kept.is_file():
+        from citerec.retrieve.bm25 import Bm25Retriever
+
+        rules = [task.eligible[i] for i in chosen.tolist()]
+        found = Bm25Retriever(index).retrieve(queries, rules, DEPTH)
+        kept.write_bytes(orjson.dumps([hits.rows.tolist() for hits in found]))
+    return queries, [np.array(rows, np.int32) for rows in orjson.loads(kept.read_bytes())]
+
+
+def _row(name: str, rates: dict[str, list[float]]) -> Row:
+    reference = rates.get(REFERENCE)
+    return Row(
+        name=f"rerank.{name}",
+        what=SYSTEMS[name][1],
+        unit="pairs/s",
+        values=tuple(rates[name]),
+        ratio=ratio(rates[name], reference) if reference else None,
+        ratio_to=f"rerank.{REFERENCE}" if reference else None,
+        goal=SYSTEMS[name][2],
+    )
+
+
+def _agreement(paths: dict[str, str]) -> list[Row]:
+    """Compare the order of all pairs with that of CrossEncoder's scores."""
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    if REFERENCE not in paths:
+        return []
+    truth = np.load(paths[REFERENCE])
+    return [
+        Row(
+            name=f"rerank.{name}.spearman",
+            what=f"Spearman's correlation with CrossEncoder's scores of {len(truth)} pairs",
+            unit="",
+            values=(float(spearmanr(np.load(path), truth).statistic),),
+            goal="at least 0.995" if name == "citerec" else "",
+        )
+        for name, path in paths.items()
+        if name in ("citerec", "torch", "torch-float32")
+    ]
+
+
+def _quality(work: Work, paths: dict[str, str]) -> list[Row]:
+    """Measure f1@20 of the candidates as each system orders them."""
+    import numpy as np
+
+    from citerec.evaluate.protocol import load_task
+    from citerec.folder import open_index
+
+    queries, rows = _pairs(work)
+    papers, task = open_index(work.index).papers, load_task(open_index(work.index), "test")
+    gold = [set(papers.rows_of(sorted(task.qrels[query.id])).tolist()) for query in queries]
+    ends = np.cumsum([0, *map(len, rows)])
+
+    def f1(scores: Any) -> float:
+        mine = [scores[a:b] for a, b in pairwise(ends)]
+        best = [r[np.argsort(-s, kind="stable")][:20] for r, s in zip(rows, mine, strict=True)]
+        return float(np.mean([_f1(b.tolist(), g) for b, g in zip(best, gold, strict=True)]))
+
+    return [
+        Row(
+            name=f"rerank.{name}.f1",
+            what=f"f1@20 of these candidates in its order, {len(queries)} queries",
+            unit="",
+            values=(f1(np.load(path)),),
+            goal="within 0.003 of CrossEncoder's" if name == "citerec" else "",
+        )
+        for name, path in paths.items()
+    ]
+
+
+def _f1(found: Sequence[int], gold: set[int]) -> float:
+    return 2 * len(gold.intersection(found)) / (20 + len(gold)) if gold else 0.0
+
+
+def _name(worker: Worker) -> str:
+    return worker.name.removeprefix(PREFIX)

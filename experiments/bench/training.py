@@ -1,0 +1,150 @@
+"""Pairs per second of `citerec train-reranker` beside a plain loop: same model, corpus, tokens, pairs in an update.
+
+The plain loop is what one writes first: transformers' model as it comes, bfloat16 autocast where the processor has it,
+AdamW over all weights, each pair cut when it is read, batches in random order.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from bench.measure import Row, ratio, say
+from bench.work import Work, build
+from bench.worker import Worker
+
+TOKENS = 128  # of each side: 256 a pair
+PAIRS = 32  # in an update
+UPDATES = 6  # timed, after one that is not
+PREFIX = "train-"
+PLAIN = "plain"
+
+Train = Callable[[], float]  # pairs per second
+
+
+def citerec(work: Work) -> Train:
+    """Train by the recipe `strong`; candidates are found before the clock starts."""
+    from citerec.folder import open_index
+    from citerec.train.reranker.config import RerankerTraining
+    from citerec.train.reranker.train import train_reranker
+
+    settings = {
+        "recipe": "strong",
+        "query_tokens": TOKENS,
+        "candidate_tokens": TOKENS,
+        "batch": PAIRS // 8,
+        "queries": 100,
+        "steps": UPDATES,
+        "eval_steps": 0,
+        "dev_queries": 0,
+        "warm_steps": 0,
+        "threads": work.threads,
+    }
+    config, index = RerankerTraining.of(settings), open_index(work.index)
+
+    def train() -> float:
+        output = work.folder / "trained"
+        rates = train_reranker(index, output, config, force=True).history[-1].pairs_per_second
+        return rates or 0.0
+
+    return train
+
+
+def plain(work: Work) -> Train:
+    """Train as one does it first, on pairs of the same corpus."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    from citerec.encode.config import has_bfloat16
+    from citerec.encode.source import find_model
+    from citerec.folder import open_index
+    from citerec.text import pair_text
+
+    torch.set_num_threads(work.threads)
+    torch.manual_seed(0)
+    base = find_model("minilm").folder
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-5)
+    papers = open_index(work.index).papers
+
+    def train() -> float:
+        import numpy as np
+
+        rows = np.random.default_rng(0).integers(0, len(papers), (UPDATES + 1, PAIRS, 2))
+        start = 0.0
+        for number, drawn in enumerate(rows.tolist()):
+            if number == 1:  # the first one warms up
+                start = time.perf_counter()
+            texts = [[pair_text(papers[row]) for row in pair] for pair in drawn]
+            sides = [
+                tokenizer.batch_decode(
+                    tokenizer(list(side), truncation=True, max_length=TOKENS - 1)["input_ids"],
+                    skip_special_tokens=True,
+                )
+                for side in zip(*texts, strict=True)
+            ]
+            inputs = tokenizer(
+                *sides, padding=True, truncation=True, max_length=2 * TOKENS, return_tensors="pt"
+            )
+            labels = torch.zeros(PAIRS)
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
+                logits = model(**inputs).logits[:, 0].float()
+            torch.nn.functional.binary_cross_entropy_with_logits(logits, labels).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        return UPDATES * PAIRS / (time.perf_counter() - start)
+
+    return train
+
+
+TRAINERS: dict[str, tuple[Callable[[Work], Train], str, str]] = {
+    "citerec": (
+        citerec,
+        f"citerec train-reranker, recipe strong, MiniLM, {TOKENS} + {TOKENS} tokens",
+        "at least 2 x a plain loop",
+    ),
+    PLAIN: (plain, "a plain loop, the same model, tokens and pairs in an update", ""),
+}
+
+
+def measure_training(work: Work, script: Path, rounds: int) -> list[Row]:
+    """Train a few updates by each, in turns."""
+    build(work)
+    workers = [Worker(PREFIX + name, work, script) for name in TRAINERS]
+    rates: dict[str, list[float]] = {name: [] for name in TRAINERS}
+    for number in range(rounds):
+        for worker in workers if number % 2 else reversed(workers):
+            name = worker.name.removeprefix(PREFIX)
+            rates[name].append(worker.ask("round")["rate"])
+            say(f"round {number + 1}: {name} {rates[name][-1]:.1f} pairs/s")
+    for worker in workers:
+        worker.close()
+    return [
+        Row(
+            name=f"train.{name}",
+            what=TRAINERS[name][1],
+            unit="pairs/s",
+            values=tuple(values),
+            ratio=ratio(values, rates[PLAIN]),
+            ratio_to=f"train.{PLAIN}",
+            goal=TRAINERS[name][2],
+        )
+        for name, values in rates.items()
+    ]
+
+
+def serve_training(name: str, work: Work) -> None:
+    """Be a worker that answers each line by the rate of a few updates."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    train = TRAINERS[name][0](work)
+    answers.write(orjson.dumps({"queries": 1}) + b"\n")
+    answers.flush()
+    for _ in sys.stdin:
+        answers.write(orjson.dumps({"rate": train()}) + b"\n")
+        answers.flush()
