@@ -50,7 +50,7 @@ def main() -> None:
     options = _options()
     corpus = _corpus(options.corpus)
     if options.worker:
-        work = Work(options.work, corpus, options.threads)
+        work = Work(options.work, corpus, options.threads, options.queries)
         if options.worker in STEPS:
             STEPS[options.worker](work)
         elif kind := next((k for k in SERVERS if options.worker.startswith(k)), None):
@@ -62,7 +62,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="citerec-bench-") as temporary:
         folder = (options.work or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        work = Work(folder, corpus, options.threads)
+        work = Work(folder, corpus, options.threads, options.queries)
         for group in options.only:
             try:
                 _measure(group, work, options.rounds, results)
@@ -128,6 +128,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", type=_groups, default=GROUPS, help=",".join(GROUPS))
     parser.add_argument("--rounds", type=int, default=5, help="of each system, after one more")
     parser.add_argument("--threads", type=int, default=2, help="of each system")
+    parser.add_argument("--queries", type=int, default=50, help="whose candidates are reranked")
     parser.add_argument("--worker", choices=_workers(), help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -19,11 +19,11 @@ from bench.measure import Row, SkippedError, ratio, say
 from bench.work import Work, build
 from bench.worker import Worker
 
-QUERIES, DEPTH = 50, 100  # test queries, and candidates of each
+DEPTH = 100  # candidates of a query
 PREFIX = "rerank-"
 REFERENCE = "sentence-transformers"
 MODEL = "reranker"  # a folder in the work folder; made up where there is none
-SPLITS = ((64, 64), (128, 64), (128, 128), (256, 64))  # tokens of query and candidate
+SPLITS = ((128, 64), (128, 128))  # tokens of query and candidate
 
 Score = Callable[[], Any]  # a score of each pair, in their order
 
@@ -199,7 +199,9 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
 
     index, kept = open_index(work.index), work.folder / "pairs.json"
     task = load_task(index, "test")
-    chosen = np.linspace(0, len(task.queries) - 1, min(QUERIES, len(task.queries))).astype(int)
+    chosen = np.linspace(0, len(task.queries) - 1, min(work.reranked, len(task.queries))).astype(
+        int
+    )
     queries = [task.queries[i] for i in chosen.tolist()]
     if not kept.is_file():
         from citerec.retrieve.bm25 import Bm25Retriever

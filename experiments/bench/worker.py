@@ -26,6 +26,7 @@ class Worker:
         self._log = work.log(name)
         command = [sys.executable, str(script), "--worker", name, "--work", str(work.folder)]
         command += ["--corpus", str(work.corpus), "--threads", str(work.threads)]
+        command += ["--queries", str(work.reranked)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
