@@ -67,12 +67,27 @@ def sentence_transformers(work: Work, precision: str) -> Score:
     model = CrossEncoder(str(model_of(work)), device="cpu", max_length=512, **how)
     papers = open_index(work.index).papers
     queries, rows = _pairs(work)
-    texts = [
+    sides = [
         (pair_text(query), pair_text(papers[row]))
         for query, mine in zip(queries, rows, strict=True)
         for row in mine.tolist()
     ]
+    asked, given = zip(*sides, strict=True)  # cut as citerec cuts them, so that both read the same
+    texts = [*zip(_cut(model, asked, 254), _cut(model, given, 255), strict=True)]
     return lambda: model.predict(texts, show_progress_bar=False)
+
+
+def _cut(model: Any, texts: Sequence[str], most: int) -> list[str]:
+    """Return the beginnings of texts that have at most so many tokens."""
+    read = model.tokenizer(
+        list(texts),
+        add_special_tokens=False,
+        truncation=True,
+        max_length=most,
+        return_offsets_mapping=True,
+    )
+    ends = [offsets[-1][1] if offsets else 0 for offsets in read["offset_mapping"]]
+    return [text[:end] for text, end in zip(texts, ends, strict=True)]
 
 
 SYSTEMS: dict[str, tuple[Callable[[Work], Score], str, str]] = {
