@@ -1,9 +1,11 @@
 """Systems that rerank: whose candidates they read, that no pair is scored twice, what they cost."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_ranker import tiny_ranker
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.errors import ConfigError
@@ -11,6 +13,7 @@ from citerec.evaluate.protocol import Setting, load_task
 from citerec.evaluate.remembering import Remembering
 from citerec.evaluate.systems import SYSTEMS, Systems, candidates, default_systems, fuse_of, read_by
 from citerec.folder import IndexFolder
+from citerec.rank.ranker import find_ranker
 from citerec.rerank.opening import open_cascade
 from citerec.types import Query
 
@@ -24,14 +27,17 @@ def rerank(tiny_reranker_model: str) -> RerankConfig:
 def test_what_is_compared_by_default(sample_index: IndexFolder, dense_sample: IndexFolder) -> None:
     baselines = ["most-cited", "random", "oracle"]
 
-    assert default_systems(sample_index) == ["bm25", *baselines]
-    assert default_systems(sample_index, rerank=True) == ["bm25", "rerank", *baselines]
+    graph = ["expanded", "ranker"] if find_ranker("auto", sample_index) else ["expanded"]
+
+    assert default_systems(sample_index) == ["bm25", *graph, *baselines]
+    assert default_systems(sample_index, rerank=True) == ["bm25", "rerank", *graph, *baselines]
     assert default_systems(dense_sample, rerank=True) == [
         "bm25",
         "dense",
         "rrf",
         "bm25+rerank",
         "rerank",
+        *graph,
         *baselines,
     ]
 
@@ -112,3 +118,60 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
         plain.score(sample_index, queries[1:], [np.array([9], np.int32)])[0][0], abs=1e-4
     )
     assert remembering.spared > 0
+
+
+# --- what close papers cite, and the final ranker
+
+
+def test_close_papers_add_candidates_and_lose_none(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+    systems = Systems(sample_index, task, Setting())
+
+    found, expanded = systems.hits("bm25"), systems.hits("expanded")
+
+    assert all(set(a.rows) <= set(b.rows) for a, b in zip(found, expanded, strict=True))
+    assert all((np.diff(hits.scores) <= 0).all() for hits in expanded)
+
+
+def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Path) -> None:
+    task = load_task(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
+    systems = Systems(sample_index, task, Setting(ranker=str(ranker)))
+
+    pool, ranked = systems.hits("expanded"), systems.hits("ranker")
+    bm25 = systems.hits("bm25")
+
+    for before, after, words in zip(pool, ranked, bm25, strict=True):
+        assert set(before.rows) == set(after.rows)
+        assert words.rows[0] in after.rows[:20]  # whose score is the best
+    assert systems.run("ranker")[1] > systems.run("bm25")[1]  # type: ignore[operator]
+
+
+def test_each_variant_is_a_system_of_its_own(sample_index: IndexFolder, tmp_path: Path) -> None:
+    task = load_task(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0, "citations": 3.0})
+    systems = Systems(sample_index, task, Setting(ranker=str(ranker)))
+
+    full, fair = systems.hits("ranker"), systems.hits("ranker-no-popularity")
+
+    assert any(a.rows.tolist() != b.rows.tolist() for a, b in zip(full, fair, strict=True))
+
+
+def test_a_ranker_reads_what_the_reranker_thinks(
+    sample_index: IndexFolder, rerank: RerankConfig, tmp_path: Path
+) -> None:
+    task = load_task(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0})
+    plain = Systems(sample_index, task, Setting(ranker=str(ranker)))
+    read = Systems(sample_index, task, Setting(ranker=str(ranker), rerank=rerank))
+
+    lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
+
+    assert any(a.rows[:5].tolist() != b.rows[:5].tolist() for a, b in lists)
+
+
+def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:
+    systems = Systems(sample_index, load_task(sample_index, "dev"), Setting(ranker="none"))
+
+    with pytest.raises(ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"):
+        systems.run("ranker")
