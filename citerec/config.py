@@ -185,6 +185,21 @@ class RerankConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpandConfig:
+    """How the papers that close ones cite join the candidates."""
+
+    neighbours: int = 50  # close papers that are asked, the best of the first stages
+    k0: int = 60  # a neighbour weighs 1 / (k0 + rank)
+    extra: int = 1000  # papers that the expansion finds per query, at most; 0 for none
+    weight: float = 0.3  # of the expansion against the first stages, where both make one list
+
+    def __post_init__(self) -> None:
+        _at_least(self, {"neighbours": 1, "k0": 0, "extra": 0})
+        if not 0 <= self.weight <= 1:
+            raise ConfigError(f"the weight of the expansion must lie in [0, 1], got {self.weight}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendConfig:
     """How many papers come back, and how they are found."""
 
@@ -198,8 +213,19 @@ class RecommendConfig:
     reranker: Literal["auto", "none"] | RerankConfig = (
         "auto"  # auto: the index's own, if it has one
     )
+    ranker: str = "auto"  # auto: the index's own, else the package's; none; or its folder
+    popularity: bool = True  # whether the ranker may read citation counts and ages
+    authors: bool = True  # whether it may read who wrote a paper
+    expand: ExpandConfig = ExpandConfig()  # of the ranker's candidates
+    diversity: float = 0.0  # how much papers like those above are held back, in [0, 1]
 
     def __post_init__(self) -> None:
+        if not self.ranker.strip():
+            raise ConfigError("ranker is empty; name a folder, or say auto or none")
+        if self.ranker == "none" and not (self.popularity and self.authors):
+            raise ConfigError("popularity and authors are read by the ranker only, and it is none")
+        if not 0 <= self.diversity <= 1:
+            raise ConfigError(f"diversity must lie in [0, 1], got {self.diversity}")
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
         if not self.encoder.strip():

@@ -6,13 +6,31 @@ from dataclasses import replace
 from citerec.candidates import Candidates, FirstStages
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import stage_hits
 from citerec.query.exclude import Excluded, doi_rows, matching_rows
+from citerec.rank import final, reasons
+from citerec.rank.diversity import DEPTH as DIVERSE
+from citerec.rank.diversity import Alike, by_vectors, by_words, cut, diversified
+from citerec.rank.features import NAMES
+from citerec.rank.final import FinalRanker, Ordered
+from citerec.rank.known import Rows
+from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
+from citerec.rank.words import title_words
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade, wanted
-from citerec.types import Hits, Note, Paper, Progress, Query, Recommendation, StageHit, untold
+from citerec.types import (
+    Eligible,
+    Note,
+    Paper,
+    Progress,
+    Query,
+    Recommendation,
+    StageHit,
+    untold,
+)
 
 REASON_WORDS = 6  # matching words that a reason names
 CLOSE = 100  # rank of dense retrieval down to which it is a reason
@@ -23,7 +41,7 @@ LIKELY = 0.01  # probability from which on a reranker's word is a reason
 
 
 class Recommender:
-    """Recommends papers of one index: found by BM25 and dense retrieval, fused, and reranked by a cross-encoder."""
+    """Recommends papers of one index: found by words and vectors, reranked, ranked at last by all that is known."""
 
     def __init__(
         self,
@@ -38,9 +56,13 @@ class Recommender:
         """
         self.index = index
         self.config = config or RecommendConfig()
+        self.ranker = _open_ranker(index, self.config)
         self._first = FirstStages(index, self.config, note)
         rerank = wanted(self.config.reranker, index)
         self.cascade: Cascade | None = open_cascade(index, rerank, note) if rerank else None
+        self._final = (
+            FinalRanker(index, self.ranker, expand=self.config.expand) if self.ranker else None
+        )
 
     @property
     def encoder(self) -> str:
@@ -63,6 +85,7 @@ class Recommender:
         *,
         year_max: int | None = None,
         excluded: Iterable[int] = (),
+        cited: Iterable[int] = (),
         explain: bool = False,
     ) -> list[tuple[Recommendation, ...]]:
         """Recommend papers for each query, best first.
@@ -71,12 +94,15 @@ class Recommender:
             queries: One query is a batch of one.
             year_max: The latest year of a paper; by default each query's own.
             excluded: Rows of papers that must not come back.
+            cited: Rows of papers that the queries cite already: the ranker knows, and they do not come back.
             explain: Whether to say why, which takes longer.
 
         Returns:
             For each query, in the order given, at most `config.k` papers; none if nothing matches.
         """
-        found = self.stream(queries, year_max=year_max, excluded=excluded, explain=explain)
+        found = self.stream(
+            queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
+        )
         return list(found)
 
     def stream(
@@ -85,6 +111,7 @@ class Recommender:
         *,
         year_max: int | None = None,
         excluded: Iterable[int] = (),
+        cited: Iterable[int] = (),
         explain: bool = False,
         progress: Progress = untold,
     ) -> Iterator[tuple[Recommendation, ...]]:
@@ -92,15 +119,26 @@ class Recommender:
 
         `progress` is told how many pairs are reranked.
         """
-        out = frozenset(excluded)
+        known = frozenset(cited)
+        out = known.union(excluded)
         for start in range(0, len(queries), AT_ONCE):
             part = queries[start : start + AT_ONCE]
             rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
-            depth = max(self.config.k, self.cascade.depth) if self.cascade else self.config.k
-            found = self._first.find(part, rules, depth)
-            for asked, best in self._reranked(part, found, progress):
-                for query, one, items in zip(asked, best, self._with_papers(best), strict=True):
+            found = self._first.find(part, rules, self._depth)
+            for asked, best in self._ordered(part, rules, found, known, progress):
+                chosen = [self._chosen(one) for one in best]
+                results = self._with_papers(chosen)
+                for query, one, items in zip(asked, chosen, results, strict=True):
                     yield self._with_reasons(query, one, items) if explain else items
+
+    @property
+    def _depth(self) -> int:
+        """How many candidates of the first stages are wanted."""
+        most = [self.config.k]
+        most += [self.cascade.depth] if self.cascade else []
+        most += [final.DEPTH] if self._final else []
+        most += [DIVERSE] if self.config.diversity else []
+        return max(most)
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
         """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
@@ -110,26 +148,58 @@ class Recommender:
         by_title = matching_rows(excluded.titles, papers.titles())
         return rows.union(by_doi, *by_title.values())
 
-    def _reranked(
-        self, queries: Sequence[Query], found: list[Candidates], progress: Progress
-    ) -> Iterator[tuple[Sequence[Query], list[Candidates]]]:
-        """Yield the best `k` of each query, as many queries at once as are reranked together."""
-        if self.cascade is None:
-            yield queries, found
-            return
-        k, at_once = self.config.k, max(1, PAIRS_AT_ONCE // self.cascade.depth)
+    def _ordered(
+        self,
+        queries: Sequence[Query],
+        rules: Sequence[Eligible],
+        found: Sequence[Candidates],
+        cited: frozenset[int],
+        progress: Progress,
+    ) -> Iterator[tuple[Sequence[Query], Sequence[Candidates]]]:
+        """Yield all candidates of each query in their last order, as many queries at once as are reranked together."""
+        at_once = max(1, PAIRS_AT_ONCE // self.cascade.depth) if self.cascade else READ_AT_ONCE
         for start in range(0, len(found), at_once):
-            asked, here = queries[start : start + at_once], found[start : start + at_once]
-            done = self.cascade.rerank(asked, [one.hits for one in here], k, progress)
-            yield (
-                asked,
-                [
-                    Candidates(
-                        Hits(new.hits.rows[:k], new.hits.scores[:k]), {**old.stages, **new.stages}
-                    )
-                    for old, new in zip(here, done, strict=True)
-                ],
-            )
+            mine = slice(start, start + at_once)
+            asked, here = queries[mine], found[mine]
+            if self._final:
+                best: Sequence[Candidates] = self._final.order(
+                    asked,
+                    rules[mine],
+                    here,
+                    k=self.config.k,
+                    cited=cited,
+                    cascade=self.cascade,
+                    progress=progress,
+                )
+            else:
+                best = self._reranked(asked, here, progress)
+            yield asked, best
+
+    def _reranked(
+        self, queries: Sequence[Query], found: Sequence[Candidates], progress: Progress
+    ) -> Sequence[Candidates]:
+        if self.cascade is None:
+            return found
+        done = self.cascade.rerank(queries, [one.hits for one in found], self.config.k, progress)
+        return [
+            Candidates(new.hits, {**old.stages, **new.stages})
+            for old, new in zip(found, done, strict=True)
+        ]
+
+    def _chosen(self, found: Candidates) -> Candidates:
+        """Take the best `k`, or, if the list is to be diverse, those that differ."""
+        config, hits = self.config, cut(found.hits, self.config.k)
+        if config.diversity:
+            top = cut(found.hits, max(config.k, DIVERSE))
+            id_rank = self.index.id_rank
+            hits = diversified(top, self._alike(top.rows), config.diversity, config.k, id_rank)
+        return replace(found, hits=hits)
+
+    def _alike(self, rows: Rows) -> Alike:
+        if self._first.dense:
+            return by_vectors(self._first.dense.vectors(rows))
+        titles = self.index.papers.texts("title", rows).to_pylist()
+        return by_words([title_words(title) for title in titles])
 
     def _with_papers(self, found: Sequence[Candidates]) -> Iterator[tuple[Recommendation, ...]]:
         """Read each paper once for all queries that are read for together: many share theirs."""
@@ -141,12 +211,48 @@ class Recommender:
     def _with_reasons(
         self, query: Query, found: Candidates, result: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
-        words = self._first.bm25.matches(query, found.hits.rows.tolist(), most=REASON_WORDS)
+        rows = found.hits.rows
+        words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
+        if isinstance(found, Ordered) and self.ranker:
+            return _weighed(self.ranker, found, result, words)
         probability = self.cascade.probability if self.cascade else None
         return tuple(
             replace(item, reasons=tuple(_reasons(item, matched, probability)))
             for item, matched in zip(result, words, strict=True)
         )
+
+
+def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
+    variant = Variant.of(popularity=config.popularity, authors=config.authors)
+    folder = find_ranker(config.ranker, index)
+    if folder is None and variant is not Variant.FULL:
+        raise ConfigError(
+            f"{index.path} has no ranker, so there is nothing that reads popularity or authors"
+        )
+    return open_ranker(folder, variant) if folder else None
+
+
+def _weighed(
+    ranker: Ranker,
+    found: Ordered,
+    result: tuple[Recommendation, ...],
+    words: Sequence[Sequence[str]],
+) -> tuple[Recommendation, ...]:
+    """Give each paper the reasons that weighed most for the ranker."""
+    matrix = found.features_of(found.hits.rows)
+    cases = [
+        reasons.Case(
+            item=item,
+            features=dict(zip(NAMES, features.tolist(), strict=True)),
+            matched=matched,
+            neighbours=found.pool.evidence.asked,
+        )
+        for item, features, matched in zip(result, matrix, words, strict=True)
+    ]
+    return tuple(
+        replace(case.item, reasons=reasons.reasons(case, added))
+        for case, added in zip(cases, ranker.contributions(matrix), strict=True)
+    )
 
 
 def _ranked(found: Candidates, papers: Mapping[int, Paper]) -> tuple[Recommendation, ...]:

@@ -419,3 +419,51 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
     models = indexes / "papers.jsonl" / "models"
     (models / "reranker-one").rename(models / "reranker")  # trained as the row says
     assert weights("one").split() == ["models/reranker", first.split()[1]]
+
+
+# --- rows that rank
+
+
+def test_a_row_that_ranks_says_by_what_it_learned(row: Callable[..., Experiment]) -> None:
+    read = row(
+        'system = "ranker"\nencoder = "minilm"\ntrain_ranker = "ranker.toml"\n'
+        'ranker_corpora = ["a", "b"]'
+    )
+
+    assert (read.train_ranker, [*read.ranker_corpora]) == ("ranker.toml", ["a", "b"])
+    assert read.ranker is None
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('system = "ranker"\nranker = "r"\ntrain_ranker = "t.toml"', "name two rankers"),
+        ('system = "ranker"\nranker_corpora = ["a"]', "goes with 'train_ranker'"),
+        ('system = "ranker"\ntrain_ranker = "t"\nranker_corpora = []', "must be a list of texts"),
+        ('ranker = "r"', "system 'bm25' takes no ranker"),
+    ],
+)
+def test_a_row_that_ranks_amiss_is_refused(
+    row: Callable[..., Experiment], more: str, message: str
+) -> None:
+    with pytest.raises(BadInputError, match=message):
+        row(more)
+
+
+def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    (corpus / "splits" / "train.ids").write_text("r")
+    (corpus / "splits" / "dev.ids").write_text("")
+    Path("few.toml").write_text("trees = 2\nleast_rows = 1\nthreads = 1\n")
+    ranks = row('system = "ranker"\ntrain_ranker = "few.toml"')
+
+    first = run_experiment(ranks, Path("indexes"))
+    made = Path("indexes") / "fruit" / "models" / "ranker-few" / "training.json"
+    before = made.stat().st_mtime_ns
+    again = run_experiment(ranks, Path("indexes"))
+
+    assert first.metrics == again.metrics
+    assert made.stat().st_mtime_ns == before
+    assert not made.parent.with_name("ranker").exists()
+    assert first.result["provenance"]["settings"]["ranker"]["model"] == "ranker-few"

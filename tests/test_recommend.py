@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_ranker import tiny_ranker
 
 from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
@@ -290,3 +291,79 @@ def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(
     config = reranking("auto", depth=2)
     assert Recommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
     assert Recommender(index, RecommendConfig(reranker="none")).reranker == ""
+
+
+CITING = [
+    {"id": "a", "title": "Drawing graphs", "year": 2010, "citations": ["classic", "tool"]},
+    {"id": "b", "title": "Drawing large graphs", "year": 2012, "citations": ["classic"]},
+    {"id": "classic", "title": "Planarity", "year": 1974},
+    {"id": "tool", "title": "Software for layout", "year": 2001, "authors": ["Ann Bee"]},
+    {"id": "late", "title": "Graphs", "year": 2019, "citations": ["tool", "b"]},
+]
+DRAWING = Query(id="d", title="Drawing graphs", year=2015, authors=("A. Bee",))
+
+
+def ranked(build: Build, folder: Path, weights: dict[str, float], **settings: Any) -> Recommender:
+    ranker = str(tiny_ranker(folder, weights))
+    return Recommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
+
+
+def test_what_close_papers_cite_is_recommended_and_why_is_said(
+    build: Build, tmp_path: Path
+) -> None:
+    recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar_count": 1})
+
+    [found] = recommender.recommend([DRAWING], explain=True)
+
+    assert ids(found) == ["classic", "tool", "a", "b"]  # cited by both, by one, by none
+    assert found[0].stages.keys() == {"expand", "ranker"}
+    assert found[0].stages["ranker"] == StageHit(1, found[0].score)
+    assert found[2].stages.keys() == {"bm25", "ranker"}
+    assert found[0].reasons[0] == "cited by 2 of the 2 most similar papers"
+
+
+def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None:
+    weights = {"author_overlap": 5.0, "cited_by_similar": 1.0}
+    recommender = ranked(build, tmp_path / "ranker", weights)
+    config = RecommendConfig(ranker=str(tmp_path / "ranker"), authors=False)
+    blind = Recommender(recommender.index, config)
+
+    assert ids(recommender.recommend([DRAWING])[0])[0] == "tool"
+    assert ids(blind.recommend([DRAWING])[0])[0] == "classic"
+
+
+def test_references_that_one_has_guide_the_ranker_and_stay_out(
+    build: Build, tmp_path: Path
+) -> None:
+    recommender = ranked(build, tmp_path / "ranker", {"coupling": 1})
+    tool = recommender.rows_of(Excluded(frozenset({"tool"}), (), ()))
+
+    [found] = recommender.recommend([DRAWING], cited=tool)
+
+    assert ids(found)[0] == "a"  # which cites the tool, too
+    assert "tool" not in ids(found)
+
+
+def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
+    index = build(CITING)
+    plain, diverse = (
+        Recommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
+    )
+
+    assert ids(plain.recommend([DRAWING])[0]) == ["a", "b"]
+    assert ids(diverse.recommend([Query(id="d", title="Drawing graphs layout")])[0])[1] == "tool"
+
+
+def test_a_batch_is_ranked_as_each_query_alone(build: Build, tmp_path: Path) -> None:
+    recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar": 1, "bm25": 1})
+    queries = [DRAWING, Query(id="e", title="Planarity", year=2011), Query(id="f", title="None")]
+
+    together = recommender.recommend(queries)
+
+    assert together == [recommender.recommend([query])[0] for query in queries]
+    assert together[2] == ()
+
+
+def test_popularity_cannot_be_left_out_where_nothing_ranks() -> None:
+    with pytest.raises(ConfigError, match="read by the ranker only"):
+        RecommendConfig(ranker="none", popularity=False)

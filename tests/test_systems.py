@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_ranker import tiny_ranker
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.errors import ConfigError
@@ -21,6 +22,7 @@ from citerec.evaluate.systems import (
     read_by,
 )
 from citerec.folder import IndexFolder, open_index
+from citerec.rank.ranker import find_ranker
 from citerec.rerank.opening import open_cascade
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
@@ -35,15 +37,18 @@ def rerank(tiny_reranker_model: str) -> RerankConfig:
 def test_what_is_compared_by_default(sample_index: IndexFolder, dense_sample: IndexFolder) -> None:
     baselines = ["most-cited", "random", "oracle"]
 
-    assert default_systems(sample_index) == ["bm25", *baselines]
+    graph = ["expanded", "ranker"] if find_ranker("auto", sample_index) else ["expanded"]
     reranked = ["rerank", "rerank-alone"]
-    assert default_systems(sample_index, rerank=True) == ["bm25", *reranked, *baselines]
+
+    assert default_systems(sample_index) == ["bm25", *graph, *baselines]
+    assert default_systems(sample_index, rerank=True) == ["bm25", *reranked, *graph, *baselines]
     assert default_systems(dense_sample, rerank=True) == [
         "bm25",
         "dense",
         "rrf",
         "bm25+rerank",
         *reranked,
+        *graph,
         *baselines,
     ]
 
@@ -164,3 +169,60 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
         plain.score(sample_index, queries[1:], [np.array([9], np.int32)])[0][0], abs=1e-4
     )
     assert remembering.spared > 0
+
+
+# --- what close papers cite, and the final ranker
+
+
+def test_close_papers_add_candidates_and_lose_none(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+    systems = Systems(sample_index, task, Setting())
+
+    found, expanded = systems.hits("bm25"), systems.hits("expanded")
+
+    assert all(set(a.rows) <= set(b.rows) for a, b in zip(found, expanded, strict=True))
+    assert all((np.diff(hits.scores) <= 0).all() for hits in expanded)
+
+
+def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Path) -> None:
+    task = load_task(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
+    systems = Systems(sample_index, task, Setting(ranker=str(ranker)))
+
+    pool, ranked = systems.hits("expanded"), systems.hits("ranker")
+    bm25 = systems.hits("bm25")
+
+    for before, after, words in zip(pool, ranked, bm25, strict=True):
+        assert set(before.rows) == set(after.rows)
+        assert words.rows[0] in after.rows[:20]  # whose score is the best
+    assert systems.run("ranker")[1] > systems.run("bm25")[1]  # type: ignore[operator]
+
+
+def test_each_variant_is_a_system_of_its_own(sample_index: IndexFolder, tmp_path: Path) -> None:
+    task = load_task(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0, "citations": 3.0})
+    systems = Systems(sample_index, task, Setting(ranker=str(ranker)))
+
+    full, fair = systems.hits("ranker"), systems.hits("ranker-no-popularity")
+
+    assert any(a.rows.tolist() != b.rows.tolist() for a, b in zip(full, fair, strict=True))
+
+
+def test_a_ranker_reads_what_the_reranker_thinks(
+    sample_index: IndexFolder, rerank: RerankConfig, tmp_path: Path
+) -> None:
+    task = load_task(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0})
+    plain = Systems(sample_index, task, Setting(ranker=str(ranker)))
+    read = Systems(sample_index, task, Setting(ranker=str(ranker), rerank=rerank))
+
+    lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
+
+    assert any(a.rows[:5].tolist() != b.rows[:5].tolist() for a, b in lists)
+
+
+def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:
+    systems = Systems(sample_index, load_task(sample_index, "dev"), Setting(ranker="none"))
+
+    with pytest.raises(ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"):
+        systems.run("ranker")

@@ -12,7 +12,7 @@ import typer
 
 from citerec.cli import encode, evaluate, index, inspect, recommend, tune
 from citerec.cli.experiment import experiment
-from citerec.cli.train import train_encoder, train_reranker
+from citerec.cli.train import train_encoder, train_ranker, train_reranker
 from citerec.errors import CiterecError
 from citerec.java import is_java_exception
 
@@ -30,6 +30,7 @@ app.command()(tune.tune)
 app.command()(evaluate.evaluate)
 app.command(name="train-encoder")(train_encoder)
 app.command(name="train-reranker")(train_reranker)
+app.command(name="train-ranker")(train_ranker)
 app.add_typer(experiment, name="experiment")
 app.command()(inspect.info)
 app.command()(inspect.verify)

@@ -40,8 +40,11 @@ VAIN_WITH_RUNS = (  # what a run was made with
     "b",
     "query_form",
     "stop_words",
+    "ranker",
+    "audit",
     *OPTIONS,
 )
+FAULTS = 5  # of an audit that are shown
 
 
 def evaluate(
@@ -65,8 +68,9 @@ def evaluate(
         str | None,
         typer.Option(
             help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
-            "rerank-alone, most-cited, random, oracle; or all. By default bm25, dense and rrf if there are vectors, "
-            "what is reranked if there is a reranker, and the baselines."
+            "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; or all. "
+            "By default bm25, dense and rrf if there are vectors, what is reranked if there is a reranker, expanded, "
+            "ranker, and the baselines."
         ),
     ] = None,
     known_graph: Annotated[
@@ -89,6 +93,19 @@ def evaluate(
     device: DeviceOption = "auto",
     dtype: PrecisionOption = Precision.AUTO,
     backend: BackendOption = Backend.AUTO,
+    ranker: Annotated[
+        str,
+        typer.Option(
+            help="What ranks: auto: the index's own, else the one that comes along; or the folder of one."
+        ),
+    ] = "auto",
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit",
+            help="Compute all candidates and features again without what each query may not know; say if any differs.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the random run and the resamples.")] = 0,
     threads: Threads = 0,
     heap: Heap = None,
@@ -107,6 +124,7 @@ def evaluate(
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     dense = DenseConfig(threads=threads)
     setting = Setting(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
+    setting = replace(setting, ranker=ranker)
     if output is not None:
         refuse_others_files(output.resolve())
     if run:
@@ -130,7 +148,8 @@ def evaluate(
             threads=threads,
             measures=True,
         )
-        evaluation, folder = _own_systems(index, split, systems, setting, asked, heap, output, talk)
+        own = _own_systems(index, split, systems, setting, asked, heap, output, talk, audit)
+        evaluation, folder = own
     report = assess(evaluation)
     write_report(report, folder)
     show(summary_table(report))
@@ -153,8 +172,10 @@ def _own_systems(
     heap: str | None,
     output: Path | None,
     talk: Talk,
+    audited: bool,
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
+    from citerec.evaluate.bias import standing
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
     from citerec.evaluate.systems import CEILINGS, Systems, default_systems, weights
@@ -178,6 +199,8 @@ def _own_systems(
         running = Systems(folder, task, setting, talk.note, tell)
         reranking = _reranking(names, running, talk)
         done = _run_all(names, running, tell)
+        if audited:
+            _audit(names, running, talk, tell)
     evaluation = Evaluation(
         corpus=folder.manifest.name,
         split=split,
@@ -186,6 +209,7 @@ def _own_systems(
         runs=[run for run, _ in done],
         query_words=task.words,
         overlap=overlaps(folder, task),
+        standing=standing(folder, task, setting.known_graph),
         seconds={run.name: seconds for run, seconds in done},
         provenance=_provenance(folder, setting, reranking),
         left_out=task.left_out,
@@ -193,6 +217,19 @@ def _own_systems(
         seed=setting.seed,
     )
     return evaluation, target
+
+
+def _audit(names: list[str], systems: "Systems", talk: Talk, tell: "Progress") -> None:
+    """Check the run; where a query saw what it may not know, say which, and end."""
+    from citerec.evaluate.systems import CEILINGS
+
+    checked = systems.audit([name for name in names if name not in CEILINGS], tell)
+    for fault in checked.faults[:FAULTS]:
+        talk.warn(f"audit: {fault}")
+    if checked.faults:
+        talk.warn(f"audit: {len(checked.faults):,} faults in all")
+        raise typer.Exit(1)
+    talk.note(str(checked))
 
 
 def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, Any]:
@@ -257,7 +294,18 @@ def _provenance(
             "bm25": bm25,
             "fuse": asdict(setting.fuse),
             **reranking,
+            "ranker": _told_ranker(folder, setting),
             "depth": setting.depth,
             "index": folder.manifest.settings,
         }
     )
+
+
+def _told_ranker(folder: "IndexFolder", setting: "Setting") -> dict[str, str] | None:
+    from citerec.rank.ranker import find_ranker, open_ranker
+
+    found = find_ranker(setting.ranker, folder)
+    if found is None:
+        return None
+    ranker = open_ranker(found)
+    return {"model": ranker.shown, "weights": ranker.fingerprint}

@@ -20,7 +20,6 @@ from citerec.cli.encode import (
 )
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from citerec.build import BuildReport
@@ -101,20 +100,6 @@ def index(
         talk.note(f"left out: {fault}")
     if report.ignored:
         talk.detail(f"not read: {', '.join(map(str, report.ignored))}")
-
-
-def refuse_models(**models: str) -> None:
-    """Refuse a model for a stage that this version does not have.
-
-    Raises:
-        ConfigError: If one is named.
-    """
-    for stage, model in models.items():
-        if model not in ("none", "auto"):
-            raise ConfigError(
-                f"--{stage} {model}: this version of citerec has no {stage} yet; "
-                f"leave the option out, or say --{stage} none"
-            )
 
 
 def default_index(corpus: Path) -> Path:

@@ -11,7 +11,6 @@ import typer
 from citerec.cli.console import (
     Heap,
     Index,
-    Model,
     Quiet,
     Talk,
     Threads,
@@ -19,7 +18,13 @@ from citerec.cli.console import (
     check_output,
     write_pieces,
 )
-from citerec.cli.index import refuse_models
+from citerec.cli.rank import (
+    CitedOption,
+    DiversityOption,
+    NoAuthorsOption,
+    NoPopularityOption,
+    RankerOption,
+)
 from citerec.cli.rerank import (
     Asked,
     BackendOption,
@@ -98,7 +103,11 @@ def recommend(
     device: DeviceOption = "auto",
     dtype: PrecisionOption = Precision.AUTO,
     backend: BackendOption = Backend.AUTO,
-    ranker: Model = "auto",
+    ranker: RankerOption = "auto",
+    no_popularity: NoPopularityOption = False,
+    no_authors: NoAuthorsOption = False,
+    diversity: DiversityOption = 0.0,
+    cited: CitedOption = None,
     year_max: Annotated[
         int | None, typer.Option(min=1, help="The latest year of a paper; the query's by default.")
     ] = None,
@@ -123,7 +132,6 @@ def recommend(
     from citerec.export import pieces
     from citerec.folder import find_index, open_index
 
-    refuse_models(ranker=ranker)
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
@@ -150,13 +158,23 @@ def recommend(
         dense=DenseConfig(threads=threads),
         fuse=None if fusion is Fusion.AUTO else FuseMethod(fusion.value),
         reranker=rerank or "none",
+        ranker=ranker,
+        popularity=not no_popularity,
+        authors=not no_authors,
+        diversity=diversity,
     )
     recommender = _opened(folder, config, heap, talk)
-    excluded = _excluded(exclude, recommender, talk)
+    excluded = _listed(exclude, "excluded", recommender, talk)
+    known = _listed(cited, "cited already", recommender, talk)
     shown = output is None and _is_terminal()  # then a bar would stand between the results
     with (Talk(quiet=True) if shown else talk).progress() as tell:
         found = recommender.stream(
-            asked.queries, year_max=year_max, excluded=excluded, explain=explain, progress=tell
+            asked.queries,
+            year_max=year_max,
+            excluded=excluded,
+            cited=known,
+            explain=explain,
+            progress=tell,
         )
         results = _results(asked.queries, found, tell)
         write_pieces(pieces(results, format, batch=asked.batch, color=shown), output)
@@ -177,6 +195,8 @@ def _opened(
     talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, {stages}")
     if recommender.cascade:
         talk.note(str(recommender.cascade))
+    if recommender.ranker:
+        talk.detail(f"ranking by {recommender.ranker}")
     return recommender
 
 
@@ -199,7 +219,7 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
 
 
-def _excluded(path: Path | None, recommender: "Recommender", talk: Talk) -> frozenset[int]:
+def _listed(path: Path | None, what: str, recommender: "Recommender", talk: Talk) -> frozenset[int]:
     if path is None:
         return frozenset()
     from citerec.query.exclude import read_excluded
@@ -208,7 +228,7 @@ def _excluded(path: Path | None, recommender: "Recommender", talk: Talk) -> froz
     for fault in listed.unread:
         talk.warn(f"{path}: {fault}; it excludes nothing")
     found = recommender.rows_of(listed)
-    talk.note(f"{path}: {len(found)} of the papers of this corpus excluded")
+    talk.note(f"{path}: {len(found)} of the papers of this corpus {what}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""`citerec train-encoder` and `citerec train-reranker`."""
+"""`citerec train-encoder`, `citerec train-reranker` and `citerec train-ranker`."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,9 +11,11 @@ from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose
 
 if TYPE_CHECKING:
     from citerec.train.encoder.train import TrainingReport
+    from citerec.train.ranker.train import RankerReport
     from citerec.train.reranker.train import RerankerReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
+RANKER = Path("models") / "ranker"
 
 Base = Annotated[
     str | None, typer.Option(help="What training begins with: a name, a folder or a hub id.")
@@ -133,6 +135,47 @@ def train_reranker(
         typer.echo(reranker_summary(report))
 
 
+def train_ranker(
+    index: Annotated[
+        list[Path] | None,
+        typer.Option("--index", help="The index folder; repeated, to learn from several."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="The model folder to make; <index>/models/ranker of the first index by default."
+        ),
+    ] = None,
+    config: Config = None,
+    queries: Annotated[
+        int | None, typer.Option(help="Train queries of an index that are learned from; 0 for all.")
+    ] = None,
+    trees: Annotated[int | None, typer.Option(help="At most.")] = None,
+    seed: Seed = None,
+    threads: Threads = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train the final ranker on the citations of an index, or of several."""
+    from citerec.folder import find_index, open_index
+    from citerec.java import start_jvm
+    from citerec.train.ranker.config import read_training
+    from citerec.train.ranker.train import train_ranker as train
+
+    talk = Talk(quiet, verbose)
+    options = {"queries": queries, "trees": trees, "seed": seed, "threads": threads or None}
+    training = read_training(config, options)
+    folders = [find_index(one) for one in index or [None]]
+    target = output or folders[0] / RANKER
+    start_jvm(None)
+    with talk.progress() as tell:
+        indexes = [open_index(folder) for folder in folders]
+        report = train(indexes, target, training, force=force, tell=tell, say=talk.note)
+    if not quiet:
+        typer.echo(ranker_summary(report))
+
+
 @contextmanager
 def _interruptible(target: Path, talk: Talk) -> Generator[None]:
     """Say how to go on with a training that is interrupted."""
@@ -176,4 +219,15 @@ def reranker_summary(report: "RerankerReport") -> str:
             lines.append(
                 f"{after:>12.4f}  {shown} (step {report.best}); {before:.4f} as the candidates were found"
             )
+    return "\n".join(lines)
+
+
+def ranker_summary(report: "RankerReport") -> str:
+    """Return what the training of a ranker made."""
+    before, after = report.before, next(iter(report.after.values()))
+    lines = [f"{report.output}", f"{report.queries:>12,}  queries that it learned from"]
+    for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR")):
+        lines.append(
+            f"{after[name]:>12.4f}  {shown}; {before[name]:.4f} as the candidates were found"
+        )
     return "\n".join(lines)

@@ -101,6 +101,34 @@ class Papers:
         """The docid of each row, shape (n,); all in memory, so for batch work only."""
         return self._table["id"].to_numpy()
 
+    @cached_property
+    def has_abstract(self) -> npt.NDArray[np.bool_]:
+        """Whether each row has an abstract, shape (n,); no abstract is read for it."""
+        lengths = [np.diff(_ends(chunk)) for chunk in self._table["abstract"].chunks]
+        return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
+
+    def texts(self, name: str, rows: npt.NDArray[np.int32]) -> Any:
+        """Return a column of text of some rows, in their order, as an Arrow array."""
+        order = np.argsort(rows, kind="stable")
+        parts = [
+            self._table[name].chunk(batch).take(_int32s([row - batch * BATCH for row in group]))
+            for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
+        ]
+        back = _int32s(np.argsort(order).tolist())
+        return pa.concat_arrays(parts).take(back) if parts else strings([])
+
+    def column(self, name: str) -> Any:
+        """Return a column of text as one Arrow array."""
+        chunks = self._table[name].chunks
+        return pa.concat_arrays(chunks) if chunks else strings([])
+
+    def authors(self) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
+        chunks = self._table["authors"].chunks
+        names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else strings([])
+        counts = [np.diff(_ends(chunk)) for chunk in chunks]
+        return names, np.concatenate([*counts, np.zeros(0, np.int64)])
+
     @property
     def id_column(self) -> Any:
         """The docids as an Arrow column, of which nothing is in memory yet."""
@@ -159,6 +187,13 @@ def strings(texts: Sequence[str]) -> Any:
     )
 
 
+def codes(texts: Any) -> tuple[Any, npt.NDArray[np.int32]]:
+    """Return the distinct texts of an Arrow array, and the number of each text among them, shape (len(texts),)."""
+    encoded = texts.dictionary_encode()
+    numbers = np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
+    return encoded.dictionary, numbers
+
+
 def _int32s(numbers: Sequence[int]) -> Any:
     content = pa.py_buffer(np.array(numbers, np.int32))
     return pa.Array.from_buffers(pa.int32(), len(numbers), [None, content])
@@ -172,3 +207,8 @@ def _years(chunk: Any) -> npt.NDArray[np.int32]:
         return years
     known = np.unpackbits(np.frombuffer(valid, np.uint8), count=len(chunk), bitorder="little")
     return np.where(known, years, np.int32(NO_YEAR))
+
+
+def _ends(chunk: Any) -> npt.NDArray[np.int32]:
+    """Return where each text or list of a chunk begins, and where the last one ends."""
+    return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import ConfigError
+from citerec.evaluate.bias import Standing, by_age, by_citations
 from citerec.evaluate.metrics import (
     METRICS,
     Comparison,
@@ -35,6 +36,7 @@ class Evaluation:
     overlap: Mapping[str, Mapping[str, float]] = field(  # `citerec.evaluate.overlap`; if known
         default_factory=dict[str, Mapping[str, float]]
     )
+    standing: Standing = Standing()  # of the cited papers; likewise
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # queries, by why; `Task`
@@ -72,6 +74,8 @@ class Report:
     by_words: tuple[Bin, ...]  # by how long a query is, in quartiles; empty if not known
     by_overlap: tuple[Bin, ...]  # by the words that it shares with what it cites; likewise
     pairs_by_overlap: tuple[PairBin, ...]  # of each query with each paper that it cites; likewise
+    by_age: tuple[PairBin, ...]  # likewise, by how old the paper was
+    by_citations: tuple[PairBin, ...]  # likewise, by how often it was known to be cited
 
 
 def assess(evaluation: Evaluation) -> Report:
@@ -92,6 +96,8 @@ def assess(evaluation: Evaluation) -> Report:
         by_words=_by_quartile(evaluation, systems, evaluation.query_words, "{:.0f}"),
         by_overlap=_by_quartile(evaluation, systems, means(evaluation.overlap), "{:.2f}"),
         pairs_by_overlap=pair_bins(evaluation.overlap, evaluation.qrels, evaluation.runs),
+        by_age=by_age(evaluation.standing, evaluation.qrels, evaluation.runs),
+        by_citations=by_citations(evaluation.standing, evaluation.qrels, evaluation.runs),
     )
 
 
@@ -115,11 +121,10 @@ def as_json(report: Report) -> dict[str, Any]:
         },
         "by_overlap": {
             "queries": [_bin_json(part) for part in report.by_overlap],
-            "pairs": [
-                {"bin": part.label, "pairs": part.pairs, "recall@20": dict(part.recall)}
-                for part in report.pairs_by_overlap
-            ],
+            "pairs": [_pairs_json(part) for part in report.pairs_by_overlap],
         },
+        "by_age": [_pairs_json(part) for part in report.by_age],
+        "by_citations": [_pairs_json(part) for part in report.by_citations],
         "provenance": dict(evaluation.provenance),
     }
 
@@ -207,3 +212,7 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
 def _bin_json(part: Bin) -> dict[str, Any]:
     systems = {name: dict(metrics) for name, metrics in part.systems.items()}
     return {"bin": part.label, "queries": part.queries, "systems": systems}
+
+
+def _pairs_json(part: PairBin) -> dict[str, Any]:
+    return {"bin": part.label, "pairs": part.pairs, "recall@20": dict(part.recall)}

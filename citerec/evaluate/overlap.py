@@ -92,7 +92,7 @@ def pair_bins(overlap: Overlap, qrels: Qrels, runs: Sequence[Run]) -> tuple[Pair
     ]
     if not pairs:
         return ()
-    is_found = {run.name: _found(run, pairs) for run in runs}
+    is_found = {run.name: found_pairs(run, pairs) for run in runs}
     return tuple(
         PairBin(
             quarter.label,
@@ -103,7 +103,8 @@ def pair_bins(overlap: Overlap, qrels: Qrels, runs: Sequence[Run]) -> tuple[Pair
     )
 
 
-def _found(run: Run, pairs: Sequence[tuple[str, str, float]]) -> npt.NDArray[np.bool_]:
+def found_pairs(run: Run, pairs: Sequence[tuple[str, str, float]]) -> npt.NDArray[np.bool_]:
+    """Return which of some pairs (query, paper, whatever) a run has among its best 20, in their order."""
     best = {qid: frozenset(ranking.ids[:CUTOFF]) for qid, ranking in run.rankings.items()}
     return np.array([docid in best.get(qid, ()) for qid, docid, _ in pairs])
 

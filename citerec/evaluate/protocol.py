@@ -8,31 +8,23 @@ no paper; there every paper counts as a train paper, but for one whose id is tha
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
-from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import QUERIES, ShippedQueries, open_queries
+from citerec.corpus.queries import ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.rank.known import KnownGraph, citing_before, train_papers
 from citerec.run import Qrels
 from citerec.text import contents
 from citerec.types import Eligible, Query
 
 NOT_HERE = "not in the corpus"  # why a query is left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
-
-
-class KnownGraph(StrEnum):
-    """Which citations a stage may use at query time."""
-
-    TRAIN = "train"
-    EARLIER = "earlier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,10 @@ class Setting:
     fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
     rerank: RerankConfig | None = None  # None for no reranker
     candidates: str | None = (
-        None  # the system whose list "rerank" reranks; None: as `recommend` finds them
+        None  # the system whose list "rerank" reranks and "ranker" ranks; None: as `recommend` finds them
+    )
+    ranker: str = (
+        "auto"  # of the systems that rank: the index's own, else the one of citerec; or a folder
     )
     known_graph: KnownGraph = KnownGraph.TRAIN
     depth: int = 1000  # papers per query; the metrics look no deeper
@@ -149,22 +144,5 @@ def known_citations(
     if own >= 0:
         citing[own] = False
     if known is KnownGraph.TRAIN:
-        citing &= _train_papers(index)
+        citing &= train_papers(index)
     return np.bincount(graph.indices[citing[graph.citing]], minlength=len(years))
-
-
-def _train_papers(index: IndexFolder) -> npt.NDArray[np.bool_]:
-    ships_queries = (index.splits / QUERIES).is_file()
-    named = ("dev", "test") if ships_queries else ("train",)
-    ids = [docid for split in named for docid in read_ids(index.splits / f"{split}.ids")]
-    rows = index.papers.rows_of(ids)
-    train = np.full(len(index.papers), ships_queries)
-    train[rows[rows >= 0]] = not ships_queries
-    return train
-
-
-def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which papers a query of a year may know the citations of, shape (n,)."""
-    if year is None:
-        return np.ones(len(years), np.bool_)
-    return (years < year) & (years != NO_YEAR)

@@ -3,23 +3,27 @@
 Each stage searches once, however many systems read it, and a reranker scores a pair once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
 import numpy as np
 
+from citerec.candidates import Candidates
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
+from citerec.evaluate.audit import Audit, audit
 from citerec.evaluate.baselines import most_cited_lists, oracle_run, random_lists
 from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.ranked import expanded, ranked
 from citerec.evaluate.remembering import Remembering
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
+from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -44,7 +48,23 @@ RERANKED: Mapping[str, str | None] = {  # and whose candidates
 DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
 _BASELINES = ("most-cited", "random")
 CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
-SYSTEMS = (*_FORMS, "dense", *_FUSIONS, *RERANKED, *_BASELINES, *sorted(CEILINGS))
+EXPANDED = "expanded"  # what close papers cite joins the candidates
+RANKED: Mapping[str, Variant] = {  # by the final ranker
+    "ranker": Variant.FULL,
+    "ranker-no-popularity": Variant.NO_POPULARITY,
+    "ranker-no-authors": Variant.NO_AUTHORS,
+}
+SYSTEMS = (
+    *_FORMS,
+    "dense",
+    *_FUSIONS,
+    *RERANKED,
+    EXPANDED,
+    *RANKED,
+    *_BASELINES,
+    *sorted(CEILINGS),
+)
+WITH_POOLS = frozenset({EXPANDED, *RANKED})  # that ask the citation graph
 NEED_VECTORS = frozenset({"dense", *_FUSIONS})
 CANDIDATES = ("bm25", "dense", *_FUSIONS)  # what "rerank" may read
 
@@ -56,7 +76,8 @@ def default_systems(index: IndexFolder, *, rerank: bool = False) -> list[str]:
         dense.append("weighted")  # as `recommend` fuses
     reranked = [name for name, found_by in RERANKED.items() if dense or not found_by]
     reranked = reranked if rerank else []
-    return ["bm25", *dense, *reranked, *_BASELINES, *sorted(CEILINGS)]
+    ranked = [EXPANDED, "ranker"] if find_ranker("auto", index) else [EXPANDED]
+    return ["bm25", *dense, *reranked, *ranked, *_BASELINES, *sorted(CEILINGS)]
 
 
 def candidates(index: IndexFolder) -> str:
@@ -81,10 +102,10 @@ def run_system(
 
 
 def read_by(name: str, index: IndexFolder, setting: Setting) -> str:
-    """Return the system whose list a system reranks; of one that does not rerank, itself."""
-    if name not in RERANKED:
+    """Return the system whose list a system reranks, expands or ranks; of any other, itself."""
+    if name not in RERANKED and name not in WITH_POOLS:
         return name
-    return RERANKED[name] or setting.candidates or candidates(index)
+    return RERANKED.get(name) or setting.candidates or candidates(index)
 
 
 def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
@@ -224,11 +245,28 @@ class Systems:
         """Open it before anything is searched: it may be none."""
         return self.cascade
 
+    def _need_ranker(self, name: str) -> Ranker:
+        """Open the ranker of a system.
+
+        Raises:
+            ConfigError: If there is none.
+            ModelError: If it cannot be made out, or has not that variant.
+        """
+        folder = find_ranker(self._setting.ranker, self._index)
+        if folder is None:
+            path = self._index.path
+            raise ConfigError(
+                f"{name} needs a ranker; train one: citerec train-ranker --index {path}"
+            )
+        return open_ranker(folder, RANKED[name])
+
     def _hits(self, name: str) -> tuple[list[Hits], float]:
         if name in NEED_VECTORS:
             self._need_vectors(name)
         if name in RERANKED:
             self._need_reranker()
+        if name in RANKED:
+            self._need_ranker(name)
         if name not in self._found:
             before = sum(self._hits(stage)[1] for stage in self._reads(name))
             search = self._searcher(name)  # opened outside of what is timed
@@ -240,7 +278,7 @@ class Systems:
 
     def _reads(self, name: str) -> tuple[str, ...]:
         """Return the systems whose lists a system reads."""
-        if name in RERANKED:
+        if name in RERANKED or name in WITH_POOLS:
             return (read_by(name, self._index, self._setting),)
         return FUSED if name in _FUSIONS else ()
 
@@ -257,6 +295,14 @@ class Systems:
             return lambda: self.reranked(hits, cascade)
         if name in _FUSIONS:
             return lambda: self._fused(name)
+        if name == EXPANDED:
+            found = self.candidates()
+            return lambda: expanded(self._index, self._task, self._setting, found)
+        if name in RANKED:
+            found, ranker = self.candidates(), self._need_ranker(name)
+            cascade = self.cascade if self._setting.rerank else None
+            pooled = (self._index, self._task, self._setting, found)
+            return lambda: ranked(*pooled, ranker, cascade, self._progress)
         if name in _BASELINES:
             baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: baseline(self._index, self._task, self._setting)
@@ -267,6 +313,22 @@ class Systems:
             retriever = Bm25Retriever(self._index, bm25_of(name, self._setting))
         task, depth = self._task, self._setting.depth
         return lambda: retriever.retrieve(task.queries, task.eligible, depth)
+
+    def candidates(self) -> list[Candidates]:
+        """Return what the first stages found for each query, put together as `recommend` does or the setting says."""
+        [name] = self._reads(EXPANDED)
+        lists, _ = self._hits(name)
+        stages = FUSED if name in _FUSIONS else (name,)
+        parts = {stage: self._hits(stage)[0] for stage in stages}
+        return [
+            Candidates(hits, {stage: found[i] for stage, found in parts.items()})
+            for i, hits in enumerate(lists)
+        ]
+
+    def audit(self, names: Sequence[str], progress: Progress = untold) -> Audit:
+        """Prove that what some systems gave hangs on nothing that a query may not know, as `audit` does."""
+        lists = [self.hits(name) for name in names]
+        return audit(self._index, self._task, self._setting, self.candidates(), lists, progress)
 
     def _fused(self, name: str) -> list[Hits]:
         config = fuse_of(name, self._setting)

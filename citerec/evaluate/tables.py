@@ -74,7 +74,9 @@ def markdown(report: Report) -> Iterator[str]:
         yield from _breakdown(
             "mean share of a cited paper's words in the query", report.by_overlap, metric
         )
-    yield from _pairs(report.pairs_by_overlap)
+    yield from _pairs("the share of their words in the query", "share", report.pairs_by_overlap)
+    yield from _pairs("how many years old they were", "years", report.by_age)
+    yield from _pairs("how often they were known to be cited", "citations", report.by_citations)
 
 
 def latex(report: Report) -> str:
@@ -189,15 +191,15 @@ def _breakdown(by: str, bins: Sequence[Bin], metric: str = "f1@20") -> Iterator[
     yield from _table([by, "queries", *names], rows)
 
 
-def _pairs(bins: Sequence[PairBin]) -> Iterator[str]:
+def _pairs(by: str, heading: str, bins: Sequence[PairBin]) -> Iterator[str]:
     """Yield which cited papers are found, each for itself: those of many queries count no less."""
     if not bins:
         return
-    yield "## Cited papers among the best 20, by the share of their words in the query"
+    yield f"## Cited papers among the best 20, by {by}"
     yield ""
     names = list(bins[0].recall)
     rows = [[b.label, str(b.pairs), *(decimal(b.recall[n]) for n in names)] for b in bins]
-    yield from _table(["share", "cited papers", *names], rows)
+    yield from _table([heading, "cited papers", *names], rows)
 
 
 def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -4,7 +4,7 @@ A row is a TOML file: its claim, what it costs, the corpus, split and system, th
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import KnownGraph
-from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RERANKED, SYSTEMS
+from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, SYSTEMS
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
 
@@ -29,6 +29,10 @@ def _one_of(names: Iterable[str]) -> _Check:
 
 
 _TEXT: _Check = ("a text", lambda value: isinstance(value, str) and bool(value.strip()))
+_TEXTS: _Check = (
+    "a list of texts",
+    lambda value: isinstance(value, list) and bool(value) and all(map(_TEXT[1], value)),
+)
 _TABLE: _Check = ("a table, such as { mrr = 0.5 }", lambda value: isinstance(value, dict))
 _WHOLE: _Check = ("a whole number", lambda value: type(value) is int)
 _NUMBER: _Check = ("a number", lambda value: type(value) in (int, float))
@@ -45,6 +49,9 @@ _KEYS: Mapping[str, _Check] = {
     "reranker": _TEXT,
     "train_reranker": _TEXT,
     "rerank": _TABLE,
+    "ranker": _TEXT,
+    "train_ranker": _TEXT,
+    "ranker_corpora": _TEXTS,
     "expect": _TABLE,
 }
 _FUSE_KEYS: Mapping[str, _Check] = {
@@ -121,6 +128,9 @@ class Experiment:
     reranker: str | None = None  # a folder or a hub id; None for none
     train_reranker: str | None = None  # the settings of the training that makes it, a TOML file
     rerank: Reranking = Reranking()
+    ranker: str | None = None  # a folder; None for the one that comes with citerec
+    train_ranker: str | None = None  # the settings of the training that makes it, a TOML file
+    ranker_corpora: Sequence[str] = ()  # that it learns from; by default the row's own
     expect: Mapping[str, float] = field(default_factory=dict[str, float])  # by `METRICS`
 
     @property
@@ -195,6 +205,12 @@ def _check_models(row: Experiment, keys: frozenset[str]) -> None:
         raise BadInputError(
             path, f"{min(vain)!r} has no effect: system {row.system!r} does not rerank"
         )
+    if row.ranker and row.train_ranker:
+        raise BadInputError(path, "'ranker' and 'train_ranker' name two rankers; give one")
+    if row.ranker_corpora and not row.train_ranker:
+        raise BadInputError(path, "'ranker_corpora' goes with 'train_ranker'")
+    if (row.ranker or row.train_ranker) and row.system not in RANKED:
+        raise BadInputError(path, f"system {row.system!r} takes no ranker")
     needs = row.candidates if reranks else row.system
     if needs in NEED_VECTORS and not row.has_vectors:
         what = f"rerank.candidates {needs!r}" if reranks else f"system {needs!r}"

@@ -20,11 +20,12 @@ from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, writing
 from citerec.evaluate.metrics import SystemResult, evaluate_run
 from citerec.evaluate.protocol import Setting, Task, load_task
-from citerec.evaluate.systems import RERANKED, Systems, bm25_of, fuse_of, read_by
+from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.experiment.row import Experiment
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import NAME
 from citerec.provenance import provenance
+from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.rerank.opening import OWN
 from citerec.retrieve.bm25 import resolve
 from citerec.types import Progress, untold
@@ -70,7 +71,8 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
         if not corpus.exists():
             return Outcome(experiment, Verdict.NOT_RUN, f"{corpus} is not here")
     index = _index_of(experiment, indexes, tell)
-    setting = _setting(experiment, _reranker(experiment, index, tell))
+    reranker, ranker = _reranker(experiment, index, tell), _ranker(experiment, index, indexes, tell)
+    setting = _setting(experiment, reranker, ranker)
     task = load_task(index, experiment.split)
     systems = Systems(index, task, setting, progress=tell)
     run, seconds = systems.run(experiment.system)
@@ -106,12 +108,13 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
     return path
 
 
-def _setting(experiment: Experiment, reranker: str | None) -> Setting:
+def _setting(experiment: Experiment, reranker: str | None, ranker: str) -> Setting:
     return Setting(
         bm25=experiment.bm25,
         fuse=replace(experiment.fuse, method=FuseMethod.WEIGHTED),
         rerank=experiment.rerank.config(reranker) if reranker else None,
         candidates=experiment.candidates,
+        ranker=ranker,
         known_graph=experiment.known_graph,
     )
 
@@ -177,6 +180,26 @@ def _reranker(experiment: Experiment, index: IndexFolder, tell: Progress) -> str
     return str(beside)
 
 
+def _ranker(experiment: Experiment, index: IndexFolder, indexes: Path, tell: Progress) -> str:
+    """Return the ranker of a row that ranks; it is trained on the row's corpora, unless that was done.
+
+    What learned from other corpora is not the index's own: `recommend` would take it for that.
+    """
+    if experiment.system not in RANKED or not experiment.train_ranker:
+        return experiment.ranker or str(DEFAULT)
+    from citerec.train.ranker.config import read_training
+    from citerec.train.ranker.train import train_ranker, was_trained_so
+
+    settings = Path(experiment.train_ranker)
+    config = read_training(settings, {})
+    corpora = experiment.ranker_corpora or (experiment.corpus,)
+    learned = [_index_of(replace(experiment, corpus=corpus), indexes, tell) for corpus in corpora]
+    model = index.models / f"ranker-{settings.stem}"
+    if not was_trained_so(model, learned, config):
+        train_ranker(learned, model, config, force=True, tell=tell)
+    return str(model)
+
+
 def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     """Whether the index asks what the corpus ships: the checksum of a corpus covers its papers alone."""
     queries = shipped_queries(corpus)
@@ -203,9 +226,19 @@ def _settings(
         "fuse": asdict(fuse) if fuse else None,
         "candidates": found_by if reranks else None,
         "rerank": [stage.as_json() for stage in cascade.stages] if cascade else None,
+        "ranker": _told_ranker(experiment, setting),
         "known_graph": experiment.known_graph,
         "corpus_sha256": index.manifest.corpus["sha256"],
     }
+
+
+def _told_ranker(experiment: Experiment, setting: Setting) -> dict[str, Any] | None:
+    """Return which ranker ranked, and its sha256; None if none did."""
+    if experiment.system not in RANKED:
+        return None
+    ranker = open_ranker(Path(setting.ranker), RANKED[experiment.system])
+    learned = [Path(corpus).name for corpus in experiment.ranker_corpora]
+    return {"model": ranker.shown, "weights": ranker.fingerprint, "learned_from": learned or None}
 
 
 def _result(

@@ -95,6 +95,10 @@ class DenseRetriever:
             found = self._vectors.nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
         return [self._ordered(*hits, k=most) for hits in found]
 
+    def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+        """Return the vectors of some papers, shape (len(rows), dim); those of an approximate index are rounded."""
+        return self._vectors.vectors(rows)
+
     def _ordered(
         self, rows: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], k: int
     ) -> Hits:

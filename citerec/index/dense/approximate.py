@@ -56,6 +56,14 @@ class ApproximateIndex:
                 found[i] = hits
         return found
 
+    def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+        """Return the vectors at some rows, as far as compression left them."""
+        if not len(rows):
+            return np.zeros((0, self._index.d), np.float32)
+        if self._search.kind is DenseKind.IVF and self._index.direct_map.no():
+            self._index.make_direct_map()
+        return np.stack([self._index.reconstruct(int(row)) for row in rows])
+
     def _nearest(
         self, vectors: Vectors, eligible: Sequence[Eligible], group: list[int], k: int, keep: Mask
     ) -> Iterator[tuple[int, Found]]:

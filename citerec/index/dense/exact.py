@@ -64,6 +64,10 @@ class ExactIndex:
                 pending, fetch = left, 4 * fetch
         return found
 
+    def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+        """Return the vectors at some rows."""
+        return self._raw[rows].view(np.float32)
+
     def _scan(
         self, pool: ThreadPoolExecutor, threads: int, queries: Vectors, k: int, forbid: Forbid
     ) -> tuple[Closeness, npt.NDArray[np.int64]]:

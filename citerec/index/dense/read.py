@@ -28,6 +28,10 @@ class DenseIndex(Protocol):
         """
         ...
 
+    def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+        """Return the vectors at some rows, as they are kept."""
+        ...
+
 
 def open_dense(
     folder: Path,

@@ -1,0 +1,176 @@
+"""Proves on a run that no query saw its own future: all is computed again without it, and must be the same.
+
+For each query a copy of the index is made in which papers of the query's year or later cite nobody, papers of a later
+year have no text, authors or venue, and the query itself cites nobody. Pools and features are then computed again and
+held against those of the run, bit by bit. What words and vectors are searched with is of the whole corpus (how rare a
+word is): of what they found it is checked that nothing is of a later year, or the query itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import compute
+
+from citerec.candidates import Candidates
+from citerec.corpus.graph import Graph
+from citerec.corpus.papers import Papers
+from citerec.eligibility import within
+from citerec.evaluate.protocol import Setting, Task, citing_before
+from citerec.folder import IndexFolder
+from citerec.rank.features import FEATURES, Features
+from citerec.rank.pool import Pool, Pooler
+from citerec.types import Hits, Progress, untold
+
+AT_ONCE = 64  # queries whose pools are in memory together
+HIDDEN = ("title", "abstract", "venue")  # columns that are emptied, besides the authors
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was checked, and what was found."""
+
+    queries: int
+    candidates: int  # papers of pools that were computed twice
+    hidden: int  # citations that were taken away, of all queries together
+    lists: int  # of systems, whose papers may all be recommended
+    faults: tuple[str, ...]  # one line each
+
+    def __str__(self) -> str:
+        """Say what was checked."""
+        return (
+            f"audit: {self.queries:,} queries, each computed again without {self.hidden / max(self.queries, 1):,.0f} "
+            f"citations on average that were made in its year or later or are its own, and without what later papers "
+            f"say: {self.candidates:,} candidates and {len(FEATURES)} features of each are the same, bit by bit; "
+            f"{self.lists:,} lists hold no paper of a later year and no query itself"
+        )
+
+
+def audit(
+    index: IndexFolder,
+    task: Task,
+    setting: Setting,
+    found: Sequence[Candidates],
+    lists: Sequence[Sequence[Hits]],
+    progress: Progress = untold,
+) -> Audit:
+    """Check a run.
+
+    Args:
+        index: What was searched.
+        task: The queries.
+        setting: How the systems searched.
+        found: The candidates of each query.
+        lists: What each system gave to each query.
+        progress: Is told how many queries are checked.
+    """
+    faults = [*_later(index, task, lists)]
+    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
+    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
+    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
+        is_seen = row >= 0 and citing_before(query.year, index.papers.years[row : row + 1])[0]
+        alike[query.year, row if is_seen else -1].append(i)
+    checked = candidates = hidden = 0
+    whole = _Computing(index, setting)
+    for (year, row), members in alike.items():
+        past = without_future(index, year, row)
+        hidden += len(members) * (len(index.graph.indices) - len(past.graph.indices))
+        again = _Computing(past, setting)
+        for start in range(0, len(members), AT_ONCE):
+            part = members[start : start + AT_ONCE]
+            for i, here, there in zip(
+                part, whole(task, found, part), again(task, found, part), strict=True
+            ):
+                candidates += len(here[0].rows)
+                faults += _differences(task.queries[i].id, here, there)
+            checked += len(part)
+            progress("audit", checked, len(task.queries))
+    count = sum(map(len, lists))
+    return Audit(checked, candidates, hidden, count, tuple(faults))
+
+
+def without_future(index: IndexFolder, year: int | None, own: int = -1) -> IndexFolder:
+    """Return an index as it was before a year, with the same row numbers.
+
+    Args:
+        index: The whole.
+        year: Papers of this year or later cite nobody, those of a later year say nothing; None for no bound.
+        own: A row that cites nobody in any case; -1 for none.
+    """
+    graph, years = index.graph, index.papers.years
+    citing = citing_before(year, years)
+    if own >= 0:
+        citing[own] = False
+    keep = citing[graph.citing]
+    degrees = np.bincount(graph.citing[keep], minlength=len(years))
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
+    later = np.zeros(len(years), np.bool_) if year is None else years > year
+    papers = _Emptied(index.papers, later)
+    return replace(index, graph=Graph(ends, graph.indices[keep]), papers=papers)
+
+
+class _Emptied(Papers):
+    """Papers of which some say nothing but their id and year."""
+
+    def __init__(self, papers: Papers, empty: Flags) -> None:
+        table = papers._table
+        chunks: dict[str, list[pa.Array]] = {name: [] for name in table.column_names}
+        start = 0
+        for batch in table.to_batches():
+            mine = pa.array(empty[start : start + len(batch)])
+            start += len(batch)
+            for name in table.column_names:
+                column = batch.column(name)
+                nothing = pa.scalar("" if name in HIDDEN else None, column.type)
+                is_hidden = name in HIDDEN or name == "authors"
+                chunks[name].append(compute.if_else(mine, nothing, column) if is_hidden else column)
+        arrays = [pa.chunked_array(chunks[n], table.schema.field(n).type) for n in chunks]
+        self._table = pa.table(dict(zip(chunks, arrays, strict=True)))
+
+
+class _Computing:
+    """Makes pools and features of queries on one index."""
+
+    def __init__(self, index: IndexFolder, setting: Setting) -> None:
+        self._pooler = Pooler(index, setting.known_graph)
+        self._features = Features(index, self._pooler.known)
+
+    def __call__(
+        self, task: Task, found: Sequence[Candidates], members: Sequence[int]
+    ) -> Iterator[tuple[Pool, bytes]]:
+        queries = [task.queries[i] for i in members]
+        rules = [task.eligible[i] for i in members]
+        pools = self._pooler.pool(queries, rules, [found[i] for i in members])
+        for query, pool in zip(queries, pools, strict=True):
+            yield pool, self._features.matrix(query, pool).T.tobytes()
+
+
+def _differences(qid: str, here: tuple[Pool, bytes], there: tuple[Pool, bytes]) -> Iterator[str]:
+    """Say what differs of one query: its candidates, or a feature by its name."""
+    pool, again = here[0], there[0]
+    if not (_same(pool.hits.rows, again.hits.rows) and _same(pool.hits.scores, again.hits.scores)):
+        yield f"query {qid}: its candidates differ without what it may not know"
+        return
+    size = 4 * len(pool.rows)
+    for column, feature in enumerate(FEATURES):
+        mine = slice(column * size, (column + 1) * size)
+        if here[1][mine] != there[1][mine]:
+            yield f"query {qid}: the feature {feature.name} differs without what it may not know"
+
+
+def _same(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> bool:
+    return a.tobytes() == b.tobytes()
+
+
+def _later(index: IndexFolder, task: Task, lists: Sequence[Sequence[Hits]]) -> Iterator[str]:
+    """Say which lists hold a paper that their query may not be given."""
+    years = index.papers.years
+    for hits in lists:
+        for query, rule, mine in zip(task.queries, task.eligible, hits, strict=True):
+            if not within(rule, years, mine.rows).all():
+                yield f"query {query.id}: was given a paper of a later year, or itself"

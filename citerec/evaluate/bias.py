@@ -1,0 +1,95 @@
+"""Whom a system favours: how many cited papers it finds by their age, and by how often they were cited before.
+
+A system that lives on citation counts finds the much cited and overlooks the new; here that is in sight.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from citerec.corpus.papers import NO_YEAR
+from citerec.evaluate.overlap import PairBin, found_pairs
+from citerec.evaluate.protocol import KnownGraph, Task, known_citations
+from citerec.folder import IndexFolder
+from citerec.run import Qrels, Run
+
+ByPair = Mapping[str, Mapping[str, int]]  # by query and by paper that it cites
+
+AGES = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 20), (21, None))  # years, both ends in
+CITATIONS = ((0, 0), (1, 2), (3, 5), (6, 10), (11, 20), (21, 50), (51, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the cited papers were to their queries, as far as that is known."""
+
+    ages: ByPair = field(default_factory=dict[str, dict[str, int]])  # years before the query
+    citations: ByPair = field(default_factory=dict[str, dict[str, int]])  # known to the query
+
+
+def standing(index: IndexFolder, task: Task, known: KnownGraph) -> Standing:
+    """Return the age and the known citations of each paper that a query cites.
+
+    Args:
+        index: Of which the papers are.
+        task: The queries; a pair of which one year is unknown has no age.
+        known: Whose citations count.
+    """
+    years = index.papers.years
+    docids = sorted(frozenset[str]().union(*task.qrels.values()))
+    rows = dict(zip(docids, index.papers.rows_of(docids).tolist(), strict=True))
+    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
+    ages: dict[str, dict[str, int]] = {}
+    citations: dict[str, dict[str, int]] = {}
+    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
+    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
+        alike[query.year, row if query.year is None else -1].append(i)  # else its own year hides it
+    for (year, row), members in alike.items():
+        counts = known_citations(index, year, known, own=row)
+        for query in (task.queries[i] for i in members):
+            gold = [(docid, rows[docid]) for docid in sorted(task.qrels[query.id])]
+            citations[query.id] = {docid: int(counts[at]) for docid, at in gold}
+            dated = [pair for pair in gold if years[pair[1]] != NO_YEAR]
+            if year is not None:
+                ages[query.id] = {docid: year - int(years[at]) for docid, at in dated}
+    return Standing(ages, citations)
+
+
+def by_age(standing: Standing, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
+    """Count which cited papers each system finds, by their age; nothing where no age is known."""
+    return _bins(standing.ages, AGES, qrels, runs)
+
+
+def by_citations(standing: Standing, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
+    """Count which cited papers each system finds, by their known citations; nothing where none are known."""
+    return _bins(standing.citations, CITATIONS, qrels, runs)
+
+
+def _bins(
+    values: ByPair, bounds: Sequence[tuple[int, int | None]], qrels: Qrels, runs: Sequence[Run]
+) -> tuple[PairBin, ...]:
+    pairs = [
+        (qid, docid, values[qid][docid])
+        for qid, gold in sorted(qrels.items())
+        for docid in sorted(gold)
+        if docid in values.get(qid, {})
+    ]
+    if not pairs:
+        return ()
+    is_found = {run.name: found_pairs(run, pairs) for run in runs}
+    value = np.array([pair[2] for pair in pairs])
+    bins: list[PairBin] = []
+    for low, high in bounds:
+        inside = (value >= low) & (value <= (value.max() if high is None else high))
+        if inside.any():
+            recall = {name: float(found[inside].mean()) for name, found in is_found.items()}
+            bins.append(PairBin(_label(low, high), int(inside.sum()), recall))
+    return tuple(bins)
+
+
+def _label(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low}+"
+    return f"{low}" if low == high else f"{low}-{high}"

@@ -1,0 +1,63 @@
+"""The systems that ask the citation graph: the candidates with what close papers cite, and the final ranker's order."""
+
+from collections.abc import Sequence
+
+from citerec.candidates import Candidates
+from citerec.evaluate.protocol import Setting, Task
+from citerec.folder import IndexFolder
+from citerec.fuse import rrf
+from citerec.rank.final import FinalRanker
+from citerec.rank.pool import EXPAND, Pooler
+from citerec.rank.ranker import Ranker
+from citerec.rerank.cascade import Cascade
+from citerec.types import Hits, Progress
+
+WEIGHT = 0.25  # of what close papers cite, against what the first stages found
+AT_ONCE = 64  # queries whose pools are in memory together
+
+
+def expanded(
+    index: IndexFolder, task: Task, setting: Setting, found: Sequence[Candidates]
+) -> list[Hits]:
+    """Fuse, by reciprocal rank, the candidates of each query with what close papers cite."""
+    pooler = Pooler(index, setting.known_graph)
+    hits: list[Hits] = []
+    for part in _parts(task):
+        pools = pooler.pool(task.queries[part], task.eligible[part], found[part])
+        for one, pool in zip(found[part], pools, strict=True):
+            lists = [one.hits, pool.stages[EXPAND]]
+            hits.append(rrf(lists, index.id_rank, weights=[1, WEIGHT], k=setting.depth))
+    return hits
+
+
+def ranked(
+    index: IndexFolder,
+    task: Task,
+    setting: Setting,
+    found: Sequence[Candidates],
+    ranker: Ranker,
+    cascade: Cascade | None,
+    progress: Progress,
+) -> list[Hits]:
+    """Order the pool of each query by a ranker; the rerankers, if any, read the best of it before."""
+    final = FinalRanker(index, ranker, setting.known_graph)
+    hits: list[Hits] = []
+    for part in _parts(task):
+        ordered = final.order(
+            task.queries[part],
+            task.eligible[part],
+            found[part],
+            k=setting.depth,
+            cascade=cascade,
+            progress=progress,
+        )
+        hits += [_best(one.hits, setting.depth) for one in ordered]
+    return hits
+
+
+def _parts(task: Task) -> list[slice]:
+    return [slice(i, i + AT_ONCE) for i in range(0, len(task.queries), AT_ONCE)]
+
+
+def _best(hits: Hits, k: int) -> Hits:
+    return Hits(hits.rows[:k], hits.scores[:k])

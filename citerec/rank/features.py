@@ -1,0 +1,195 @@
+"""What a ranker knows of each candidate: one name, one meaning each, all as of the query's year."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.papers import NO_YEAR
+from citerec.folder import IndexFolder
+from citerec.fuse import stage_hits, stretched
+from citerec.rank.authors import Authors
+from citerec.rank.known import KnownCitations, Rows, Scores
+from citerec.rank.pool import Pool
+from citerec.rank.words import Titles, Venues
+from citerec.types import Query
+
+Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source is missing
+Columns = dict[str, npt.NDArray[Any]]  # each of shape (papers,)
+
+OLDEST = 30  # years: older papers are as old
+_K0 = 60  # of the ranks
+
+
+class Group(StrEnum):
+    """Where features come from; a source is missing or there as a whole."""
+
+    WORDS = "words"
+    MEANING = "meaning"
+    RERANKER = "reranker"
+    GRAPH = "graph"
+    POPULARITY = "popularity"
+    AUTHORS = "authors"
+    VENUE = "venue"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One column of the matrix."""
+
+    name: str
+    group: Group
+    meaning: str
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature("bm25", Group.WORDS, "BM25 score / the query's best; 0 where not found"),
+    Feature("bm25_rank", Group.WORDS, "1 / (60 + rank by BM25); 0 where not found"),
+    Feature(
+        "dense", Group.MEANING, "similarity of the vectors, stretched to [0, 1] over what was found"
+    ),
+    Feature("dense_rank", Group.MEANING, "1 / (60 + rank by vectors); 0 where not found"),
+    Feature("rrf", Group.WORDS, "mean of 1 / (60 + rank) over the first stages"),
+    Feature(
+        "rerank",
+        Group.RERANKER,
+        "probability of a citation, by the cross-encoder; NaN where not read",
+    ),
+    Feature("cited_by_similar", Group.GRAPH, "share of the weight of close papers that cite it"),
+    Feature("cited_by_similar_count", Group.GRAPH, "how many of the close papers cite it"),
+    Feature("co_cited", Group.GRAPH, "weighted cosine of co-citation with close papers"),
+    Feature(
+        "coupling",
+        Group.GRAPH,
+        "cosine of its references and the query's known ones; NaN if none is known",
+    ),
+    Feature("citations", Group.POPULARITY, "log(1 + known citations)"),
+    Feature("citations_3y", Group.POPULARITY, "log(1 + known citations of the last 3 years)"),
+    Feature("age", Group.POPULARITY, f"years before the query, at most {OLDEST}"),
+    Feature("author_overlap", Group.AUTHORS, "share of the query's authors that wrote it"),
+    Feature(
+        "self_cited", Group.AUTHORS, "log(1 + known papers of the query's authors that cite it)"
+    ),
+    Feature("venue_match", Group.VENUE, "1 if it appeared in the query's venue, else 0"),
+    Feature("title_overlap", Group.TEXT, "Jaccard similarity of the words of both titles"),
+    Feature("no_abstract", Group.TEXT, "1 if it has no abstract, else 0"),
+)
+NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
+
+
+class Features:
+    """Computes features on one index; it keeps what it reads of the corpus, so make it once for many queries."""
+
+    def __init__(self, index: IndexFolder, known: KnownCitations) -> None:
+        """Prepare; `known` is that of the `Pooler` whose pools are read."""
+        self._papers, self._known = index.papers, known
+        self._titles = Titles(index.papers)
+
+    def matrix(self, query: Query, pool: Pool, cited_rows: Sequence[int] = ()) -> Matrix:
+        """Return the features of each paper of a pool, shape (papers, len(FEATURES)).
+
+        Args:
+            query: Whose pool it is.
+            pool: As `Pooler` made it, and `judged` if there is a reranker.
+            cited_rows: References of the query that are known already.
+        """
+        columns = {
+            **_found(pool),
+            **_said(pool),
+            **_popularity(pool, self._papers.years),
+            **self._people(query, pool),
+            **self._texts(query, pool.rows),
+            "coupling": self._coupling(pool, cited_rows),
+        }
+        return np.stack([columns[name].astype(np.float32) for name in NAMES], axis=1)
+
+    @cached_property
+    def _venues(self) -> Venues:
+        return Venues(self._papers)
+
+    @cached_property
+    def _authors(self) -> Authors:
+        return Authors(self._papers)
+
+    def _people(self, query: Query, pool: Pool) -> Columns:
+        if not query.authors:
+            return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(pool.rows)))
+        mine = self._authors.written_by(query.authors)
+        shared = np.bincount(mine.rows, minlength=len(self._papers))[pool.rows]
+        overlap = np.where(self._authors.named[pool.rows], shared / max(mine.asked, 1), np.nan)
+        citing = np.zeros(len(self._papers), np.float32)
+        citing[mine.rows] = pool.known.citing[mine.rows]
+        cited = _missing(len(pool.rows))
+        if not pool.known.is_empty:
+            cited = np.log1p(self._known.cited_by[pool.rows] @ citing)
+        return {"author_overlap": overlap, "self_cited": cited}
+
+    def _texts(self, query: Query, rows: Rows) -> Columns:
+        return {
+            "title_overlap": self._titles.overlap(query.title, rows),
+            "venue_match": self._venues.same(query.venue, rows),
+            "no_abstract": ~self._papers.has_abstract[rows],
+        }
+
+    def _coupling(self, pool: Pool, cited_rows: Sequence[int]) -> npt.NDArray[np.floating]:
+        """Return the cosine of each paper's references and the query's, as far as both are known."""
+        if not cited_rows:
+            return _missing(len(pool.rows))
+        theirs = self._known.cites[pool.rows]
+        mine = np.zeros(len(self._papers), np.float32)
+        mine[list(cited_rows)] = 1
+        size = np.sqrt(np.maximum(np.diff(theirs.indptr), 1) * mine.sum())
+        return np.where(pool.known.citing[pool.rows], theirs @ mine / size, 0)
+
+
+def _found(pool: Pool) -> Columns:
+    """What the first stages and the reranker gave; 0 for what a stage did not find."""
+    nothing = _missing(len(pool.rows))
+    columns: Columns = dict.fromkeys(
+        ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), nothing
+    )
+    ranked: list[npt.NDArray[np.floating]] = []
+    for name, scaled in (("bm25", _of_best), ("dense", stretched)):
+        if (hits := pool.stages.get(name)) is not None:
+            places, _ = stage_hits(hits, pool.rows)
+            there = places > 0
+            points = np.zeros(len(pool.rows))
+            points[there] = scaled(hits.scores)[places[there] - 1]
+            ranked.append(np.where(there, 1 / (_K0 + places), 0))
+            columns |= {name: points, f"{name}_rank": ranked[-1]}
+    if pool.judged is not None:
+        columns["rerank"] = stage_hits(pool.judged, pool.rows)[1]
+    return {**columns, "rrf": np.mean(ranked, axis=0)}
+
+
+def _said(pool: Pool) -> Columns:
+    """What close papers say; missing where no citation at all is known."""
+    said = pool.evidence
+    columns = {
+        "cited_by_similar": said.cites,
+        "cited_by_similar_count": said.counts,
+        "co_cited": said.co,
+    }
+    return dict.fromkeys(columns, _missing(len(pool.rows))) if pool.known.is_empty else columns
+
+
+def _popularity(pool: Pool, years: npt.NDArray[np.int32]) -> Columns:
+    known, rows, mine = pool.known, pool.rows, years[pool.rows]
+    counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
+    age = np.where(mine == NO_YEAR, np.nan, (known.year - mine).clip(0, OLDEST))
+    if known.is_empty:
+        return {**dict.fromkeys(counts, _missing(len(rows))), "age": age}
+    return {**{name: np.log1p(count) for name, count in counts.items()}, "age": age}
+
+
+def _of_best(scores: Scores) -> npt.NDArray[np.floating]:
+    return scores / max(float(scores.max(initial=0)), 1e-9)
+
+
+def _missing(papers: int) -> Scores:
+    return np.full(papers, np.nan, np.float32)

@@ -1,0 +1,88 @@
+"""The last stage: pools, features and the learned ranker put together."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from citerec.candidates import Candidates
+from citerec.config import ExpandConfig
+from citerec.folder import IndexFolder
+from citerec.fuse import Rank
+from citerec.rank.features import Features, Matrix
+from citerec.rank.known import KnownGraph, Rows
+from citerec.rank.pool import Pool, Pooler, judged
+from citerec.rank.ranker import Ranker
+from citerec.rerank.cascade import Cascade
+from citerec.types import Eligible, Hits, Progress, Query
+
+NAME = "ranker"  # what its hits go by
+DEPTH = 1000  # candidates of the first stages that it reads, at least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered(Candidates):
+    """What the ranker made of one query's pool, and from what."""
+
+    pool: Pool
+    matrix: Matrix  # of features, in the order of `pool.rows`
+
+    def features_of(self, rows: Rows) -> Matrix:
+        """Return the features of some papers of the pool, in their order."""
+        order = np.argsort(self.pool.rows)
+        return self.matrix[order[np.searchsorted(self.pool.rows, rows, sorter=order)]]
+
+
+class FinalRanker:
+    """Orders what the first stages found, and what close papers cite, by a learned ranker."""
+
+    def __init__(
+        self,
+        index: IndexFolder,
+        ranker: Ranker,
+        known: KnownGraph = KnownGraph.EARLIER,
+        expand: ExpandConfig | None = None,
+    ) -> None:
+        """Prepare; `known` says whose citations count."""
+        self.ranker = ranker
+        self._id_rank: Rank = index.id_rank
+        self._pooler = Pooler(index, known, expand)
+        self._features = Features(index, self._pooler.known)
+
+    def order(
+        self,
+        queries: Sequence[Query],
+        eligible: Sequence[Eligible],
+        found: Sequence[Candidates],
+        *,
+        k: int,
+        cited: Collection[int] = (),
+        cascade: Cascade | None = None,
+        progress: Progress | None = None,
+    ) -> list[Ordered]:
+        """Order the pool of each query.
+
+        Args:
+            queries: They and their candidates are read together.
+            eligible: One per query.
+            found: What the first stages found for each.
+            k: How many of the best must be right, if a reranker may stop early.
+            cited: Rows of references that all of the queries are known to have.
+            cascade: The rerankers that read the best of each pool before, if any.
+            progress: Is told how many pairs are reranked.
+
+        Returns:
+            One per query, in the order given, of all papers of its pool.
+        """
+        pools = self._pooler.pool(queries, eligible, found)
+        if cascade:
+            pools = judged(pools, queries, cascade, k, progress)
+        pairs = zip(queries, pools, strict=True)
+        return [self._ordered(query, pool, sorted(cited)) for query, pool in pairs]
+
+    def _ordered(self, query: Query, pool: Pool, cited: Sequence[int]) -> Ordered:
+        matrix = self._features.matrix(query, pool, cited)
+        scores = self.ranker.score(matrix)
+        order = np.lexsort((self._id_rank[pool.rows], -scores))
+        hits = Hits(pool.rows[order], scores[order])
+        return Ordered(hits, {**pool.stages, NAME: hits}, pool, matrix)

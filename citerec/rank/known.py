@@ -1,0 +1,141 @@
+"""The citations that a query may know of: those made by papers of an earlier year, and never its own.
+
+One rule for `recommend` (all papers of an earlier year), training and evaluation (train-split papers of an earlier
+year). A query without a year knows all but its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.queries import QUERIES
+from citerec.corpus.splits import read_ids
+from citerec.folder import IndexFolder
+from citerec.types import Query
+
+Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+Scores = npt.NDArray[np.float32]
+Counts = npt.NDArray[np.int32]
+
+LATELY = 3  # years that count as the last ones
+_KEPT = 16  # years whose counts are in memory at once
+
+
+class KnownGraph(StrEnum):
+    """Which citations a stage may use at query time."""
+
+    TRAIN = "train"
+    EARLIER = "earlier"
+
+
+def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
+    """Return which papers a query of a year may know the citations of, shape (n,)."""
+    if year is None:
+        return np.ones(len(years), np.bool_)
+    return (years < year) & (years != NO_YEAR)
+
+
+def train_papers(index: IndexFolder) -> Flags:
+    """Return which papers are of the train split, shape (n,).
+
+    Where a corpus ships queries of its own, those are all papers but the ones whose ids dev or test queries have.
+    """
+    ships_queries = (index.splits / QUERIES).is_file()
+    named = ("dev", "test") if ships_queries else ("train",)
+    ids = [docid for split in named for docid in read_ids(index.splits / f"{split}.ids")]
+    rows = index.papers.rows_of(ids)
+    train = np.full(len(index.papers), ships_queries)
+    train[rows[rows >= 0]] = not ships_queries
+    return train
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsOf:
+    """What is known at one query's time."""
+
+    year: int  # the query's, else the one after the latest of the corpus
+    citing: Flags  # who has citations that are known, shape (papers,)
+    counts: Counts  # known citations of each paper, shape (papers,)
+    recent: Counts  # of those, the ones made in the last `LATELY` years
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no citation is known at all."""
+        return not self.counts.any()
+
+
+class KnownCitations:
+    """The citation graph of an index, as known at each query's time."""
+
+    def __init__(self, index: IndexFolder, graph: KnownGraph) -> None:
+        """Read the graph of an index when it is first asked for; `graph` says whose citations count."""
+        self.index, self.graph = index, graph
+        self._years = index.papers.years
+        self._seen: dict[tuple[int | None, int], AsOf] = {}
+
+    def of(self, queries: Sequence[Query]) -> list[AsOf]:
+        """Return what each query knows; queries that know the same share one object."""
+        own = self.index.papers.rows_of([query.id for query in queries]).tolist()
+        return [
+            self.at(query.year, own=row if query.named else -1)
+            for query, row in zip(queries, own, strict=True)
+        ]
+
+    def at(self, year: int | None, *, own: int = -1) -> AsOf:
+        """Return what is known in a year.
+
+        Args:
+            year: The query's; None for a query without a year.
+            own: The query's own row; -1 for a query outside the corpus.
+        """
+        if own >= 0 and not citing_before(year, self._years[own : own + 1])[0]:
+            own = -1  # not known in any case
+        key = year, own
+        if key not in self._seen:
+            if len(self._seen) >= _KEPT:
+                self._seen.pop(next(iter(self._seen)))
+            self._seen[key] = self._at(year, own)
+        return self._seen[key]
+
+    @cached_property
+    def cites(self) -> Any:
+        """Who cites whom, all of it, as a sparse matrix of ones, shape (papers, papers)."""
+        from scipy.sparse import csr_array
+
+        graph, papers = self.index.graph, len(self._years)
+        ones = np.ones(len(graph.indices), np.float32)
+        return csr_array((ones, graph.indices, graph.indptr), shape=(papers, papers))
+
+    @cached_property
+    def cited_by(self) -> Any:
+        """By whom each paper is cited: `cites`, transposed."""
+        return self.cites.T.tocsr()
+
+    def _at(self, year: int | None, own: int) -> AsOf:
+        citing = citing_before(year, self._years) & self._speaking
+        if own >= 0:
+            citing[own] = False
+        now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
+        lately = citing & (self._years >= now - LATELY)
+        return AsOf(now, citing, self._counted(citing), self._counted(lately))
+
+    def _counted(self, citing: Flags) -> Counts:
+        cited = self.index.graph.indices[citing[self._citing]]
+        return np.bincount(cited, minlength=len(self._years)).astype(np.int32)
+
+    @cached_property
+    def _citing(self) -> npt.NDArray[np.int32]:
+        return self.index.graph.citing
+
+    @cached_property
+    def _speaking(self) -> Flags:
+        """Who cites anything, of those whose citations count at all."""
+        cites: Flags = np.diff(self.index.graph.indptr) > 0
+        return cites & train_papers(self.index) if self.graph is KnownGraph.TRAIN else cites

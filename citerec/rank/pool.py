@@ -1,0 +1,120 @@
+"""The pool of one query: what the first stages found and what close papers cite, with what is known of each paper."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from citerec.candidates import Candidates
+from citerec.config import ExpandConfig
+from citerec.eligibility import within
+from citerec.folder import IndexFolder
+from citerec.fuse import Rank, rrf
+from citerec.rank.expand import Evidence, evidence
+from citerec.rank.known import AsOf, KnownCitations, KnownGraph, Rows, Scores
+from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.cascade import Cascade
+from citerec.types import Eligible, Hits, Progress, Query
+
+EXPAND = "expand"  # what the papers that close ones speak for go by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pool:
+    """The candidates of one query, before the ranker orders them."""
+
+    hits: Hits  # all of them: weighted rrf of the first stages' list and the expansion
+    stages: Mapping[str, Hits]  # what each stage found: bm25, dense, expand, rerank (raw scores)
+    evidence: Evidence  # what the neighbours say of each paper of `hits`, in its order
+    known: AsOf  # the citations that were known
+    judged: Hits | None = None  # the reranker's probabilities; None without one
+
+    @property
+    def rows(self) -> Rows:
+        """The papers, shape (papers,)."""
+        return self.hits.rows
+
+
+class Pooler:
+    """Makes the pools of queries on one index."""
+
+    def __init__(
+        self, index: IndexFolder, known: KnownGraph, config: ExpandConfig | None = None
+    ) -> None:
+        """Prepare; `known` says whose citations count, `config` how close papers are asked."""
+        self.config = config or ExpandConfig()
+        self.known = KnownCitations(index, known)
+        self._id_rank: Rank = index.id_rank
+        self._years = index.papers.years
+
+    def pool(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], found: Sequence[Candidates]
+    ) -> list[Pool]:
+        """Let the papers join that close ones speak for; those not eligible stay out.
+
+        Args:
+            queries: Those that know the same citations are expanded together.
+            eligible: One per query.
+            found: What the first stages found for each, deep enough to be ranked.
+
+        Returns:
+            One per query, in the order given.
+        """
+        alike: defaultdict[AsOf, list[int]] = defaultdict(list)
+        for i, as_of in enumerate(self.known.of(queries)):
+            alike[as_of].append(i)
+        pools: dict[int, Pool] = {}
+        for as_of, group in alike.items():
+            said = evidence(self.known, as_of, [found[i].hits.rows for i in group], self.config)
+            for i, mine in zip(group, said, strict=True):
+                pools[i] = self._pool(eligible[i], found[i], mine, as_of)
+        return [pools[i] for i in range(len(queries))]
+
+    def _pool(self, rule: Eligible, found: Candidates, said: Evidence, as_of: AsOf) -> Pool:
+        expanded = self._expanded(rule, said)
+        hits = rrf([found.hits, expanded], self._id_rank, weights=[1, self.config.weight])
+        return Pool(
+            hits=hits,
+            stages={**found.stages, EXPAND: expanded},
+            evidence=said.at(hits.rows),
+            known=as_of,
+        )
+
+    def _expanded(self, rule: Eligible, said: Evidence) -> Hits:
+        """Return the eligible papers that the neighbours speak for, by how strongly they do."""
+        keep = within(rule, self._years, said.rows)
+        rows, weight = said.rows[keep], (said.cites + said.co)[keep]
+        order = np.lexsort((self._id_rank[rows], -weight))[: self.config.extra]
+        return Hits(rows[order], weight[order])
+
+
+def judged(
+    pools: Sequence[Pool],
+    queries: Sequence[Query],
+    cascade: Cascade,
+    k: int,
+    progress: Progress | None = None,
+) -> list[Pool]:
+    """Let the rerankers read the best of each pool; return the pools with what they think of them.
+
+    Args:
+        pools: One per query.
+        queries: They and their pools are read together.
+        cascade: The rerankers.
+        k: How many of the best must be right, if reading may stop early.
+        progress: Is told how many pairs are scored.
+    """
+    done = cascade.rerank(queries, [pool.hits for pool in pools], k, progress)
+    return [
+        replace(
+            pool,
+            stages={**pool.stages, **one.stages},
+            judged=Hits(one.stages[RERANK].rows, _probabilities(cascade, one.stages[RERANK])),
+        )
+        for pool, one in zip(pools, done, strict=True)
+    ]
+
+
+def _probabilities(cascade: Cascade, hits: Hits) -> Scores:
+    return cascade.stages[-1].scorer.probability(hits.scores)

@@ -1,0 +1,180 @@
+"""A learned ranker: a folder of one LightGBM model, as text, for each choice of features that may be read.
+
+ranker.json: {"format": 1, "variants": {"full": {"file": "full.txt", "features": [names, in the order of the model]},
+…}, "provenance": {…}}. Each model reads the columns of `features.Features.matrix` that it names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.errors import ModelError
+from citerec.folder import IndexFolder
+from citerec.manifest import sha256_of
+from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
+from citerec.rank.known import Scores
+from citerec.rank.library import Booster, read_booster
+
+SPEC, FORMAT = "ranker.json", 1
+OWN = "ranker"  # the folder of an index's own, under models/
+DEFAULT = Path(__file__).parent / "default"  # of the package
+
+Contributions = npt.NDArray[np.float64]
+
+
+class Variant(StrEnum):
+    """Which features a ranker may read."""
+
+    FULL = "full"
+    NO_POPULARITY = "no-popularity"
+    NO_AUTHORS = "no-authors"
+    NO_POPULARITY_NO_AUTHORS = "no-popularity-no-authors"
+
+    @classmethod
+    def of(cls, *, popularity: bool, authors: bool) -> "Variant":
+        """Return the variant that may read of popularity and authors, or not."""
+        if popularity:
+            return cls.FULL if authors else cls.NO_AUTHORS
+        return cls.NO_POPULARITY if authors else cls.NO_POPULARITY_NO_AUTHORS
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features that it may read, in the order of `FEATURES`."""
+        barred = {Group.POPULARITY, Group.AUTHORS}
+        if self in (Variant.FULL, Variant.NO_AUTHORS):
+            barred.discard(Group.POPULARITY)
+        if self in (Variant.FULL, Variant.NO_POPULARITY):
+            barred.discard(Group.AUTHORS)
+        return tuple(feature for feature in FEATURES if feature.group not in barred)
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """One variant of a ranker, open."""
+
+    folder: Path
+    shown: str  # as it is told
+    variant: Variant
+    features: tuple[str, ...]  # that it reads, in the order of its model
+    booster: Booster
+
+    def __str__(self) -> str:
+        """Say which it is, in a few words."""
+        how = "" if self.variant is Variant.FULL else f", {self.variant}"
+        return f"{self.shown}{how}"
+
+    def score(self, matrix: Matrix) -> Scores:
+        """Return how much each paper of a matrix of features is worth, shape (papers,)."""
+        if not len(matrix):
+            return np.zeros(0, np.float32)
+        return self.booster.predict(self._read(matrix)).astype(np.float32)
+
+    def contributions(self, matrix: Matrix) -> Contributions:
+        """Return what each feature adds to each score, shape (papers, len(FEATURES) + 1); the last is the base.
+
+        A feature that is not read adds 0.
+        """
+        whole = np.zeros((len(matrix), len(NAMES) + 1))
+        if len(matrix):
+            whole[:, [*self._columns, -1]] = self.booster.contributions(self._read(matrix))
+        return whole
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The sha256 of its model."""
+        return sha256_of(self.folder / f"{self.variant}.txt")
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        return [NAMES.index(name) for name in self.features]
+
+    def _read(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+        return matrix[:, self._columns].astype(np.float64)
+
+
+def find_ranker(name: str, index: IndexFolder) -> Path | None:
+    """Return the folder of the ranker that is meant; None for none.
+
+    Args:
+        name: auto: the index's own, else the package's; none; or a folder.
+        index: Which may have its own.
+
+    Raises:
+        ModelError: If there is none in the folder that is named.
+    """
+    if name == "none":
+        return None
+    if name != "auto":
+        if not (Path(name) / SPEC).is_file():
+            raise ModelError(
+                f"{name} is no ranker (it holds no {SPEC}); name the folder of one, or say --ranker none"
+            )
+        return Path(name)
+    return next((f for f in (index.models / OWN, DEFAULT) if (f / SPEC).is_file()), None)
+
+
+def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
+    """Open one variant of the ranker in a folder.
+
+    Raises:
+        ModelError: If it cannot be made out, has no such variant, or reads a feature that is not known here.
+    """
+    spec = read_spec(folder)
+    told: Any = spec["variants"].get(variant.value)
+    if told is None:
+        there = ", ".join(sorted(spec["variants"]))
+        raise ModelError(f"{folder} has no ranker of the kind {variant}; it has: {there}")
+    allowed = {feature.name for feature in variant.features}
+    if strange := [name for name in told["features"] if name not in allowed]:
+        raise ModelError(
+            f"{folder} ranks by {strange[0]!r}, which this version of citerec does not know for {variant}; "
+            "train it again: citerec train-ranker"
+        )
+    booster = read_booster(folder / told["file"], len(told["features"]))
+    shown = "the default ranker" if folder == DEFAULT else folder.name
+    return Ranker(folder, shown, variant, tuple(told["features"]), booster)
+
+
+def read_spec(folder: Path) -> dict[str, Any]:
+    """Return what the `ranker.json` of a folder says.
+
+    Raises:
+        ModelError: If it cannot be made out, or is of another format.
+    """
+    try:
+        spec: Any = orjson.loads((folder / SPEC).read_bytes())
+        if spec["format"] != FORMAT:
+            raise ModelError(
+                f"{folder} holds a ranker of format {spec['format']}, expected {FORMAT}; train it again"
+            )
+        for told in spec["variants"].values():
+            _ = Path(told["file"]), [str(name) for name in told["features"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{folder / SPEC} cannot be made out; train the ranker again") from error
+    return spec
+
+
+def write_spec(
+    folder: Path, variants: Mapping[Variant, Sequence[str]], provenance: Mapping[str, Any]
+) -> None:
+    """Write the `ranker.json` beside the models `<variant>.txt` of a folder.
+
+    Args:
+        folder: Where they lie.
+        variants: The features of each model, in its order.
+        provenance: Where it comes from.
+    """
+    told = {
+        variant.value: {"file": f"{variant}.txt", "features": list(names)}
+        for variant, names in variants.items()
+    }
+    content = {"format": FORMAT, "variants": told, "provenance": dict(provenance)}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    (folder / SPEC).write_bytes(orjson.dumps(content, option=options))

@@ -1,0 +1,87 @@
+"""How the final ranker is trained: a TOML file, and options that win over it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from citerec.config import ExpandConfig
+from citerec.errors import ConfigError
+from citerec.train.settings import check_above_zero, check_least, checked, kinds_of, read_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankerTraining:
+    """How the final ranker is trained."""
+
+    seed: int = 0
+    queries: int = 0  # train queries of an index that are learned from, at random; 0 for all
+    dev_queries: int = 0  # likewise, that are measured
+    depth: int = 1000  # candidates of a query, of each stage
+    neighbours: int = 50  # close papers whose citations are asked
+    negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
+    copies: int = 1  # how often each query is shown again, some of its sources missing
+    stale: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
+    rerank: bool = True  # learn from the index's own reranker, if it has one
+    rerank_depth: int = 0  # candidates that it reads; 0 for what suits it
+    trees: int = 200  # at most
+    leaves: int = 15  # of a tree
+    learning_rate: float = 0.05
+    least_rows: int = 200  # of a leaf
+    patience: int = 30  # trees without a gain on dev, after which it ends
+    folds: int = 5  # of the dev queries, where the train queries are no use
+    monotone: bool = True  # more evidence never lowers a paper
+    threads: int = 0  # 0 for one per processor
+
+    def __post_init__(self) -> None:
+        check_least(self, _LEAST)
+        check_above_zero(self, "learning_rate")
+        if self.seed >= 2**31:
+            raise ConfigError(f"seed must be less than 2^31, got {self.seed}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
+        """Make the settings from values by name; `where` says who gave them, for errors.
+
+        Raises:
+            ConfigError: If a name or a value cannot be.
+        """
+        return cls(**checked(kinds_of(cls), given, where))
+
+    @property
+    def expand(self) -> ExpandConfig:
+        """How the papers that close ones cite join the candidates."""
+        return ExpandConfig(neighbours=self.neighbours)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        return asdict(self)
+
+
+_LEAST = {
+    "seed": 0,
+    "queries": 0,
+    "dev_queries": 0,
+    "depth": 20,
+    "neighbours": 1,
+    "negatives": 1,
+    "copies": 0,
+    "stale": 0,
+    "rerank_depth": 0,
+    "trees": 1,
+    "leaves": 2,
+    "least_rows": 1,
+    "patience": 1,
+    "folds": 2,
+    "threads": 0,
+}
+
+
+def read_training(file: Path | None, options: Mapping[str, Any]) -> RankerTraining:
+    """Read how to train: options win over the file.
+
+    Raises:
+        BadInputError: If the file cannot be read.
+        ConfigError: If a name or a value in it cannot be.
+    """
+    return read_settings(RankerTraining.of, file, options)

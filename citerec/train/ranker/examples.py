@@ -1,0 +1,147 @@
+"""What the ranker learns from: for each query the features of some papers, and which of them it cites."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.rank.features import FEATURES, NAMES, Group, Matrix
+
+Flags = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int64]
+CUTOFF = 20  # of F1
+
+# How often a source is missing in a copy of a query. Words never are: every index has BM25. What the graph tells and
+# how often papers are cited are missing together, as they are where an index has no citations.
+MISSING = (
+    ((Group.MEANING,), 0.3),
+    ((Group.RERANKER,), 0.5),
+    ((Group.GRAPH, Group.POPULARITY), 0.25),
+    ((Group.AUTHORS,), 0.3),
+    ((Group.VENUE,), 0.3),
+)
+DATED = "age"  # is known without a graph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Papers of several queries, those of one query one after the other, in the order they were found in."""
+
+    matrix: Matrix  # shape (papers, features), columns as `FEATURES`
+    cited: Flags  # shape (papers,)
+    sizes: Counts  # papers of each query, shape (queries,)
+    gold: Counts  # papers that each query cites, found or not, shape (queries,)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Put the queries of several parts one after the other."""
+        return cls(
+            np.concatenate([np.zeros((0, len(FEATURES)), np.float32), *(p.matrix for p in parts)]),
+            np.concatenate([np.zeros(0, np.bool_), *(p.cited for p in parts)]),
+            np.concatenate([np.zeros(0, np.int64), *(p.sizes for p in parts)]),
+            np.concatenate([np.zeros(0, np.int64), *(p.gold for p in parts)]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def owners(self) -> Counts:
+        """The query of each paper, shape (papers,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def of(self, chosen: Flags) -> Self:
+        """Return some of the queries, flagged, shape (queries,)."""
+        rows = chosen[self.owners]
+        return type(self)(
+            self.matrix[rows], self.cited[rows], self.sizes[chosen], self.gold[chosen]
+        )
+
+    def learnable(self) -> Self:
+        """Return the queries that teach an order: with papers that they cite and others."""
+        hits = np.bincount(self.owners, self.cited, len(self))
+        return self.of((hits > 0) & (hits < self.sizes))
+
+    def measures(self, scores: npt.NDArray[np.floating]) -> dict[str, float]:
+        """Return the means of F1 at 20 and of 1 / rank of the first cited paper; 0 where none is found.
+
+        Of equal scores the paper that stood before comes first.
+        """
+        if not len(self):
+            return {"f1@20": 0.0, "mrr": 0.0}
+        owners = self.owners
+        order = np.lexsort((np.arange(len(owners)), -scores, owners))
+        starts = np.cumsum(self.sizes) - self.sizes
+        rank = np.arange(len(owners)) - starts[owners]  # of `order`, from 0; owners rise in both
+        cited = self.cited[order]
+        found = np.bincount(owners[cited & (rank < CUTOFF)], minlength=len(self))
+        first = np.full(len(self), np.inf)
+        np.minimum.at(first, owners[cited], rank[cited] + 1)
+        return {
+            "f1@20": float((2 * found / (CUTOFF + self.gold)).mean()),
+            "mrr": float((1 / first).mean()),
+        }
+
+
+def sampled(
+    matrix: Matrix, cited: Flags, gold: int, negatives: int, rng: np.random.Generator
+) -> Examples:
+    """Make the examples of one query: all that it cites, and of the rest some.
+
+    Half of those are the best of the pool, where the order is decided; the others are drawn from all of it.
+
+    Args:
+        matrix: The features of its pool, best first.
+        cited: Which of these papers it cites.
+        gold: How many it cites, found or not.
+        negatives: How many others, at most.
+        rng: Draws them.
+    """
+    others = np.flatnonzero(~cited)
+    best, rest = others[: negatives // 2], others[negatives // 2 :]
+    drawn = rng.choice(rest, min(len(rest), negatives - len(best)), replace=False)
+    rows = np.sort(np.concatenate([np.flatnonzero(cited), best, drawn]))
+    return Examples(matrix[rows], cited[rows], np.array([len(rows)]), np.array([gold]))
+
+
+def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Examples:
+    """Return the queries, and each again `copies` times with sources missing, so that the ranker can do without.
+
+    Args:
+        examples: As all sources were there.
+        copies: How often each query is shown again.
+        rng: Draws which sources are missing, for each query by itself.
+    """
+    parts = [examples]
+    for _ in range(copies):
+        matrix = examples.matrix
+        for groups, share in MISSING:
+            lacking = rng.random(len(examples)) < share
+            matrix = without(matrix, groups, lacking[examples.owners])
+        parts.append(replace(examples, matrix=matrix))
+    return Examples.joined(parts)
+
+
+def without(matrix: Matrix, groups: Sequence[Group], rows: Flags | None = None) -> Matrix:
+    """Return features with some sources missing.
+
+    Without vectors the fused rank is that of BM25 alone, as it is on an index that has none. The age of a paper
+    needs no graph: it is missing only where popularity alone is.
+
+    Args:
+        matrix: Shape (papers, features).
+        groups: The sources.
+        rows: Of which papers; None for all.
+    """
+    changed = matrix.copy()
+    where = np.ones(len(matrix), np.bool_) if rows is None else rows
+    for column, feature in enumerate(FEATURES):
+        spared = feature.name == DATED and Group.GRAPH in groups
+        if feature.group in groups and not spared:
+            changed[where, column] = np.nan
+    if Group.MEANING in groups:
+        fused, words = NAMES.index("rrf"), NAMES.index("bm25_rank")
+        changed[where, fused] = changed[where, words]
+    return changed

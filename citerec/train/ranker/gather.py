@@ -1,0 +1,188 @@
+"""From an index to examples: its queries are searched, their pools expanded, their features computed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.candidates import Candidates, FirstStages
+from citerec.config import RecommendConfig, RerankConfig, RerankStage
+from citerec.errors import ConfigError
+from citerec.evaluate.protocol import load_task
+from citerec.folder import IndexFolder
+from citerec.rank.features import Features
+from citerec.rank.known import LATELY, AsOf, KnownCitations, KnownGraph
+from citerec.rank.pool import Pool, Pooler, judged
+from citerec.rerank.cascade import Cascade
+from citerec.rerank.opening import open_cascade, own_reranker
+from citerec.train.data import TrainingData, load_training_data
+from citerec.train.ranker.apart import HeldOut
+from citerec.train.ranker.config import RankerTraining
+from citerec.train.ranker.examples import Examples, sampled
+from citerec.types import Eligible, Note, Progress, Query
+
+BLOCK = 64  # queries whose pools are in memory at once
+
+Rows = npt.NDArray[np.int32]
+
+
+class Finds(Protocol):
+    """Finds candidates; `FirstStages` is one."""
+
+    def find(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[Candidates]:
+        """Return the `k` best eligible papers of each query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Queries of one split, who may be recommended to each, and what each cites."""
+
+    queries: Sequence[Query]
+    eligible: Sequence[Eligible]
+    gold: Sequence[Rows]  # rows of the papers that each cites
+
+
+class StaleCitations(KnownCitations):
+    """The citation graph where the newest citations have not arrived yet.
+
+    So it is in an evaluation, where nobody knows what dev and test papers cite, and in a corpus that was collected some
+    years before a query was written.
+    """
+
+    def __init__(self, known: KnownCitations, years: int) -> None:
+        """Leave out the last `years` years before each query's."""
+        super().__init__(known.index, known.graph)
+        self._stale = years
+
+    def _at(self, year: int | None, own: int) -> AsOf:
+        as_of = super()._at(year, own)
+        citing = as_of.citing & (self._years < as_of.year - self._stale)
+        lately = citing & (self._years >= as_of.year - LATELY)
+        return replace(
+            as_of, citing=citing, counts=self._counted(citing), recent=self._counted(lately)
+        )
+
+
+class Gatherer:
+    """Makes examples of the queries of one index."""
+
+    def __init__(
+        self,
+        index: IndexFolder,
+        config: RankerTraining,
+        say: Note,
+        finds: Finds | None = None,
+    ) -> None:
+        """Open the stages of an index.
+
+        Args:
+            index: Whose queries are asked.
+            config: How.
+            say: Is told what is fetched from the hub, before.
+            finds: Finds the candidates; by default as `recommend` does.
+
+        Raises:
+            ModelError: If a model of the index is not there.
+        """
+        self._index, self._config = index, config
+        self._finds = finds or FirstStages(index, RecommendConfig(), say)
+        self.cascade = _cascade(index, config, say)
+        self._known = KnownCitations(index, KnownGraph.TRAIN)
+        self._features = Features(index, self._known)  # what is known in time is said by each pool
+
+    def train(self, data: TrainingData, tell: Progress) -> Examples:
+        """Return examples of the train queries; half of them do not know the newest citations."""
+        config, rng = self._config, np.random.default_rng([self._config.seed, 6])
+        number = len(data.queries)
+        chosen = np.sort(rng.permutation(number)[: config.queries or number])
+        asked = train_queries(data.only(chosen))
+        lags = rng.integers(1, config.stale, len(chosen), endpoint=True) if config.stale else None
+        stale = rng.random(len(chosen)) < 0.5
+        parts: list[Examples] = []
+        for lag in range(config.stale + 1):
+            mine = ~stale | (lags is None) if lag == 0 else stale & (lags == lag)
+            for part in self._gathered(_some(asked, np.flatnonzero(mine)), lag):
+                parts.append(sampled(*part, config.negatives, rng))
+                tell("features", len(parts), len(chosen))
+        return Examples.joined(parts)
+
+    def whole(self, asked: Asked, tell: Progress) -> Examples:
+        """Return all papers of the pools of some queries, of which all train citations are known."""
+        parts: list[Examples] = []
+        for matrix, cited, gold in self._gathered(asked, 0):
+            parts.append(Examples(matrix, cited, np.array([len(cited)]), np.array([gold])))
+            tell("features of dev queries", len(parts), len(asked.queries))
+        return Examples.joined(parts)
+
+    def _gathered(self, asked: Asked, stale: int) -> Iterator[tuple[Any, Any, int]]:
+        """Yield, for each query, the features of its pool, which of it is cited, and how many it cites."""
+        pooler = Pooler(self._index, KnownGraph.TRAIN, self._config.expand)
+        pooler.known = StaleCitations(self._known, stale) if stale else self._known
+        for start in range(0, len(asked.queries), BLOCK):
+            part = _some(asked, np.arange(start, min(start + BLOCK, len(asked.queries))))
+            found = self._finds.find(part.queries, part.eligible, self._config.depth)
+            pools: Sequence[Pool] = pooler.pool(part.queries, part.eligible, found)
+            if self.cascade:
+                pools = judged(pools, part.queries, self.cascade, self.cascade.depth)
+            for query, pool, gold in zip(part.queries, pools, part.gold, strict=True):
+                yield self._features.matrix(query, pool), np.isin(pool.rows, gold), len(gold)
+
+
+def train_queries(data: TrainingData) -> Asked:
+    """Return the train queries of an index; no dev or test query may be recommended to them."""
+    rows = data.queries.tolist()
+    papers = data.index.papers.at(rows)
+    hidden = frozenset(np.flatnonzero(~data.pool).tolist())
+    return Asked(
+        [Query.of(papers[row]) for row in rows],
+        [Eligible(papers[row].year, hidden | {row}) for row in rows],
+        [data.gold[i] for i in range(len(rows))],
+    )
+
+
+def dev_queries(
+    index: IndexFolder, config: RankerTraining, others: HeldOut | None = None
+) -> Asked | None:
+    """Return the dev queries of an index, or some of them, but for those of `others`; None if there are none."""
+    try:
+        task = load_task(index, "dev")
+    except ConfigError:
+        return None
+    gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in task.queries]
+    asked = Asked(task.queries, task.eligible, gold)
+    rng = np.random.default_rng([config.seed, 7])
+    usable = np.arange(len(task.queries))
+    if others:
+        titles = [query.title for query in task.queries]
+        usable = np.flatnonzero(others.spares([query.id for query in task.queries], titles))
+    chosen = rng.permutation(usable)[: config.dev_queries or len(usable)]
+    return _some(asked, np.sort(chosen)) if len(chosen) else None
+
+
+def load_train(index: IndexFolder) -> TrainingData | None:
+    """Load the train queries of an index; None where they cite nothing that they may."""
+    try:
+        return load_training_data(index)
+    except ConfigError:
+        return None
+
+
+def _some(asked: Asked, chosen: npt.NDArray[np.integer]) -> Asked:
+    places = chosen.tolist()
+    return Asked(
+        [asked.queries[i] for i in places],
+        [asked.eligible[i] for i in places],
+        [asked.gold[i] for i in places],
+    )
+
+
+def _cascade(index: IndexFolder, config: RankerTraining, say: Note) -> Cascade | None:
+    if not config.rerank or own_reranker(index) is None:
+        return None
+    stage = RerankStage(depth=config.rerank_depth)
+    return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), say)

@@ -1,0 +1,143 @@
+"""The audit: what a query may not know is taken away, and what differs is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_ranker import tiny_ranker
+
+from citerec.cli import run
+from citerec.evaluate.audit import audit, without_future
+from citerec.evaluate.protocol import KnownGraph, Setting, load_task
+from citerec.evaluate.systems import Systems
+from citerec.folder import IndexFolder
+from citerec.rank import known as known_module
+from citerec.types import Hits
+
+Build = Callable[..., IndexFolder]
+
+# q, of 2005, may know what b cites; not what late (2005) and future (2006) cite.
+CORPUS = [
+    {"id": "a", "title": "Apples", "year": 2000, "authors": ["A. Bee"]},
+    {"id": "b", "title": "Apples and bears", "year": 2001, "citations": ["a"]},
+    {"id": "late", "title": "Late apples", "year": 2005, "citations": ["a", "b"]},
+    {"id": "future", "title": "Future apples", "year": 2006, "citations": ["a"], "venue": "V"},
+    *({"id": f"x{n}", "title": "Filler", "year": 1990 + n} for n in range(10)),
+    {"id": "q", "title": "Apples again", "year": 2005, "citations": ["a", "b"]},
+]
+
+
+@pytest.fixture
+def index(build: Build) -> IndexFolder:
+    return build(CORPUS)
+
+
+def test_an_index_of_before_a_year_cites_only_what_was_cited_then(index: IndexFolder) -> None:
+    past = without_future(index, 2005)
+
+    assert [past.graph.cited_by(row).tolist() for row in range(4)] == [[], [0], [], []]
+    assert len(past.graph.indices) == 1
+    assert len(index.graph.indices) == 6
+
+
+def test_later_papers_say_nothing_and_keep_id_and_year(index: IndexFolder) -> None:
+    past = without_future(index, 2005).papers
+
+    assert (past[3].id, past[3].year, past[3].title, past[3].venue) == ("future", 2006, "", "")
+    assert past[0] == index.papers[0]
+    assert past[2] == index.papers[2]  # of the query's own year
+    assert past.years.tolist() == index.papers.years.tolist()
+
+
+def test_without_a_year_only_the_own_list_is_taken_away(index: IndexFolder) -> None:
+    past = without_future(index, None, own=2)
+
+    assert past.graph.cited_by(2).tolist() == []
+    assert len(past.graph.indices) == 4
+    assert past.papers[3] == index.papers[3]
+
+
+def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
+    task = load_task(index, "test")
+    setting = Setting(known_graph=KnownGraph.EARLIER)
+    systems = Systems(index, task, setting)
+
+    checked = systems.audit(["bm25", "expanded"])
+
+    assert checked.faults == ()
+    assert (checked.queries, checked.lists) == (len(task.queries), 2 * len(task.queries))
+    assert "bit by bit" in str(checked)
+
+
+def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+
+    checked = Systems(sample_index, task, Setting(known_graph=KnownGraph.EARLIER)).audit(["bm25"])
+
+    assert checked.faults == ()
+    assert checked.candidates > 0
+
+
+def test_a_rule_that_lets_the_future_in_is_found_out(
+    index: IndexFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, setting = load_task(index, "test"), Setting(known_graph=KnownGraph.EARLIER)
+    found = Systems(index, task, setting).candidates()
+    everybody = lambda year, years: np.ones(len(years), np.bool_)  # noqa: E731
+    monkeypatch.setattr(known_module, "citing_before", everybody)
+
+    checked = audit(index, task, setting, found, [])
+
+    assert checked.faults
+    assert checked.faults[0].startswith("query ")
+
+
+def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> None:
+    task, setting = load_task(index, "test"), Setting()
+    found = Systems(index, task, setting).candidates()
+    later = int(np.argmax(index.papers.years))
+    lists = [Hits(np.array([later], np.int32), np.ones(1, np.float32)) for _ in task.queries]
+    early = [i for i, query in enumerate(task.queries) if query.year and query.year < 2006]
+
+    checked = audit(index, task, setting, found, [lists])
+
+    assert len(checked.faults) >= len(early) > 0
+    assert "was given a paper of a later year, or itself" in checked.faults[0]
+
+
+def test_the_command_says_what_was_checked(
+    index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
+
+    code = run(
+        [
+            *("evaluate", "--index", str(index.path), "--systems", "bm25,expanded,ranker"),
+            *("--ranker", str(ranker), "--output", str(tmp_path / "report"), "--audit"),
+        ]
+    )
+
+    assert code == 0
+    assert "same, bit by bit" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_fault_ends_with_exit_code_1_and_names_the_query(
+    index: IndexFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    everybody = lambda year, years: np.ones(len(years), np.bool_)  # noqa: E731
+    monkeypatch.setattr(known_module, "citing_before", everybody)
+
+    code = run(
+        [
+            *("evaluate", "--index", str(index.path), "--systems", "bm25", "--audit"),
+            *("--known-graph", "earlier", "--output", str(tmp_path / "report")),
+        ]
+    )
+
+    assert code == 1
+    assert "audit: query " in capsys.readouterr().err
+    assert not (tmp_path / "report").exists()

@@ -1,0 +1,158 @@
+"""A learned ranker: its folder, its variants, its reasons, and lists that do not say the same thing twice."""
+
+from math import log1p
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from tiny_ranker import tiny_ranker
+
+from citerec.errors import ModelError
+from citerec.folder import IndexFolder
+from citerec.rank.diversity import by_vectors, by_words, diversified
+from citerec.rank.features import NAMES, Matrix
+from citerec.rank.ranker import Variant, find_ranker, open_ranker
+from citerec.rank.reasons import Case, reasons
+from citerec.types import Hits, Paper, Recommendation, StageHit
+
+
+def matrix_of(**columns: list[float]) -> Matrix:
+    matrix = np.full((len(next(iter(columns.values()))), len(NAMES)), np.nan, np.float32)
+    for name, values in columns.items():
+        matrix[:, NAMES.index(name)] = values
+    return matrix
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_ranker(tmp_path_factory.mktemp("models") / "ranker", {"bm25": 1, "citations": 2})
+
+
+def test_a_ranker_scores_what_its_features_say(folder: Path) -> None:
+    ranker = open_ranker(folder)
+
+    scores = ranker.score(matrix_of(bm25=[0.1, 0.9, 0.1], citations=[0.1, 0.1, 0.9]))
+
+    assert scores.argsort().tolist() == [0, 1, 2]
+    assert scores.dtype == np.float32
+    assert ranker.score(matrix_of(bm25=[])).shape == (0,)
+
+
+def test_contributions_sum_to_the_score(folder: Path) -> None:
+    ranker = open_ranker(folder)
+    matrix = matrix_of(bm25=[0.1, 0.9], citations=[0.9, 0.2])
+
+    added = ranker.contributions(matrix)
+
+    assert added.shape == (2, len(NAMES) + 1)
+    assert added.sum(axis=1) == pytest.approx(ranker.score(matrix), abs=1e-5)
+
+
+def test_a_variant_does_not_see_what_it_may_not_read(folder: Path) -> None:
+    blind = open_ranker(folder, Variant.NO_POPULARITY)
+
+    little, much = blind.score(matrix_of(bm25=[0.5, 0.5], citations=[0.0, 1.0]))
+
+    assert little == much
+    assert Variant.of(popularity=False, authors=False) is Variant.NO_POPULARITY_NO_AUTHORS
+    assert "age" not in blind.features
+    assert "author_overlap" in blind.features
+
+
+def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -> None:
+    only_full = tiny_ranker(tmp_path / "full", {}, variants=[Variant.FULL])
+    with pytest.raises(ModelError, match="has no ranker of the kind no-authors; it has: full"):
+        open_ranker(only_full, Variant.NO_AUTHORS)
+
+    spec = orjson.loads((only_full / "ranker.json").read_bytes())
+    spec["variants"]["full"]["features"][0] = "horoscope"
+    (only_full / "ranker.json").write_bytes(orjson.dumps(spec))
+    with pytest.raises(ModelError, match="ranks by 'horoscope', which this version"):
+        open_ranker(only_full)
+
+    (only_full / "ranker.json").write_text("{")
+    with pytest.raises(ModelError, match="cannot be made out"):
+        open_ranker(only_full)
+
+
+def test_a_damaged_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    broken = tiny_ranker(tmp_path / "broken", {}, variants=[Variant.FULL])
+    (broken / "full.txt").write_text("no trees")
+
+    with pytest.raises(ModelError, match=r"full\.txt cannot be made out"):
+        open_ranker(broken)
+
+
+def test_the_ranker_that_is_meant_is_found(
+    folder: Path, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    assert find_ranker("none", sample_index) is None
+    assert find_ranker(str(folder), sample_index) == folder
+    with pytest.raises(ModelError, match="is no ranker"):
+        find_ranker(str(tmp_path), sample_index)
+
+
+def case(**features: float) -> Case:
+    item = Recommendation(
+        rank=1,
+        paper=Paper(id="p", title="P", year=2009),
+        score=1,
+        stages={"dense": StageHit(3, 0.9)},
+    )
+    known = dict.fromkeys(NAMES, float("nan")) | features
+    return Case(item=item, features=known, matched=("sparse", "attention"), neighbours=50)
+
+
+def test_reasons_are_what_weighed_most_in_words() -> None:
+    added = np.zeros(len(NAMES) + 1)
+    for name, weight in {
+        "bm25": 0.2,
+        "dense": 0.1,
+        "cited_by_similar": 0.5,
+        "author_overlap": 0.4,
+    }.items():
+        added[NAMES.index(name)] = weight
+
+    said = reasons(case(cited_by_similar_count=7, author_overlap=0.5), added)
+
+    assert said == (
+        "cited by 7 of the 50 most similar papers",
+        "shares an author",
+        "matches: sparse, attention",
+        "close in meaning: number 3 of all",
+    )
+
+
+def test_what_lowered_a_score_or_is_not_so_is_no_reason() -> None:
+    added = np.zeros(len(NAMES) + 1)
+    for name, weight in {
+        "citations": -0.2,
+        "venue_match": 0.3,
+        "citations_3y": 0.2,
+        "age": 0.1,
+    }.items():
+        added[NAMES.index(name)] = weight
+
+    said = reasons(case(citations=log1p(9), citations_3y=log1p(5), venue_match=0, age=1), added)
+
+    assert said == ("much cited of late: 5 times in 3 years", "recent: of 2009")
+
+
+HITS = Hits(np.array([7, 8, 9], np.int32), np.array([1.0, 0.9, 0.0], np.float32))
+VECTORS = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
+ID_RANK = np.arange(10, dtype=np.int32)
+
+
+def test_a_diverse_list_prefers_what_is_unlike_the_papers_above() -> None:
+    alike = by_vectors(VECTORS)
+
+    assert diversified(HITS, alike, 0.0, 3, ID_RANK).rows.tolist() == [7, 8, 9]
+    assert diversified(HITS, alike, 0.6, 3, ID_RANK).rows.tolist() == [7, 9, 8]
+    assert diversified(HITS, alike, 0.6, 2, ID_RANK).scores.tolist() == pytest.approx([0.4, 0])
+
+
+def test_titles_tell_likeness_where_there_are_no_vectors() -> None:
+    words = [frozenset("ab"), frozenset("abc"), frozenset("x")]
+
+    assert by_words(words)(0).tolist() == pytest.approx([1, 2 / 3, 0])

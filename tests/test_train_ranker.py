@@ -1,0 +1,334 @@
+"""Training the final ranker: what it learns from, what it may not know, the folder that it leaves."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from citerec.candidates import Candidates
+from citerec.cli import run
+from citerec.cli.train import ranker_summary
+from citerec.errors import ConfigError, ModelExistsError
+from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.manifest import model_faults
+from citerec.rank.features import NAMES, Group
+from citerec.rank.known import KnownCitations, KnownGraph
+from citerec.rank.ranker import Variant, find_ranker, open_ranker
+from citerec.train.data import load_training_data
+from citerec.train.ranker.ablation import ablations
+from citerec.train.ranker.apart import held_out
+from citerec.train.ranker.boost import RISING, fit
+from citerec.train.ranker.config import RankerTraining, read_training
+from citerec.train.ranker.examples import Examples
+from citerec.train.ranker.gather import Gatherer, StaleCitations, dev_queries, train_queries
+from citerec.train.ranker.train import Known, train_on, train_ranker, was_trained_so
+from citerec.types import Eligible, Hits, Query
+
+Build = Callable[..., IndexFolder]
+
+
+def config(**given: Any) -> RankerTraining:
+    few = {"threads": 1, "trees": 5, "least_rows": 5, "negatives": 20, "queries": 40}
+    return RankerTraining.of(few | {"dev_queries": 10, "depth": 50, "rerank": False} | given)
+
+
+def made(queries: int, seed: int, telling: str = "bm25") -> Examples:
+    """Queries of 30 papers, of which the 3 with the most of one feature are cited; all else is chance."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.random((queries * 30, len(NAMES))).astype(np.float32)
+    worth = matrix[:, NAMES.index(telling)].reshape(queries, 30)
+    cited = worth >= np.sort(worth, axis=1)[:, -3:][:, :1]
+    return Examples(matrix, cited.ravel(), np.full(queries, 30), np.full(queries, 3))
+
+
+def tell(what: str, done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+class Everything:
+    """Finds all papers that a query may be given, in the order of their rows."""
+
+    def __init__(self, index: IndexFolder) -> None:
+        self._years = index.papers.years
+
+    def find(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[Candidates]:
+        found: list[Candidates] = []
+        for rule in eligible:
+            rows = [r for r, y in enumerate(self._years.tolist()) if r not in rule.excluded]
+            rows = [r for r in rows if rule.year_max is None or self._years[r] <= rule.year_max]
+            scores = np.arange(len(rows), 0, -1, dtype=np.float32)
+            hits = Hits(np.array(rows, np.int32), scores)
+            found.append(Candidates(hits, {"bm25": hits}))
+        return found
+
+
+# Each paper cites the one before; the last fifth are the dev and test queries.
+CHAIN = [
+    {
+        "id": f"p{n}",
+        "title": f"Paper {n}",
+        "year": 2000 + n,
+        "citations": [f"p{n - 1}"] if n else [],
+    }
+    for n in range(10)
+]
+
+
+@pytest.fixture
+def chain(build: Build) -> IndexFolder:
+    return build(CHAIN)
+
+
+# --- what is learned from
+
+
+def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFolder) -> None:
+    asked = train_queries(load_training_data(chain))
+
+    assert [query.id for query in asked.queries] == [f"p{n}" for n in range(1, 8)]
+    assert asked.eligible[0] == Eligible(2001, frozenset({1, 8, 9}))
+    assert [rows.tolist() for rows in asked.gold] == [[n] for n in range(7)]
+
+
+def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
+    chain: IndexFolder,
+) -> None:
+    known = KnownCitations(chain, KnownGraph.TRAIN)
+    stale = StaleCitations(known, 2)
+
+    now, before = known.at(2006), stale.at(2006)
+
+    assert np.flatnonzero(now.citing).tolist() == [1, 2, 3, 4, 5]
+    assert np.flatnonzero(before.citing).tolist() == [1, 2, 3]  # 2004 and 2005 have not arrived
+    assert before.counts.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert before.recent.tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]  # made in 2003, 2004, 2005
+    assert before.year == 2006
+
+
+def test_every_train_query_is_shown_once_whatever_it_knows(chain: IndexFolder) -> None:
+    gatherer = Gatherer(chain, config(queries=0), print, Everything(chain))
+
+    examples = gatherer.train(load_training_data(chain), tell)
+
+    assert len(examples) == 7
+    assert sorted(examples.sizes.tolist()) == [1, 2, 3, 4, 5, 6, 7]  # all papers of before
+    assert examples.cited.sum() == 7
+    assert examples.matrix.shape == (28, len(NAMES))
+
+
+def test_the_whole_pools_of_dev_queries_are_measured(chain: IndexFolder) -> None:
+    asked = dev_queries(chain, config())
+    gatherer = Gatherer(chain, config(), print, Everything(chain))
+
+    assert asked
+    examples = gatherer.whole(asked, tell)
+
+    assert [query.id for query in asked.queries] == ["p8"]
+    assert (examples.sizes.tolist(), examples.gold.tolist()) == ([8], [1])
+    assert np.flatnonzero(examples.cited).tolist() == [7] or examples.cited.sum() == 1
+
+
+def test_a_query_that_another_index_asks_is_known_by_id_and_by_title(chain: IndexFolder) -> None:
+    apart = held_out([chain], ("dev", "test"))
+
+    spared = apart.spares(["p8", "other", "p1", "x"], ["?", "PAPER 9!", "Paper 1", ""])
+
+    assert spared.tolist() == [False, False, True, True]
+
+
+def test_dev_queries_that_another_index_tests_are_left_out(chain: IndexFolder) -> None:
+    others = held_out([chain], ("dev",))
+
+    assert dev_queries(chain, config(), others) is None
+
+
+# --- trees
+
+
+def test_trees_find_the_feature_that_tells_and_stop_when_dev_says() -> None:
+    settings = config(trees=30, patience=5)
+    dev = made(40, seed=2)
+
+    trees = fit(made(60, seed=1), dev, ["bm25", "title_overlap", "age"], settings)
+
+    assert max(trees.gains, key=lambda name: trees.gains[name]) == "bm25"
+    assert dev.measures(trees.scores(dev.matrix))["mrr"] > 0.7  # by chance 0.3
+    assert 1 <= trees.rounds <= 30
+
+
+def test_training_again_gives_the_same_model_bit_by_bit() -> None:
+    train = made(40, seed=3)
+
+    first, second = (fit(train, None, list(NAMES), config()) for _ in range(2))
+
+    assert first.text == second.text
+
+
+def test_more_evidence_never_lowers_a_paper() -> None:
+    noisy = made(60, seed=4, telling="age")  # bm25 is chance here
+    trees = fit(noisy, None, ["bm25", "age"], config(trees=20))
+    grid = np.zeros((21, len(NAMES)), np.float32)
+    grid[:, NAMES.index("bm25")] = np.linspace(0, 1, 21)
+    grid[:, NAMES.index("age")] = 0.5
+
+    assert (np.diff(trees.scores(grid)) >= -1e-9).all()
+    assert not RISING - {*NAMES}
+
+
+def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
+    train, dev = (
+        made(60, seed=5, telling="author_overlap"),
+        made(40, seed=6, telling="author_overlap"),
+    )
+    trees = fit(train, None, list(NAMES), config(trees=20))
+
+    table = {row.label: row for row in ablations(trees, dev)}
+
+    assert table["+ authors and venue"].mrr > table["+ citations and age"].mrr + 0.2
+    assert table["all but authors"].mrr < table["all but venue"].mrr - 0.2
+
+
+# --- the folder
+
+
+def a_teacher(index: IndexFolder, *, is_seen: bool = False) -> Known:
+    train = Examples.joined([]) if is_seen else made(40, seed=1)
+    return Known(index, train, made(20, seed=2), is_seen)
+
+
+def test_the_folder_holds_every_variant_and_opens(chain: IndexFolder, tmp_path: Path) -> None:
+    folder = tmp_path / "ranker"
+
+    report = train_on([a_teacher(chain)], folder, config(trees=20), print)
+
+    assert model_faults(folder) == []
+    for variant in Variant:
+        ranker = open_ranker(folder, variant)
+        assert not set(ranker.features) - {f.name for f in variant.features}
+    assert "age" not in open_ranker(folder, Variant.NO_POPULARITY).features
+    assert "author_overlap" not in open_ranker(folder, Variant.NO_AUTHORS).features
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 1e6
+    assert report.after[Variant.FULL]["mrr"] > report.before["mrr"]
+    assert "2 queries" not in ranker_summary(report)
+
+
+def test_the_card_tells_what_it_looks_at_and_what_each_source_is_worth(
+    chain: IndexFolder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ranker"
+    train_on([a_teacher(chain)], folder, config(), print)
+
+    card = (folder / "README.md").read_text()
+    told = json.loads((folder / "training.json").read_bytes())
+
+    assert "| bm25 |" in card and "+ what close papers cite" in card
+    assert len(told["ablations"]) == 10
+    assert told["indexes"][0]["corpus_sha256"] == chain.manifest.corpus["sha256"]
+    assert str(tmp_path) not in card + json.dumps(told)
+
+
+def test_where_models_have_seen_the_train_queries_dev_queries_teach_in_folds(
+    chain: IndexFolder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ranker"
+
+    report = train_on([a_teacher(chain, is_seen=True)], folder, config(trees=20, folds=4), print)
+
+    assert report.queries == 20
+    assert (
+        report.after[Variant.FULL]["mrr"] > report.before["mrr"]
+    )  # each measured by the other folds
+    assert json.loads((folder / "training.json").read_bytes())["ablations"] == []
+
+
+def test_there_must_be_something_to_learn(chain: IndexFolder, tmp_path: Path) -> None:
+    nothing = Known(chain, Examples.joined([]), Examples.joined([]), is_seen=False)
+
+    with pytest.raises(ConfigError, match="nothing to learn from"):
+        train_on([nothing], tmp_path / "ranker", config(), print)
+
+    assert not (tmp_path / "ranker").exists()
+
+
+# --- settings
+
+
+def test_settings_are_checked_and_options_win(tmp_path: Path) -> None:
+    file = tmp_path / "ranker.toml"
+    file.write_text("trees = 50\nqueries = 7\n")
+
+    read = read_training(file, {"trees": 9, "seed": None})
+
+    assert (read.trees, read.queries, read.seed) == (9, 7, 0)
+    assert read.expand.neighbours == 50
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"trees": 0}, "trees must be at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
+        ({"tress": 1}, "no setting 'tress'"),
+        ({"seed": 2**31}, "seed must be less"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        RankerTraining.of(given)
+
+
+# --- the whole of it, on the sample
+
+
+@pytest.fixture(scope="module")
+def trained(sample_index: IndexFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rankers") / "sample"
+    train_ranker([sample_index], folder, config(), tell=tell)
+    return folder
+
+
+def test_a_ranker_of_the_sample_opens_and_is_known_again(
+    sample_index: IndexFolder, trained: Path
+) -> None:
+    assert find_ranker(str(trained), sample_index) == trained
+    assert was_trained_so(trained, [sample_index], config())
+    assert not was_trained_so(trained, [sample_index], replace(config(), seed=1))
+    assert not was_trained_so(trained.parent, [sample_index], config())
+
+
+def test_a_model_that_is_there_stays_unless_it_may_be_replaced(
+    sample_index: IndexFolder, trained: Path
+) -> None:
+    with pytest.raises(ModelExistsError):
+        train_ranker([sample_index], trained, config())
+
+
+def test_vectors_are_no_use_where_there_are_none(sample_index: IndexFolder, trained: Path) -> None:
+    gains = json.loads((trained / "training.json").read_bytes())["gains"]["full"]
+
+    missing = {feature for feature in gains if feature in ("dense", "dense_rank", "rerank")}
+    assert all(gains[feature] == 0 for feature in missing)
+    assert Group.MEANING in Group
+
+
+def test_the_command_trains_into_the_index_which_stays_whole(
+    chain: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "few.toml"
+    settings.write_text("least_rows = 1\ntrees = 3\n")
+
+    code = run(
+        ["train-ranker", "--index", str(chain.path), "--config", str(settings), "--threads", "1"]
+    )
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "dev F1@20" in out and str(chain.path / "models" / "ranker") in out
+    assert find_ranker("auto", open_index(chain.path)) == chain.path / "models" / "ranker"
+    verify_index(chain.path)

@@ -1,0 +1,41 @@
+"""A real ranker, tiny: made in a moment, opened as any other."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from citerec.manifest import seal_model
+from citerec.rank.features import NAMES
+from citerec.rank.library import load
+from citerec.rank.ranker import Variant, write_spec
+
+
+def tiny_ranker(
+    folder: Path, weights: Mapping[str, float], *, variants: Sequence[Variant] = tuple(Variant)
+) -> Path:
+    """Write a ranker whose scores grow with some features; return the folder.
+
+    Args:
+        folder: Where to; made if need be.
+        weights: How much each feature counts, by its name; those that a variant may not read count nothing there.
+        variants: Which are made.
+    """
+    lightgbm = load()
+    folder.mkdir(parents=True, exist_ok=True)
+    features = {v: [feature.name for feature in v.features] for v in variants}
+    for variant, names in features.items():
+        rows = np.random.default_rng(0).random((2000, len(names)))
+        rows[rows < 0.1] = 0
+        worth = rows @ np.array([weights.get(name, 0.0) for name in names])
+        settings = {"verbose": -1, "num_threads": 1, "seed": 0, "num_leaves": 15}
+        model = lightgbm.train(settings, lightgbm.Dataset(rows, worth), num_boost_round=30)
+        (folder / f"{variant}.txt").write_text(model.model_to_string())
+    write_spec(folder, features, {"made": "for tests"})
+    seal_model(folder)
+    return folder
+
+
+def column(matrix: np.ndarray, name: str) -> list[float]:
+    """Return one feature of a matrix."""
+    return matrix[:, NAMES.index(name)].tolist()
