@@ -224,5 +224,7 @@ def test_a_ranker_reads_what_the_reranker_thinks(
 def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:
     systems = Systems(sample_index, load_task(sample_index, "dev"), Setting(ranker="none"))
 
-    with pytest.raises(ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"):
+    with pytest.raises(
+        ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"
+    ):
         systems.run("ranker")

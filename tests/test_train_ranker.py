@@ -33,7 +33,7 @@ Build = Callable[..., IndexFolder]
 
 def config(**given: Any) -> RankerTraining:
     few = {"threads": 1, "trees": 5, "least_rows": 5, "negatives": 20, "queries": 40}
-    return RankerTraining.of(few | {"dev_queries": 10, "depth": 50, "rerank": False} | given)
+    return RankerTraining.of(few | {"dev_queries": 10, "depth": 50, "reranker": "none"} | given)
 
 
 def made(queries: int, seed: int, telling: str = "bm25") -> Examples:

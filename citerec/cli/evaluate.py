@@ -68,9 +68,9 @@ def evaluate(
         str | None,
         typer.Option(
             help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
-            "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; or all. "
-            "By default bm25, dense and rrf if there are vectors, what is reranked if there is a reranker, expanded, "
-            "ranker, and the baselines."
+            "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; "
+            "or all. By default bm25, dense and rrf if there are vectors, what is reranked if there is a reranker, "
+            "expanded, ranker, and the baselines."
         ),
     ] = None,
     known_graph: Annotated[

@@ -128,7 +128,11 @@ class _Emptied(Papers):
                 column = batch.column(name)
                 nothing = pa.scalar("" if name in HIDDEN else None, column.type)
                 is_hidden = name in HIDDEN or name == "authors"
-                chunks[name].append(compute.if_else(mine, nothing, column) if is_hidden else column)
+                chunks[name].append(
+                    compute.call_function("if_else", [mine, nothing, column])
+                    if is_hidden
+                    else column
+                )
         arrays = [pa.chunked_array(chunks[n], table.schema.field(n).type) for n in chunks]
         self._table = pa.table(dict(zip(chunks, arrays, strict=True)))
 

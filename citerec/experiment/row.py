@@ -201,7 +201,10 @@ def _check_models(row: Experiment, keys: frozenset[str]) -> None:
         raise BadInputError(path, "'reranker' and 'train_reranker' name two rerankers; give one")
     if reranks and not (row.reranker or row.train_reranker):
         raise BadInputError(path, f"system {row.system!r} needs 'reranker' or 'train_reranker'")
-    if not reranks and (vain := keys & {"reranker", "train_reranker", "rerank"}):
+    reads = (
+        reranks or row.system in RANKED
+    )  # a ranker reads what a reranker thinks, if there is one
+    if not reads and (vain := keys & {"reranker", "train_reranker", "rerank"}):
         raise BadInputError(
             path, f"{min(vain)!r} has no effect: system {row.system!r} does not rerank"
         )

@@ -158,12 +158,10 @@ def _trained(settings: Path, index: IndexFolder, tell: Progress) -> str:
 
 
 def _reranker(experiment: Experiment, index: IndexFolder, tell: Progress) -> str | None:
-    """Return the reranker of a row that reranks; it is trained on the index, unless that was done.
+    """Return the reranker that a row names; it is trained on the index, unless that was done.
 
     It lies beside the index's own, which `recommend` reads: a row changes nothing of what that recommends.
     """
-    if experiment.system not in RERANKED:
-        return None
     if not experiment.train_reranker:
         return experiment.reranker
     from citerec.train.reranker.config import read_training
@@ -218,6 +216,8 @@ def _settings(
     found_by = read_by(experiment.system, index, setting)  # the system itself, unless it reranks
     reranks = experiment.system in RERANKED
     cascade = systems.cascade_of(experiment.system) if reranks else None
+    if experiment.system in RANKED and setting.rerank:
+        cascade = systems.cascade
     bm25, fuse = bm25_of(found_by, setting), fuse_of(found_by, setting)
     return {
         "system": experiment.system,

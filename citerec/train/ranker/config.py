@@ -22,7 +22,7 @@ class RankerTraining:
     negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
     copies: int = 1  # how often each query is shown again, some of its sources missing
     stale: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
-    rerank: bool = True  # learn from the index's own reranker, if it has one
+    reranker: str = "auto"  # what reads the pools: auto for the index's own, if it has one; none; a folder or hub id
     rerank_depth: int = 0  # candidates that it reads; 0 for what suits it
     trees: int = 200  # at most
     leaves: int = 15  # of a tree

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from citerec.rank.pool import Pool, Pooler, judged
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade, own_reranker
 from citerec.train.data import TrainingData, load_training_data
+from citerec.train.modelfolder import read_training
 from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
@@ -68,6 +70,25 @@ class StaleCitations(KnownCitations):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Which models of an index were trained on what its train queries cite."""
+
+    encoder: bool
+    reranker: bool
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return self.encoder or self.reranker
+
+    @classmethod
+    def by(cls, index: IndexFolder, config: RankerTraining) -> "Seen":
+        """Find out, from what the model folders tell."""
+        recorded = index.manifest.settings.get("encoder")
+        encoder = index.path / str(recorded["source"]) if recorded else None
+        return cls(_has_seen(encoder, index), _has_seen(_reranker(index, config), index))
+
+
 class Gatherer:
     """Makes examples of the queries of one index."""
 
@@ -77,6 +98,7 @@ class Gatherer:
         config: RankerTraining,
         say: Note,
         finds: Finds | None = None,
+        spare: Seen = Seen(encoder=False, reranker=False),
     ) -> None:
         """Open the stages of an index.
 
@@ -85,13 +107,15 @@ class Gatherer:
             config: How.
             say: Is told what is fetched from the hub, before.
             finds: Finds the candidates; by default as `recommend` does.
+            spare: Models that are not asked: they know the answers by heart.
 
         Raises:
             ModelError: If a model of the index is not there.
         """
         self._index, self._config = index, config
-        self._finds = finds or FirstStages(index, RecommendConfig(), say)
-        self.cascade = _cascade(index, config, say)
+        first = RecommendConfig(encoder="none" if spare.encoder else "auto")
+        self._finds = finds or FirstStages(index, first, say)
+        self._cascade = None if spare.reranker else _cascade(index, config, say)
         self._known = KnownCitations(index, KnownGraph.TRAIN)
         self._features = Features(index, self._known)  # what is known in time is said by each pool
 
@@ -127,8 +151,8 @@ class Gatherer:
             part = _some(asked, np.arange(start, min(start + BLOCK, len(asked.queries))))
             found = self._finds.find(part.queries, part.eligible, self._config.depth)
             pools: Sequence[Pool] = pooler.pool(part.queries, part.eligible, found)
-            if self.cascade:
-                pools = judged(pools, part.queries, self.cascade, self.cascade.depth)
+            if self._cascade:
+                pools = judged(pools, part.queries, self._cascade, self._cascade.depth)
             for query, pool, gold in zip(part.queries, pools, part.gold, strict=True):
                 yield self._features.matrix(query, pool), np.isin(pool.rows, gold), len(gold)
 
@@ -182,7 +206,21 @@ def _some(asked: Asked, chosen: npt.NDArray[np.integer]) -> Asked:
 
 
 def _cascade(index: IndexFolder, config: RankerTraining, say: Note) -> Cascade | None:
-    if not config.rerank or own_reranker(index) is None:
+    reranker = _reranker(index, config)
+    if reranker is None:
         return None
-    stage = RerankStage(depth=config.rerank_depth)
+    stage = RerankStage(model=str(reranker), depth=config.rerank_depth)
     return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), say)
+
+
+def _reranker(index: IndexFolder, config: RankerTraining) -> Path | str | None:
+    """Return what reads the pools of an index; None for nothing."""
+    if config.reranker == "none":
+        return None
+    return own_reranker(index) if config.reranker == "auto" else config.reranker
+
+
+def _has_seen(model: Path | str | None, index: IndexFolder) -> bool:
+    """Return whether a model tells that it was trained on the citations of an index."""
+    told = read_training(Path(model)) if model else {}
+    return told.get("corpus_sha256") == index.manifest.corpus["sha256"]

@@ -21,7 +21,7 @@ from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.gather import Finds, Gatherer, dev_queries, load_train
+from citerec.train.ranker.gather import Finds, Gatherer, Seen, dev_queries, load_train
 from citerec.train.ranker.modelfolder import Told, write_ranker
 from citerec.types import Note, Progress, untold
 
@@ -33,9 +33,9 @@ class Known:
     """What one index teaches."""
 
     index: IndexFolder
-    train: Examples  # of train queries; none where a model of the index has seen what they cite
+    train: Examples  # of train queries, asked without the models that have seen what these cite
     dev: Examples  # whole pools
-    is_seen: bool  # whether such a model is in use: then the dev queries are learned from, too
+    is_seen: bool  # whether there is such a model: then the dev queries are learned from, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,24 +141,29 @@ def _known(
     say: Note,
     finds: Finds | None,
 ) -> Known:
+    seen = Seen.by(index, config)
     gatherer = Gatherer(index, config, say, finds)
-    is_seen = gatherer.cascade is not None or _encoder_has_seen(index)
     data = load_train(index)
-    if is_seen:
-        say(f"{_name(index)}: its models know what the train queries cite; the dev queries teach")
-    elif data is None:
+    if seen:
+        what = " and ".join(name for name in ("encoder", "reranker") if getattr(seen, name))
+        say(
+            f"{_name(index)}: its {what} knows what the train queries cite: they are asked without, and the dev "
+            "queries teach, too"
+        )
+    if data is None:
         say(f"{_name(index)}: no train query cites a paper that it may")
     train = nothing = Examples.joined([])
-    if data and not is_seen:
+    if data:
         papers = index.papers.at(data.queries.tolist())
         mine = [papers[row] for row in data.queries.tolist()]
         apart = held_out(others, ("dev", "test"))
         kept = apart.spares([one.id for one in mine], [one.title for one in mine])
         if not kept.all():
             say(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
-        train = gatherer.train(data.only(np.flatnonzero(kept)), tell)
+        asked = Gatherer(index, config, say, finds, seen) if seen else gatherer
+        train = asked.train(data.only(np.flatnonzero(kept)), tell)
     dev = dev_queries(index, config, held_out(others, ("test",)))
-    return Known(index, train, gatherer.whole(dev, tell) if dev else nothing, is_seen)
+    return Known(index, train, gatherer.whole(dev, tell) if dev else nothing, bool(seen))
 
 
 def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -> _Fit:
@@ -215,15 +220,6 @@ def _by_index(known: Sequence[Known], trees: Trees) -> list[tuple[str, Measures,
         (_name(one.index), _as_found(one.dev), one.dev.measures(trees.scores(one.dev.matrix)))
         for one in known
     ]
-
-
-def _encoder_has_seen(index: IndexFolder) -> bool:
-    """Return whether the encoder of an index was trained on what its train queries cite."""
-    recorded = index.manifest.settings.get("encoder")
-    if not recorded:
-        return False
-    told = read_training(index.path / str(recorded["source"]))
-    return told.get("corpus_sha256") == index.manifest.corpus["sha256"]
 
 
 def _identity(index: IndexFolder) -> tuple[str, str, str | None]:
