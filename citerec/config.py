@@ -216,7 +216,7 @@ class RecommendConfig:
     ranker: str = "auto"  # auto: the index's own, else the package's; none; or its folder
     popularity: bool = True  # whether the ranker may read citation counts and ages
     authors: bool = True  # whether it may read who wrote a paper
-    expand: ExpandConfig = ExpandConfig()  # of the ranker's candidates
+    expand: ExpandConfig | None = None  # of the ranker's candidates; None: as it learned
     diversity: float = 0.0  # how much papers like those above are held back, in [0, 1]
 
     def __post_init__(self) -> None:

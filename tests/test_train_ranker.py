@@ -42,7 +42,8 @@ def made(queries: int, seed: int, telling: str = "bm25") -> Examples:
     matrix = rng.random((queries * 30, len(NAMES))).astype(np.float32)
     worth = matrix[:, NAMES.index(telling)].reshape(queries, 30)
     cited = worth >= np.sort(worth, axis=1)[:, -3:][:, :1]
-    return Examples(matrix, cited.ravel(), np.full(queries, 30), np.full(queries, 3))
+    sizes, gold = np.full(queries, 30), np.full(queries, 3)
+    return Examples(matrix, cited.ravel(), sizes, gold, np.ones(len(matrix), np.float32))
 
 
 def tell(what: str, done: int, total: int) -> None:

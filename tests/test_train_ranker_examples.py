@@ -13,7 +13,7 @@ def pool(cited: set[int], papers: int = POOL, gold: int = 0) -> Examples:
     """One query whose features all say the place of a paper in its pool."""
     matrix = np.repeat(np.arange(papers, dtype=np.float32)[:, None], len(FEATURES), axis=1)
     flags = np.isin(np.arange(papers), list(cited))
-    return Examples(matrix, flags, np.array([papers]), np.array([gold or len(cited)]))
+    return Examples.one(matrix, flags, gold or len(cited))
 
 
 def test_all_that_is_cited_is_shown_and_of_the_rest_the_best_and_some() -> None:
@@ -26,6 +26,8 @@ def test_all_that_is_cited_is_shown_and_of_the_rest_the_best_and_some() -> None:
     assert places[-1] == 9
     assert (shown.sizes.tolist(), shown.gold.tolist()) == ([6], [3])
     assert shown.cited.sum() == 2
+    assert shown.weights.tolist()[:3] == [1, 1, 1]
+    assert shown.weights.sum() == POOL  # the two that were drawn stand for the six of the rest
 
 
 def test_a_short_pool_is_shown_whole() -> None:

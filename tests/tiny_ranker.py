@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.config import ExpandConfig
 from citerec.manifest import seal_model
 from citerec.rank.features import NAMES
 from citerec.rank.library import load
@@ -31,7 +32,7 @@ def tiny_ranker(
         settings = {"verbose": -1, "num_threads": 1, "seed": 0, "num_leaves": 15}
         model = lightgbm.train(settings, lightgbm.Dataset(rows, worth), num_boost_round=30)
         (folder / f"{variant}.txt").write_text(model.model_to_string())
-    write_spec(folder, features, {"made": "for tests"})
+    write_spec(folder, features, ExpandConfig(neighbours=50), {"made": "for tests"})
     seal_model(folder)
     return folder
 

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from citerec.candidates import Candidates
 from citerec.evaluate.protocol import Setting, Task
 from citerec.folder import IndexFolder
-from citerec.fuse import rrf
 from citerec.rank.final import FinalRanker
-from citerec.rank.pool import EXPAND, Pooler
+from citerec.rank.pool import Pooler
 from citerec.rank.ranker import Ranker
 from citerec.rerank.cascade import Cascade
 from citerec.types import Hits, Progress
 
-WEIGHT = 0.25  # of what close papers cite, against what the first stages found
 AT_ONCE = 64  # queries whose pools are in memory together
 
 
@@ -24,9 +22,7 @@ def expanded(
     hits: list[Hits] = []
     for part in _parts(task):
         pools = pooler.pool(task.queries[part], task.eligible[part], found[part])
-        for one, pool in zip(found[part], pools, strict=True):
-            lists = [one.hits, pool.stages[EXPAND]]
-            hits.append(rrf(lists, index.id_rank, weights=[1, WEIGHT], k=setting.depth))
+        hits += [_best(pool.hits, setting.depth) for pool in pools]
     return hits
 
 

@@ -43,10 +43,10 @@ class FinalRanker:
         known: KnownGraph = KnownGraph.EARLIER,
         expand: ExpandConfig | None = None,
     ) -> None:
-        """Prepare; `known` says whose citations count."""
+        """Prepare; `known` says whose citations count, `expand` overrules what the ranker learned with."""
         self.ranker = ranker
         self._id_rank: Rank = index.id_rank
-        self._pooler = Pooler(index, known, expand)
+        self._pooler = Pooler(index, known, expand or ranker.expand)
         self._features = Features(index, self._pooler.known)
 
     def order(

@@ -1,7 +1,7 @@
 """A learned ranker: a folder of one LightGBM model, as text, for each choice of features that may be read.
 
-ranker.json: {"format": 1, "variants": {"full": {"file": "full.txt", "features": [names, in the order of the model]},
-…}, "provenance": {…}}. Each model reads the columns of `features.Features.matrix` that it names.
+ranker.json: {"format": 1, "neighbours": 50, "variants": {"full": {"file": "full.txt", "features": [names, in the order
+of the model]}, …}, "provenance": {…}}. Each model reads the columns of `features.Features.matrix` that it names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.errors import ModelError
+from citerec.config import ExpandConfig
+from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import sha256_of
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
@@ -64,6 +65,7 @@ class Ranker:
     variant: Variant
     features: tuple[str, ...]  # that it reads, in the order of its model
     booster: Booster
+    expand: ExpandConfig = ExpandConfig()  # how the pools were made that it learned from
 
     def __str__(self) -> str:
         """Say which it is, in a few words."""
@@ -139,7 +141,8 @@ def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
         )
     booster = read_booster(folder / told["file"], len(told["features"]))
     shown = "the default ranker" if folder == DEFAULT else folder.name
-    return Ranker(folder, shown, variant, tuple(told["features"]), booster)
+    expand = ExpandConfig(neighbours=spec["neighbours"])
+    return Ranker(folder, shown, variant, tuple(told["features"]), booster, expand)
 
 
 def read_spec(folder: Path) -> dict[str, Any]:
@@ -156,25 +159,35 @@ def read_spec(folder: Path) -> dict[str, Any]:
             )
         for told in spec["variants"].values():
             _ = Path(told["file"]), [str(name) for name in told["features"]]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        ExpandConfig(neighbours=spec["neighbours"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise ModelError(f"{folder / SPEC} cannot be made out; train the ranker again") from error
     return spec
 
 
 def write_spec(
-    folder: Path, variants: Mapping[Variant, Sequence[str]], provenance: Mapping[str, Any]
+    folder: Path,
+    variants: Mapping[Variant, Sequence[str]],
+    expand: ExpandConfig,
+    provenance: Mapping[str, Any],
 ) -> None:
     """Write the `ranker.json` beside the models `<variant>.txt` of a folder.
 
     Args:
         folder: Where they lie.
         variants: The features of each model, in its order.
+        expand: How the pools were made that they learned from.
         provenance: Where it comes from.
     """
     told = {
         variant.value: {"file": f"{variant}.txt", "features": list(names)}
         for variant, names in variants.items()
     }
-    content = {"format": FORMAT, "variants": told, "provenance": dict(provenance)}
+    content = {
+        "format": FORMAT,
+        "neighbours": expand.neighbours,
+        "variants": told,
+        "provenance": dict(provenance),
+    }
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     (folder / SPEC).write_bytes(orjson.dumps(content, option=options))

@@ -108,6 +108,7 @@ def _dataset(
         columns(examples.matrix, features),
         examples.cited.astype(np.int8),
         group=examples.sizes,
+        weight=examples.weights,
         reference=reference,
         feature_name=list(features),
         params=_QUIET,

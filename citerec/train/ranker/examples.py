@@ -11,6 +11,7 @@ from citerec.rank.features import FEATURES, NAMES, Group, Matrix
 
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float32]
 CUTOFF = 20  # of F1
 
 # How often a source is missing in a copy of a query. Words never are: every index has BM25. What the graph tells and
@@ -33,6 +34,13 @@ class Examples:
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
     gold: Counts  # papers that each query cites, found or not, shape (queries,)
+    weights: Weights  # how many papers of its pool each stands for, shape (papers,)
+
+    @classmethod
+    def one(cls, matrix: Matrix, cited: Flags, gold: int, weights: Weights | None = None) -> Self:
+        """Make those of one query; unless told otherwise each paper stands for itself."""
+        each = np.ones(len(cited), np.float32) if weights is None else weights
+        return cls(matrix, cited, np.array([len(cited)]), np.array([gold]), each)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -42,6 +50,7 @@ class Examples:
             np.concatenate([np.zeros(0, np.bool_), *(p.cited for p in parts)]),
             np.concatenate([np.zeros(0, np.int64), *(p.sizes for p in parts)]),
             np.concatenate([np.zeros(0, np.int64), *(p.gold for p in parts)]),
+            np.concatenate([np.zeros(0, np.float32), *(p.weights for p in parts)]),
         )
 
     def __len__(self) -> int:
@@ -56,7 +65,11 @@ class Examples:
         """Return some of the queries, flagged, shape (queries,)."""
         rows = chosen[self.owners]
         return type(self)(
-            self.matrix[rows], self.cited[rows], self.sizes[chosen], self.gold[chosen]
+            self.matrix[rows],
+            self.cited[rows],
+            self.sizes[chosen],
+            self.gold[chosen],
+            self.weights[rows],
         )
 
     def learnable(self) -> Self:
@@ -90,7 +103,9 @@ def sampled(
 ) -> Examples:
     """Make the examples of one query: all that it cites, and of the rest some.
 
-    Half of those are the best of the pool, where the order is decided; the others are drawn from all of it.
+    Half of those are the best of the pool, where the order is decided; the others are drawn from all of it, and each
+    of them stands for all that might have been drawn in its place. Unweighted, the ranker would learn that the middle
+    of a pool is nearly empty, and lift what is of no use from there.
 
     Args:
         matrix: The features of its pool, best first.
@@ -102,8 +117,10 @@ def sampled(
     others = np.flatnonzero(~cited)
     best, rest = others[: negatives // 2], others[negatives // 2 :]
     drawn = rng.choice(rest, min(len(rest), negatives - len(best)), replace=False)
+    weights = np.ones(len(cited), np.float32)
+    weights[drawn] = len(rest) / max(len(drawn), 1)
     rows = np.sort(np.concatenate([np.flatnonzero(cited), best, drawn]))
-    return Examples(matrix[rows], cited[rows], np.array([len(rows)]), np.array([gold]))
+    return Examples.one(matrix[rows], cited[rows], gold, weights[rows])
 
 
 def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Examples:

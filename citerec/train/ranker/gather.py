@@ -139,7 +139,7 @@ class Gatherer:
         """Return all papers of the pools of some queries, of which all train citations are known."""
         parts: list[Examples] = []
         for matrix, cited, gold in self._gathered(asked, 0):
-            parts.append(Examples(matrix, cited, np.array([len(cited)]), np.array([gold])))
+            parts.append(Examples.one(matrix, cited, gold))
             tell("features of dev queries", len(parts), len(asked.queries))
         return Examples.joined(parts)
 

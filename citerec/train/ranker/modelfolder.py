@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from citerec.config import ExpandConfig
 from citerec.manifest import seal_model
 from citerec.rank.features import FEATURES
 from citerec.rank.ranker import Variant, write_spec
@@ -21,6 +22,7 @@ class Told:
     """What is told of a training: in training.json whole, in the model card in short."""
 
     settings: Mapping[str, Any]
+    expand: ExpandConfig
     indexes: Sequence[Mapping[str, Any]]  # that it learned from
     before: Mapping[str, float]  # of the dev queries, as the pool stood
     after: Mapping[str, Mapping[str, float]]  # by variant
@@ -53,7 +55,9 @@ def write_ranker(folder: Path, models: Mapping[Variant, Trees], told: Told) -> N
         (folder / f"{variant}.txt").write_text(trees.text, encoding="utf-8")
     features = {variant: trees.features for variant, trees in models.items()}
     names = [one["name"] for one in told.indexes]
-    write_spec(folder, features, {"citerec": version("citerec"), "learned_from": names})
+    write_spec(
+        folder, features, told.expand, {"citerec": version("citerec"), "learned_from": names}
+    )
     gains = {str(variant): trees.gains for variant, trees in models.items()}
     write_json(folder / TRAINING, told.to_json() | {"gains": gains})
     card = model_card(told, models[Variant.FULL])

@@ -105,6 +105,7 @@ def train_on(
         table: list[Ablation] = [] if full.is_folded else ablations(full.trees, dev)
         told = Told(
             settings=config.to_json(),
+            expand=config.expand,
             indexes=[_about(one) for one in known],
             before=report.before,
             after={str(variant): dict(measured) for variant, measured in after.items()},
