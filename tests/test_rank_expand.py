@@ -48,6 +48,30 @@ def test_papers_cited_together_with_a_close_one_count_by_the_cosine(known: Known
     assert at.co.tolist() == pytest.approx([2 / 3, 2 / 3 / 2**0.5, 0])
 
 
+def test_papers_that_cite_what_a_close_one_cites_count_by_the_cosine(known: KnownCitations) -> None:
+    [said] = evidence(known, known.at(2010), [rows(0)], TWO)
+
+    # Near cites cited and classic; next cites classic alone, the survey cited and two others.
+    at = said.at(rows(1, 4, 0))
+    assert at.coupled.tolist() == pytest.approx([2 / 3 / 2**0.5, 2 / 3 / 6**0.5, 0])
+
+
+def test_the_closest_speak_once_more(build: Build) -> None:
+    papers = [
+        {"id": f"p{i}", "title": "P", "year": 2000, "citations": ["c" if i else "first"]}
+        for i in range(12)
+    ]
+    index = build([*papers, {"id": "c", "title": "C", "year": 1990}, {"id": "first", "title": "F"}])
+    graph = KnownCitations(index, KnownGraph.EARLIER)
+    flat = ExpandConfig(neighbours=12, k0=10**6)  # all weigh the same
+
+    [said] = evidence(graph, graph.at(2010), [rows(*range(12))], flat)
+
+    at = said.at(rows(12, 13))
+    assert at.cites.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
+    assert at.closest.tolist() == pytest.approx([9 / 10, 1 / 10], abs=1e-4)
+
+
 def test_who_has_nothing_to_say_is_passed_over(known: KnownCitations) -> None:
     silent_first = evidence(known, known.at(2010), [rows(5, 3, 0, 1)], TWO)[0]
 

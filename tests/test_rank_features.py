@@ -97,7 +97,10 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
     assert of("rrf") == pytest.approx([(1 / 61 + 1 / 62) / 2] * 2 + [0, 0])
     assert np.isnan(of("rerank")).all()
     assert of("cited_by_similar") == pytest.approx([0, 0, 1, (1 / 61) / (1 / 61 + 1 / 62)])
+    assert of("cited_by_closest") == of("cited_by_similar")  # two neighbours are all the closest
     assert of("cited_by_similar_count") == [0, 0, 2, 1]
+    near, next_ = (1 / 61 / (1 / 61 + 1 / 62) / 2**0.5), (1 / 62 / (1 / 61 + 1 / 62) / 2**0.5)
+    assert of("coupled") == pytest.approx([next_, near, 0, 0])  # both cite old: 1 / sqrt(2 * 1)
     assert of("citations") == pytest.approx([0, 0, log(3), log(2)])
     assert of("citations_3y") == of("citations")
     assert of("age") == [2, 1, 30, 10]
@@ -107,6 +110,17 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
     assert of("title_overlap") == pytest.approx([1 / 3, 1 / 2, 0, 1 / 2])
     assert of("no_abstract") == [1, 0, 1, 1]
     assert matrix.shape == (4, len(FEATURES))
+
+
+def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolder) -> None:
+    pooler = Pooler(index, KnownGraph.EARLIER, ExpandConfig(neighbours=1))
+    nothing = Candidates(hits(1), {"bm25": hits(1)})
+
+    [alone] = pooler.pool([QUERY], eligible([QUERY], index.papers), [nothing])
+    [helped] = pooler.pool([QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
+
+    assert alone.stages["expand"].rows.tolist() == [3]  # next cites old
+    assert {*helped.stages["expand"].rows.tolist()} == {2, 3}  # near, which it cites, cites both
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:

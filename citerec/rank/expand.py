@@ -1,12 +1,14 @@
 """What close papers say by their references: candidates from the citation graph, and a weight for each.
 
 A close paper, a neighbour, weighs 1 / (k0 + rank), on a scale on which the best `neighbours` weigh 1 together. It
-speaks for the papers that it cites (`cites`), and for those that are cited together with it (`co`). Where nothing is
-known of a paper's references, or of who cites it, it has nothing to say, and the next best is asked.
+speaks for the papers that it cites (`cites`, and `closest` for the first few of them), for those that are cited
+together with it (`co`), and for those that cite what it cites (`coupled`). Where nothing is known of a paper's
+references, or of who cites it, it has nothing to say, and the next best is asked.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +19,8 @@ from citerec.rank.known import AsOf, Counts, Flags, KnownCitations, Rows, Scores
 
 Weights = npt.NDArray[np.float64]
 
-_LEAST = 1e-6  # of a co-citation: below it is what rounding leaves of none
+CLOSEST = 10  # neighbours that speak for `closest`
+_LEAST = 1e-6  # of a cosine: below it is what rounding leaves of none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,8 +29,10 @@ class Evidence:
 
     rows: Rows
     cites: Scores  # share of the neighbours' weight that cites it, in [0, 1]
+    closest: Scores  # likewise, of the first `CLOSEST`
     counts: Counts  # how many neighbours cite it
     co: Scores  # its cosines of co-citation with the neighbours, summed by their weight, in [0, 1]
+    coupled: Scores  # likewise, of bibliographic coupling; 0 where its references are not known
     asked: int  # how many neighbours were asked what they cite
 
     def at(self, rows: Rows) -> Self:
@@ -40,7 +45,8 @@ class Evidence:
             mine[said] = values[place[said]]
             return mine
 
-        return type(self)(rows, of(self.cites), of(self.counts), of(self.co), self.asked)
+        columns = of(self.cites), of(self.closest), of(self.counts), of(self.co), of(self.coupled)
+        return type(self)(rows, *columns, self.asked)
 
 
 def evidence(
@@ -48,8 +54,8 @@ def evidence(
 ) -> list[Evidence]:
     """Ask the neighbours of queries that know the same citations.
 
-    Co-citation of p and c is the cosine of who cites them: both / sqrt(cite p * cite c). No matrix of all pairs is
-    made: with W the weights, (W A^T) A.
+    Co-citation of p and c is the cosine of who cites them: both / sqrt(cite p * cite c); coupling that of whom they
+    cite. No matrix of all pairs is made: with W the weights, (W A^T) A and (W A) A^T.
 
     Args:
         known: The citation graph.
@@ -61,14 +67,20 @@ def evidence(
         One per query, in the order given, of all papers that anything is said of, rising.
     """
     citing = _weights(lists, as_of.citing, config)
-    cites, counts = citing @ known.cites, _ones(citing) @ known.cites
-    cited = _weights(lists, as_of.counts > 0, config)
-    co = _co_cited(known, as_of, cited)
-    for matrix in (cites, counts, co):
+    first = replace(config, neighbours=min(CLOSEST, config.neighbours))
+    said = {
+        "cites": citing @ known.cites,
+        "closest": _weights(lists, as_of.citing, first) @ known.cites,
+        "counts": _ones(citing) @ known.cites,
+        "co": _co_cited(known, as_of, _weights(lists, as_of.counts > 0, config)),
+        "coupled": _coupled(known, as_of, citing),
+    }
+    for matrix in said.values():
         matrix.sort_indices()
     asked = np.diff(citing.indptr).tolist()
     return [
-        _merged(_row(cites, i), _row(counts, i), _row(co, i), asked[i]) for i in range(len(lists))
+        _merged({name: _row(matrix, i) for name, matrix in said.items()}, asked[i])
+        for i in range(len(lists))
     ]
 
 
@@ -78,10 +90,23 @@ def _co_cited(known: KnownCitations, as_of: AsOf, weights: Any) -> Any:
     shared = _scaled(weights, 1 / size) @ known.cited_by  # who cites the neighbours
     shared.data[~as_of.citing[shared.indices]] = 0
     shared.eliminate_zeros()
-    both = _scaled(shared @ known.cites, 1 / size) - weights  # of which each is 1 with itself
-    both.data[both.data < _LEAST] = 0
-    both.eliminate_zeros()
-    return both
+    return _others(_scaled(shared @ known.cites, 1 / size), weights)
+
+
+def _coupled(known: KnownCitations, as_of: AsOf, weights: Any) -> Any:
+    """Return the weighted coupling of each paper, shape (queries, papers), none with itself."""
+    size = np.sqrt(np.maximum(np.diff(known.cites.indptr), 1))
+    both = _scaled((_scaled(weights, 1 / size) @ known.cites) @ known.cited_by, 1 / size)
+    both.data[~as_of.citing[both.indices]] = 0
+    return _others(both, weights)
+
+
+def _others(both: Any, weights: Any) -> Any:
+    """Return cosines without those of each neighbour with itself, which are 1."""
+    rest = both - weights
+    rest.data[rest.data < _LEAST] = 0
+    rest.eliminate_zeros()
+    return rest
 
 
 def _weights(lists: Sequence[Rows], able: Flags, config: ExpandConfig) -> Any:
@@ -116,21 +141,10 @@ def _row(matrix: Any, i: int) -> tuple[Rows, Weights]:
     return matrix.indices[mine].astype(np.int32), matrix.data[mine]
 
 
-def _merged(
-    cites: tuple[Rows, Weights],
-    counts: tuple[Rows, Weights],
-    co: tuple[Rows, Weights],
-    asked: int,
-) -> Evidence:
-    rows = np.union1d(cites[0], co[0])
-    columns = [np.zeros(len(rows)) for _ in range(3)]
-    for column, (at, values) in zip(columns, (cites, counts, co), strict=True):
-        column[np.searchsorted(rows, at)] = values
-    shares, numbers, cosines = columns
-    return Evidence(
-        rows,
-        shares.astype(np.float32),
-        numbers.astype(np.int32),
-        cosines.astype(np.float32),
-        asked,
-    )
+def _merged(said: Mapping[str, tuple[Rows, Weights]], asked: int) -> Evidence:
+    rows = reduce(np.union1d, (mine for mine, _ in said.values()))
+    columns: dict[str, Any] = {}
+    for name, (mine, values) in said.items():
+        columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)
+        columns[name][np.searchsorted(rows, mine)] = values
+    return Evidence(rows=rows, **columns, asked=asked)

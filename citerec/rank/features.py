@@ -13,6 +13,7 @@ from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.fuse import stage_hits, stretched
 from citerec.rank.authors import Authors
+from citerec.rank.expand import CLOSEST
 from citerec.rank.known import KnownCitations, Rows, Scores
 from citerec.rank.pool import Pool
 from citerec.rank.words import Titles, Venues
@@ -61,8 +62,10 @@ FEATURES: tuple[Feature, ...] = (
         "probability of a citation, by the cross-encoder; NaN where not read",
     ),
     Feature("cited_by_similar", Group.GRAPH, "share of the weight of close papers that cite it"),
+    Feature("cited_by_closest", Group.GRAPH, f"likewise, of the {CLOSEST} closest papers"),
     Feature("cited_by_similar_count", Group.GRAPH, "how many of the close papers cite it"),
     Feature("co_cited", Group.GRAPH, "weighted cosine of co-citation with close papers"),
+    Feature("coupled", Group.GRAPH, "weighted cosine of its references and those of close papers"),
     Feature(
         "coupling",
         Group.GRAPH,
@@ -172,8 +175,10 @@ def _said(pool: Pool) -> Columns:
     said = pool.evidence
     columns = {
         "cited_by_similar": said.cites,
+        "cited_by_closest": said.closest,
         "cited_by_similar_count": said.counts,
         "co_cited": said.co,
+        "coupled": said.coupled,
     }
     return dict.fromkeys(columns, _missing(len(pool.rows))) if pool.known.is_empty else columns
 

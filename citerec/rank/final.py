@@ -74,7 +74,8 @@ class FinalRanker:
         Returns:
             One per query, in the order given, of all papers of its pool.
         """
-        pools = self._pooler.pool(queries, eligible, found)
+        known = [sorted(cited)] * len(queries)
+        pools = self._pooler.pool(queries, eligible, found, known)
         if cascade:
             pools = judged(pools, queries, cascade, k, progress)
         pairs = zip(queries, pools, strict=True)

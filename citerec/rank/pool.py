@@ -49,7 +49,11 @@ class Pooler:
         self._years = index.papers.years
 
     def pool(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], found: Sequence[Candidates]
+        self,
+        queries: Sequence[Query],
+        eligible: Sequence[Eligible],
+        found: Sequence[Candidates],
+        cited: Sequence[Sequence[int]] = (),
     ) -> list[Pool]:
         """Let the papers join that close ones speak for; those not eligible stay out.
 
@@ -57,6 +61,7 @@ class Pooler:
             queries: Those that know the same citations are expanded together.
             eligible: One per query.
             found: What the first stages found for each, deep enough to be ranked.
+            cited: For each, the rows of references that it is known to have: no paper is closer. By default none.
 
         Returns:
             One per query, in the order given.
@@ -66,7 +71,8 @@ class Pooler:
             alike[as_of].append(i)
         pools: dict[int, Pool] = {}
         for as_of, group in alike.items():
-            said = evidence(self.known, as_of, [found[i].hits.rows for i in group], self.config)
+            lists = [_closest_first(found[i].hits.rows, cited[i] if cited else ()) for i in group]
+            said = evidence(self.known, as_of, lists, self.config)
             for i, mine in zip(group, said, strict=True):
                 pools[i] = self._pool(eligible[i], found[i], mine, as_of)
         return [pools[i] for i in range(len(queries))]
@@ -83,10 +89,16 @@ class Pooler:
 
     def _expanded(self, rule: Eligible, said: Evidence) -> Hits:
         """Return the eligible papers that the neighbours speak for, by how strongly they do."""
-        keep = within(rule, self._years, said.rows)
-        rows, weight = said.rows[keep], (said.cites + said.co)[keep]
+        weight = said.cites + said.co
+        keep = within(rule, self._years, said.rows) & (weight > 0)
+        rows, weight = said.rows[keep], weight[keep]
         order = np.lexsort((self._id_rank[rows], -weight))[: self.config.extra]
         return Hits(rows[order], weight[order])
+
+
+def _closest_first(found: Rows, cited: Sequence[int]) -> Rows:
+    known = np.array(sorted(cited), np.int32)
+    return np.concatenate([known, found[~np.isin(found, known)]])
 
 
 def judged(

@@ -65,6 +65,10 @@ def _co_cited(case: Case) -> str:
     return "cited together with similar papers" if case.features["co_cited"] > 0 else ""
 
 
+def _coupled(case: Case) -> str:
+    return "cites what similar papers cite" if case.features["coupled"] > 0 else ""
+
+
 def _coupling(case: Case) -> str:
     return "cites what you cite" if case.features["coupling"] > 0 else ""
 
@@ -116,8 +120,9 @@ REASONS = (
     Reason(("bm25", "bm25_rank", "title_overlap"), _matches),
     Reason(("dense", "dense_rank"), _close),
     Reason(("rerank",), _citable),
-    Reason(("cited_by_similar", "cited_by_similar_count"), _cited_by_similar),
+    Reason(("cited_by_similar", "cited_by_closest", "cited_by_similar_count"), _cited_by_similar),
     Reason(("co_cited",), _co_cited),
+    Reason(("coupled",), _coupled),
     Reason(("coupling",), _coupling),
     Reason(("citations",), _much_cited),
     Reason(("citations_3y",), _cited_of_late),

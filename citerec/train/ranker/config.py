@@ -22,6 +22,7 @@ class RankerTraining:
     negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
     copies: int = 1  # how often each query is shown again, some of its sources missing
     stale: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
+    knowing: float = 0.15  # share of the train queries that know half of what they cite, as with --cited
     reranker: str = "auto"  # what reads the pools: auto for the index's own, if it has one; none; a folder or hub id
     rerank_depth: int = 0  # candidates that it reads; 0 for what suits it
     trees: int = 200  # at most
@@ -36,6 +37,8 @@ class RankerTraining:
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
         check_above_zero(self, "learning_rate")
+        if not 0 <= self.knowing <= 1:
+            raise ConfigError(f"knowing must lie in [0, 1], got {self.knowing}")
         if self.seed >= 2**31:
             raise ConfigError(f"seed must be less than 2^31, got {self.seed}")
 

@@ -47,6 +47,26 @@ class Asked:
     queries: Sequence[Query]
     eligible: Sequence[Eligible]
     gold: Sequence[Rows]  # rows of the papers that each cites
+    cited: Sequence[Sequence[int]] = ()  # of each, the references that are known; by default none
+
+    def knowing_half(self, share: float, rng: np.random.Generator) -> "Asked":
+        """Return the same, where some of the queries know half of what they cite and are asked for the rest.
+
+        Args:
+            share: Of the queries, about; those with less than two citations know none.
+            rng: Draws who knows, and what.
+        """
+        halves = [
+            rng.permutation(gold)[: len(gold) // 2] if rng.random() < share else gold[:0]
+            for gold in self.gold
+        ]
+        known = [np.sort(half).tolist() for half in halves]
+        rules = [
+            replace(rule, excluded=rule.excluded.union(half))
+            for rule, half in zip(self.eligible, known, strict=True)
+        ]
+        rest = [np.setdiff1d(gold, half) for gold, half in zip(self.gold, halves, strict=True)]
+        return Asked(self.queries, rules, rest, known)
 
 
 class StaleCitations(KnownCitations):
@@ -124,7 +144,7 @@ class Gatherer:
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
         chosen = np.sort(rng.permutation(number)[: config.queries or number])
-        asked = train_queries(data.only(chosen))
+        asked = train_queries(data.only(chosen)).knowing_half(config.knowing, rng)
         lags = rng.integers(1, config.stale, len(chosen), endpoint=True) if config.stale else None
         stale = rng.random(len(chosen)) < 0.5
         parts: list[Examples] = []
@@ -150,11 +170,15 @@ class Gatherer:
         for start in range(0, len(asked.queries), BLOCK):
             part = _some(asked, np.arange(start, min(start + BLOCK, len(asked.queries))))
             found = self._finds.find(part.queries, part.eligible, self._config.depth)
-            pools: Sequence[Pool] = pooler.pool(part.queries, part.eligible, found)
+            pools: Sequence[Pool] = pooler.pool(part.queries, part.eligible, found, part.cited)
             if self._cascade:
                 pools = judged(pools, part.queries, self._cascade, self._cascade.depth)
-            for query, pool, gold in zip(part.queries, pools, part.gold, strict=True):
-                yield self._features.matrix(query, pool), np.isin(pool.rows, gold), len(gold)
+            known = part.cited or [()] * len(pools)
+            for query, pool, gold, cited in zip(
+                part.queries, pools, part.gold, known, strict=True
+            ):
+                matrix = self._features.matrix(query, pool, cited)
+                yield matrix, np.isin(pool.rows, gold), len(gold)
 
 
 def train_queries(data: TrainingData) -> Asked:
@@ -202,6 +226,7 @@ def _some(asked: Asked, chosen: npt.NDArray[np.integer]) -> Asked:
         [asked.queries[i] for i in places],
         [asked.eligible[i] for i in places],
         [asked.gold[i] for i in places],
+        [asked.cited[i] for i in places] if asked.cited else (),
     )
 
 
