@@ -25,9 +25,9 @@ class RankerTraining:
     knowing: float = 0.15  # share of the train queries that know half of what they cite, as with --cited
     reranker: str = "auto"  # what reads the pools: auto for the index's own, if it has one; none; a folder or hub id
     rerank_depth: int = 0  # candidates that it reads; 0 for what suits it
-    trees: int = 200  # at most
+    trees: int = 120  # at most
     leaves: int = 15  # of a tree
-    learning_rate: float = 0.05
+    learning_rate: float = 0.1
     least_rows: int = 200  # of a leaf
     patience: int = 30  # trees without a gain on dev, after which it ends
     folds: int = 5  # of the dev queries, where the train queries are no use

@@ -34,11 +34,11 @@ class Examples:
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
     gold: Counts  # papers that each query cites, found or not, shape (queries,)
-    weights: Weights  # how many papers of its pool each stands for, shape (papers,)
+    weights: Weights  # of each paper, shape (papers,)
 
     @classmethod
     def one(cls, matrix: Matrix, cited: Flags, gold: int, weights: Weights | None = None) -> Self:
-        """Make those of one query; unless told otherwise each paper stands for itself."""
+        """Make those of one query; unless told otherwise each paper weighs 1."""
         each = np.ones(len(cited), np.float32) if weights is None else weights
         return cls(matrix, cited, np.array([len(cited)]), np.array([gold]), each)
 
@@ -104,8 +104,9 @@ def sampled(
     """Make the examples of one query: all that it cites, and of the rest some.
 
     Half of those are the best of the pool, where the order is decided; the others are drawn from all of it, and each
-    of them stands for all that might have been drawn in its place. Unweighted, the ranker would learn that the middle
-    of a pool is nearly empty, and lift what is of no use from there.
+    of them weighs more, as it stands for all that might have been drawn in its place. Unweighted, the ranker would
+    learn that the middle of a pool is nearly empty, and lift what is of no use from there; with the whole weight it
+    learned less of the top than with the square root (f1@20 of dev queries .259, .277, .279).
 
     Args:
         matrix: The features of its pool, best first.
@@ -118,7 +119,7 @@ def sampled(
     best, rest = others[: negatives // 2], others[negatives // 2 :]
     drawn = rng.choice(rest, min(len(rest), negatives - len(best)), replace=False)
     weights = np.ones(len(cited), np.float32)
-    weights[drawn] = len(rest) / max(len(drawn), 1)
+    weights[drawn] = np.sqrt(len(rest) / max(len(drawn), 1))
     rows = np.sort(np.concatenate([np.flatnonzero(cited), best, drawn]))
     return Examples.one(matrix[rows], cited[rows], gold, weights[rows])
 
