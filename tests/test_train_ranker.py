@@ -19,7 +19,7 @@ from citerec.rank.features import NAMES, Group
 from citerec.rank.known import KnownCitations, KnownGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.train.data import load_training_data
-from citerec.train.ranker.ablation import ablations
+from citerec.train.ranker.ablation import Judged, ablations
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import RISING, fit
 from citerec.train.ranker.config import RankerTraining, read_training
@@ -189,7 +189,7 @@ def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
     )
     trees = fit(train, None, list(NAMES), config(trees=20))
 
-    table = {row.label: row for row in ablations(trees, dev)}
+    table = {row.label: row for row in ablations([Judged("made", trees, dev)])}
 
     assert table["+ authors and venue"].mrr > table["+ citations and age"].mrr + 0.2
     assert table["all but authors"].mrr < table["all but venue"].mrr - 0.2
@@ -198,9 +198,9 @@ def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
 # --- the folder
 
 
-def a_teacher(index: IndexFolder, *, is_seen: bool = False) -> Known:
-    train = Examples.joined([]) if is_seen else made(40, seed=1)
-    return Known(index, train, made(20, seed=2), is_seen)
+def a_teacher(index: IndexFolder, *, dev_teaches: bool = False) -> Known:
+    train = Examples.joined([]) if dev_teaches else made(40, seed=1)
+    return Known(index, train, made(20, seed=2), dev_teaches)
 
 
 def test_the_folder_holds_every_variant_and_opens(chain: IndexFolder, tmp_path: Path) -> None:
@@ -239,17 +239,19 @@ def test_where_models_have_seen_the_train_queries_dev_queries_teach_in_folds(
 ) -> None:
     folder = tmp_path / "ranker"
 
-    report = train_on([a_teacher(chain, is_seen=True)], folder, config(trees=20, folds=4), print)
+    report = train_on(
+        [a_teacher(chain, dev_teaches=True)], folder, config(trees=20, folds=4), print
+    )
 
     assert report.queries == 20
     assert (
         report.after[Variant.FULL]["mrr"] > report.before["mrr"]
     )  # each measured by the other folds
-    assert json.loads((folder / "training.json").read_bytes())["ablations"] == []
+    assert len(json.loads((folder / "training.json").read_bytes())["ablations"]) == 10
 
 
 def test_there_must_be_something_to_learn(chain: IndexFolder, tmp_path: Path) -> None:
-    nothing = Known(chain, Examples.joined([]), Examples.joined([]), is_seen=False)
+    nothing = Known(chain, Examples.joined([]), Examples.joined([]), dev_teaches=False)
 
     with pytest.raises(ConfigError, match="nothing to learn from"):
         train_on([nothing], tmp_path / "ranker", config(), print)

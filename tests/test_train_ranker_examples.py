@@ -27,7 +27,9 @@ def test_all_that_is_cited_is_shown_and_of_the_rest_the_best_and_some() -> None:
     assert (shown.sizes.tolist(), shown.gold.tolist()) == ([6], [3])
     assert shown.cited.sum() == 2
     assert shown.weights.tolist()[:3] == [1, 1, 1]
-    assert (shown.weights**2).sum() == pytest.approx(POOL)  # two that were drawn, for six of the rest
+    assert (shown.weights**2).sum() == pytest.approx(
+        POOL
+    )  # two that were drawn, for six of the rest
 
 
 def test_a_short_pool_is_shown_whole() -> None:

@@ -22,7 +22,9 @@ class RankerTraining:
     negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
     copies: int = 1  # how often each query is shown again, some of its sources missing
     stale: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
-    knowing: float = 0.15  # share of the train queries that know half of what they cite, as with --cited
+    knowing: float = (
+        0.15  # share of the train queries that know half of what they cite, as with --cited
+    )
     reranker: str = "auto"  # what reads the pools: auto for the index's own, if it has one; none; a folder or hub id
     rerank_depth: int = 0  # candidates that it reads; 0 for what suits it
     trees: int = 120  # at most
@@ -30,7 +32,7 @@ class RankerTraining:
     learning_rate: float = 0.1
     least_rows: int = 200  # of a leaf
     patience: int = 30  # trees without a gain on dev, after which it ends
-    folds: int = 5  # of the dev queries, where the train queries are no use
+    folds: int = 3  # of the dev queries, where they teach
     monotone: bool = True  # more evidence never lowers a paper
     threads: int = 0  # 0 for one per processor
 

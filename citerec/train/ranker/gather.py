@@ -91,22 +91,23 @@ class StaleCitations(KnownCitations):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Which models of an index were trained on what its train queries cite."""
+class Spared:
+    """Which models of an index are not asked about its train queries, and so have to be learned from dev queries."""
 
-    encoder: bool
-    reranker: bool
+    encoder: bool = False  # it was trained on what these cite
+    reranker: bool = False  # so it was, as a rule; and to read the pools of all of them takes hours
 
     def __bool__(self) -> bool:
         """Whether there is any."""
         return self.encoder or self.reranker
 
     @classmethod
-    def by(cls, index: IndexFolder, config: RankerTraining) -> "Seen":
+    def of(cls, index: IndexFolder, config: RankerTraining) -> "Spared":
         """Find out, from what the model folders tell."""
         recorded = index.manifest.settings.get("encoder")
-        encoder = index.path / str(recorded["source"]) if recorded else None
-        return cls(_has_seen(encoder, index), _has_seen(_reranker(index, config), index))
+        told = read_training(index.path / str(recorded["source"])) if recorded else {}
+        has_seen = told.get("corpus_sha256") == index.manifest.corpus["sha256"]
+        return cls(has_seen, _reranker(index, config) is not None)
 
 
 class Gatherer:
@@ -118,7 +119,7 @@ class Gatherer:
         config: RankerTraining,
         say: Note,
         finds: Finds | None = None,
-        spare: Seen = Seen(encoder=False, reranker=False),
+        spare: Spared = Spared(),
     ) -> None:
         """Open the stages of an index.
 
@@ -127,7 +128,7 @@ class Gatherer:
             config: How.
             say: Is told what is fetched from the hub, before.
             finds: Finds the candidates; by default as `recommend` does.
-            spare: Models that are not asked: they know the answers by heart.
+            spare: Models that are not asked.
 
         Raises:
             ModelError: If a model of the index is not there.
@@ -174,9 +175,7 @@ class Gatherer:
             if self._cascade:
                 pools = judged(pools, part.queries, self._cascade, self._cascade.depth)
             known = part.cited or [()] * len(pools)
-            for query, pool, gold, cited in zip(
-                part.queries, pools, part.gold, known, strict=True
-            ):
+            for query, pool, gold, cited in zip(part.queries, pools, part.gold, known, strict=True):
                 matrix = self._features.matrix(query, pool, cited)
                 yield matrix, np.isin(pool.rows, gold), len(gold)
 
@@ -243,9 +242,3 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> Path | str | None:
     if config.reranker == "none":
         return None
     return own_reranker(index) if config.reranker == "auto" else config.reranker
-
-
-def _has_seen(model: Path | str | None, index: IndexFolder) -> bool:
-    """Return whether a model tells that it was trained on the citations of an index."""
-    told = read_training(Path(model)) if model else {}
-    return told.get("corpus_sha256") == index.manifest.corpus["sha256"]

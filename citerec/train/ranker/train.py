@@ -16,12 +16,12 @@ from citerec.provenance import provenance
 from citerec.rank.ranker import SPEC, Variant
 from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import check_target, read_training
-from citerec.train.ranker.ablation import Ablation, ablations
+from citerec.train.ranker.ablation import Judged, ablations, measured
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.gather import Finds, Gatherer, Seen, dev_queries, load_train
+from citerec.train.ranker.gather import Finds, Gatherer, Spared, dev_queries, load_train
 from citerec.train.ranker.modelfolder import Told, write_ranker
 from citerec.types import Note, Progress, untold
 
@@ -33,9 +33,9 @@ class Known:
     """What one index teaches."""
 
     index: IndexFolder
-    train: Examples  # of train queries, asked without the models that have seen what these cite
+    train: Examples  # of train queries, asked without the models that are spared
     dev: Examples  # whole pools
-    is_seen: bool  # whether there is such a model: then the dev queries are learned from, too
+    dev_teaches: bool  # whether there is such a model: then dev queries are learned from, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,29 +91,28 @@ def train_on(
     fits = {variant: _trained(known, variant, config) for variant in Variant}
     dev = Examples.joined([one.dev for one in known])
     full = fits[Variant.FULL]
-    after = {variant: fold.measures for variant, fold in fits.items()}
+    after = {variant: one.measures for variant, one in fits.items()}
     report = RankerReport(
         output=output,
         queries=full.queries,
         before=_as_found(dev),
         after=after,
-        trees={variant: fold.trees.rounds for variant, fold in fits.items()},
+        trees={variant: one.trees.rounds for variant, one in fits.items()},
     )
-    for variant, measured in after.items():
-        say(f"{variant}: {_shown(measured)} on dev, {report.trees[variant]} trees")
+    for variant, measures in after.items():
+        say(f"{variant}: {_shown(measures)} on dev, {report.trees[variant]} trees")
     with building(output) as folder:
-        table: list[Ablation] = [] if full.is_folded else ablations(full.trees, dev)
         told = Told(
             settings=config.to_json(),
             expand=config.expand,
             indexes=[_about(one) for one in known],
             before=report.before,
-            after={str(variant): dict(measured) for variant, measured in after.items()},
-            by_index=[] if full.is_folded else _by_index(known, full.trees),
-            ablations=table,
+            after={str(variant): dict(measures) for variant, measures in after.items()},
+            by_index=_by_index(known, full.judged),
+            ablations=ablations(full.judged),
             provenance=provenance(config.to_json()),
         )
-        write_ranker(folder, {variant: fold.trees for variant, fold in fits.items()}, told)
+        write_ranker(folder, {variant: one.trees for variant, one in fits.items()}, told)
     return report
 
 
@@ -129,9 +128,12 @@ def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTr
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
     trees: Trees
-    measures: Measures  # on dev queries that it was not trained on
-    queries: int
-    is_folded: bool
+    judged: Sequence[Judged]
+    queries: int  # that were learned from
+
+    @property
+    def measures(self) -> Measures:
+        return measured(self.judged)
 
 
 def _known(
@@ -142,14 +144,13 @@ def _known(
     say: Note,
     finds: Finds | None,
 ) -> Known:
-    seen = Seen.by(index, config)
+    spared = Spared.of(index, config)
     gatherer = Gatherer(index, config, say, finds)
     data = load_train(index)
-    if seen:
-        what = " and ".join(name for name in ("encoder", "reranker") if getattr(seen, name))
+    if spared:
+        what = " and ".join(name for name in ("encoder", "reranker") if getattr(spared, name))
         say(
-            f"{_name(index)}: its {what} knows what the train queries cite: they are asked without, and the dev "
-            "queries teach, too"
+            f"{_name(index)}: train queries are asked without the {what}; the dev queries teach, too"
         )
     if data is None:
         say(f"{_name(index)}: no train query cites a paper that it may")
@@ -161,51 +162,59 @@ def _known(
         kept = apart.spares([one.id for one in mine], [one.title for one in mine])
         if not kept.all():
             say(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
-        asked = Gatherer(index, config, say, finds, seen) if seen else gatherer
+        asked = Gatherer(index, config, say, finds, spared) if spared else gatherer
         train = asked.train(data.only(np.flatnonzero(kept)), tell)
     dev = dev_queries(index, config, held_out(others, ("test",)))
-    return Known(index, train, gatherer.whole(dev, tell) if dev else nothing, bool(seen))
+    return Known(index, train, gatherer.whole(dev, tell) if dev else nothing, bool(spared))
 
 
 def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -> _Fit:
-    """Train one variant; where dev queries have to teach, in folds, each measured by those that it did not see."""
+    """Train one variant, and tell by which dev queries, that it was not trained on, it is measured."""
     features = [feature.name for feature in variant.features]
     copied = partial(_copied, config=config)
     teach = Examples.joined([one.train for one in known])
-    seen = Examples.joined([one.dev for one in known if one.is_seen])
-    dev = Examples.joined([one.dev for one in known if not one.is_seen])
+    seen = Examples.joined([one.dev for one in known if one.dev_teaches])
     if not len(teach.learnable()) and not len(seen.learnable()):
         raise ConfigError(
             "there is nothing to learn from: no query of the index cites a paper that is found for it"
         )
-    if not len(seen):
-        trees = fit(copied(teach), dev if len(dev.learnable()) else None, features, config)
-        return _Fit(trees, dev.measures(trees.scores(dev.matrix)), len(teach), is_folded=False)
-    rounds, measured = _in_folds(teach, seen, features, config)
-    both = copied(Examples.joined([teach, seen]))
-    return _Fit(
-        fit(both, None, features, config, rounds), measured, len(teach) + len(seen), is_folded=True
-    )
+    judged: list[Judged] = []
+    trees, stop = None, Examples.joined([one.dev for one in known if not one.dev_teaches])
+    if len(seen):
+        judged, trees = _in_folds(known, teach, stop, features, config)
+        teach, stop = Examples.joined([teach, seen]), Examples.joined([])
+    made = fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
+    judged += [Judged(_name(o.index), made, o.dev) for o in known if not o.dev_teaches]
+    return _Fit(made, judged, len(teach))
 
 
 def _in_folds(
-    teach: Examples, seen: Examples, features: Sequence[str], config: RankerTraining
-) -> tuple[int, Measures]:
-    """Return how many trees are best, and how good they are on queries that they were not trained on."""
-    number = min(config.folds, len(seen))
-    fold = np.random.default_rng([config.seed, 8]).permutation(np.arange(len(seen)) % number)
+    known: Sequence[Known],
+    teach: Examples,
+    stop: Examples,
+    features: Sequence[str],
+    config: RankerTraining,
+) -> tuple[list[Judged], int]:
+    """Return rankers that learned from most of the dev queries, with the rest, and how many trees are best."""
+    rng = np.random.default_rng([config.seed, 8])
+    folds = [
+        (one, rng.permutation(np.arange(len(one.dev)) % config.folds))
+        for one in known
+        if one.dev_teaches
+    ]
+    judged: list[Judged] = []
     rounds: list[int] = []
-    scores = np.zeros(len(seen.cited))
-    for k in range(number):
-        out = fold == k
-        learned = _copied(Examples.joined([teach, seen.of(~out)]), config)
-        if not len(learned.learnable()):
+    for k in range(config.folds):
+        more = Examples.joined([teach, *(one.dev.of(fold != k) for one, fold in folds)])
+        out = [(_name(one.index), one.dev.of(fold == k)) for one, fold in folds]
+        watched = Examples.joined([stop, *(dev for _, dev in out)])
+        if not len(more.learnable()):
             continue
-        watched = seen.of(out)
-        trees = fit(learned, watched if len(watched.learnable()) else None, features, config)
-        scores[out[seen.owners]] = trees.scores(watched.matrix)
+        watches = len(watched.learnable()) > 0
+        trees = fit(_copied(more, config), watched if watches else None, features, config)
+        judged += [Judged(name, trees, dev) for name, dev in out]
         rounds.append(trees.rounds)
-    return max(1, round(float(np.mean(rounds)))) if rounds else 1, seen.measures(scores)
+    return judged, max(1, round(float(np.mean(rounds)))) if rounds else 1
 
 
 def _copied(examples: Examples, config: RankerTraining) -> Examples:
@@ -216,11 +225,15 @@ def _as_found(dev: Examples) -> Measures:
     return dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
 
 
-def _by_index(known: Sequence[Known], trees: Trees) -> list[tuple[str, Measures, Measures]]:
-    return [
-        (_name(one.index), _as_found(one.dev), one.dev.measures(trees.scores(one.dev.matrix)))
-        for one in known
-    ]
+def _by_index(
+    known: Sequence[Known], judged: Sequence[Judged]
+) -> list[tuple[str, Measures, Measures]]:
+    mine = {name: [one for one in judged if one.name == name] for name in map(_named, known)}
+    return [(_named(one), _as_found(one.dev), measured(mine[_named(one)])) for one in known]
+
+
+def _named(one: Known) -> str:
+    return _name(one.index)
 
 
 def _identity(index: IndexFolder) -> tuple[str, str, str | None]:
@@ -239,7 +252,7 @@ def _about(one: Known) -> dict[str, Any]:
         "papers": len(one.index.papers),
         "train_queries": len(one.train),
         "dev_queries": len(one.dev),
-        "dev_queries_teach": one.is_seen,
+        "dev_queries_teach": one.dev_teaches,
     }
 
 
