@@ -61,7 +61,14 @@ class Recommender:
         rerank = wanted(self.config.reranker, index)
         self.cascade: Cascade | None = open_cascade(index, rerank, note) if rerank else None
         self._final = (
-            FinalRanker(index, self.ranker, expand=self.config.expand) if self.ranker else None
+            FinalRanker(
+                index,
+                self.ranker,
+                expand=self.config.expand,
+                blend=rerank.weight if rerank else None,
+            )
+            if self.ranker
+            else None
         )
 
     @property
@@ -73,6 +80,13 @@ class Recommender:
     def reranker(self) -> str:
         """The name of what reranks; empty for nothing."""
         return self.cascade.name if self.cascade else ""
+
+    @property
+    def reranks(self) -> str:
+        """What reranks, and how, in one line; empty for nothing."""
+        if self.cascade is None or self._final is None or self._final.ranker.reads_reranker:
+            return str(self.cascade) if self.cascade else ""
+        return f"{self._final.mixing(self.cascade)}, against {self.ranker}, which did not learn from it"
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -214,7 +228,7 @@ class Recommender:
         rows = found.hits.rows
         words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
         if isinstance(found, Ordered) and self.ranker:
-            return _weighed(self.ranker, found, result, words)
+            return _weighed(self.ranker, found, result, words, self.cascade)
         probability = self.cascade.probability if self.cascade else None
         return tuple(
             replace(item, reasons=tuple(_reasons(item, matched, probability)))
@@ -237,9 +251,17 @@ def _weighed(
     found: Ordered,
     result: tuple[Recommendation, ...],
     words: Sequence[Sequence[str]],
+    cascade: Cascade | None,
 ) -> tuple[Recommendation, ...]:
     """Give each paper the reasons that weighed most for the ranker."""
     matrix = found.features_of(found.hits.rows)
+    weighed = ranker.contributions(matrix)
+    if cascade and not ranker.reads_reranker:  # which read after it: what it thinks was mixed in
+        likely = [
+            cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
+            for i in result
+        ]
+        matrix[:, NAMES.index(RERANK)] = weighed[:, NAMES.index(RERANK)] = likely
     cases = [
         reasons.Case(
             item=item,
@@ -251,7 +273,7 @@ def _weighed(
     ]
     return tuple(
         replace(case.item, reasons=reasons.reasons(case, added))
-        for case, added in zip(cases, ranker.contributions(matrix), strict=True)
+        for case, added in zip(cases, weighed, strict=True)
     )
 
 

@@ -43,7 +43,7 @@ def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
 
 
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5))
+    recommender = Recommender(dense_sample, RecommendConfig(k=5, ranker="none"))
 
     [found] = recommender.recommend([DRAFT], explain=True)
 
@@ -55,7 +55,7 @@ def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder
 
 
 def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none"))
+    recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none", ranker="none"))
 
     [found] = recommender.recommend([DRAFT])
 

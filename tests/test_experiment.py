@@ -453,6 +453,9 @@ def test_a_row_that_ranks_amiss_is_refused(
 def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
     corpus: Path, row: Callable[..., Experiment]
 ) -> None:
+    other = {"id": "c", "title": "Bears once more", "year": 2000}  # which r does not cite
+    with (corpus / "papers.jsonl").open("a") as papers:
+        papers.write(json.dumps(other) + "\n")
     (corpus / "splits" / "train.ids").write_text("r")
     (corpus / "splits" / "dev.ids").write_text("")
     Path("few.toml").write_text("trees = 2\nleast_rows = 1\nthreads = 1\n")

@@ -109,6 +109,7 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
     assert of("venue_match") == pytest.approx([np.nan, np.nan, 0, 1], nan_ok=True)
     assert of("title_overlap") == pytest.approx([1 / 3, 1 / 2, 0, 1 / 2])
     assert of("no_abstract") == [1, 0, 1, 1]
+    assert of("abstracts") == [1 / 4] * 4
     assert matrix.shape == (4, len(FEATURES))
 
 

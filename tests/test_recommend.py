@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from math import exp
 from pathlib import Path
@@ -33,15 +34,18 @@ def ids(found: tuple[Recommendation, ...]) -> list[str]:
     return [item.paper.id for item in found]
 
 
+PLAIN = RecommendConfig(ranker="none")  # as the stages before the ranker leave the list
+
+
 @pytest.fixture
 def tiny(build: Build) -> Recommender:
-    return Recommender(build(CORPUS))
+    return Recommender(build(CORPUS), PLAIN)
 
 
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     sample_index: IndexFolder,
 ) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(k=7))
+    recommender = Recommender(sample_index, replace(PLAIN, k=7))
 
     (found,) = recommender.recommend([Query(id="d", title="Citation recommendation", year=2018)])
 
@@ -89,7 +93,7 @@ def test_a_query_without_a_year_has_no_bound(tiny: Recommender) -> None:
 
 def test_excluded_papers_make_room_for_the_next(tiny: Recommender) -> None:
     query = Query(id="draft", title="graph drawing")
-    one = Recommender(tiny.index, RecommendConfig(k=1))
+    one = Recommender(tiny.index, replace(PLAIN, k=1))
 
     assert [ids(one.recommend([query], excluded=out)[0]) for out in ([], [0], [0, 1])] == [
         ["old"],
@@ -220,7 +224,7 @@ DRAFT = Query(id="d", title="Citation recommendation", abstract="Retrieval of pa
 def test_a_reranked_list_is_in_the_order_of_its_scores(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    config = RecommendConfig(k=7, reranker=reranking(tiny_reranker_model))
+    config = replace(PLAIN, k=7, reranker=reranking(tiny_reranker_model))
     recommender = Recommender(sample_index, config)
 
     [found] = recommender.recommend([DRAFT], explain=True)
@@ -237,8 +241,8 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
 def test_papers_beneath_the_depth_follow_as_they_stood(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    config = RecommendConfig(k=10, reranker=reranking(tiny_reranker_model, depth=4))
-    plain = Recommender(sample_index, RecommendConfig(k=10)).recommend([DRAFT])[0]
+    config = replace(PLAIN, k=10, reranker=reranking(tiny_reranker_model, depth=4))
+    plain = Recommender(sample_index, replace(PLAIN, k=10)).recommend([DRAFT])[0]
 
     [found] = Recommender(sample_index, config).recommend([DRAFT])
 
@@ -270,9 +274,7 @@ def test_stopping_early_gives_the_same_papers(
 ) -> None:
     def found(early_stop: bool) -> tuple[Recommendation, ...]:
         config = reranking(tiny_reranker_model, weight=0.1, depth=100, early_stop=early_stop)
-        return Recommender(dense_sample, RecommendConfig(k=5, reranker=config)).recommend([DRAFT])[
-            0
-        ]
+        return Recommender(dense_sample, replace(PLAIN, k=5, reranker=config)).recommend([DRAFT])[0]
 
     whole, early = found(False), found(True)
 

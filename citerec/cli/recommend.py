@@ -188,13 +188,17 @@ def _opened(
     from citerec.recommend import Recommender
 
     start_jvm(heap)
+    if config.ranker != "none":
+        from citerec.rank.library import load
+
+        load(alone=True)
     recommender = Recommender(folder, config, talk.note)
     stages = " + ".join(recommender.stages)
     if recommender.encoder:
         stages += f" of {recommender.encoder}"
     talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, {stages}")
     if recommender.cascade:
-        talk.note(str(recommender.cascade))
+        talk.note(recommender.reranks)
     if recommender.ranker:
         talk.detail(f"ranking by {recommender.ranker}")
     return recommender

@@ -68,8 +68,9 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
     """
     corpus = Path(experiment.corpus)
     with reading(corpus):
-        if not corpus.exists():
-            return Outcome(experiment, Verdict.NOT_RUN, f"{corpus} is not here")
+        for path in (corpus, *map(Path, experiment.ranker_corpora)):
+            if not path.exists():
+                return Outcome(experiment, Verdict.NOT_RUN, f"{path} is not here")
     index = _index_of(experiment, indexes, tell)
     reranker, ranker = _reranker(experiment, index, tell), _ranker(experiment, index, indexes, tell)
     setting = _setting(experiment, reranker, ranker)

@@ -81,6 +81,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("venue_match", Group.VENUE, "1 if it appeared in the query's venue, else 0"),
     Feature("title_overlap", Group.TEXT, "Jaccard similarity of the words of both titles"),
     Feature("no_abstract", Group.TEXT, "1 if it has no abstract, else 0"),
+    Feature("abstracts", Group.TEXT, "share of the candidates that have an abstract"),
 )
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
 
@@ -133,10 +134,12 @@ class Features:
         return {"author_overlap": overlap, "self_cited": cited}
 
     def _texts(self, query: Query, rows: Rows) -> Columns:
+        has_abstract = self._papers.has_abstract[rows]
         return {
             "title_overlap": self._titles.overlap(query.title, rows),
             "venue_match": self._venues.same(query.venue, rows),
-            "no_abstract": ~self._papers.has_abstract[rows],
+            "no_abstract": ~has_abstract,
+            "abstracts": np.full(len(rows), has_abstract.mean() if len(rows) else 0),
         }
 
     def _coupling(self, pool: Pool, cited_rows: Sequence[int]) -> npt.NDArray[np.floating]:

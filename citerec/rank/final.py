@@ -1,7 +1,7 @@
 """The last stage: pools, features and the learned ranker put together."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from citerec.rerank.cascade import Cascade
 from citerec.types import Eligible, Hits, Progress, Query
 
 NAME = "ranker"  # what its hits go by
+BLEND = 0.3  # weight of a reranker that the ranker has not learned to read
 DEPTH = 1000  # candidates of the first stages that it reads, at least
 
 
@@ -42,9 +43,19 @@ class FinalRanker:
         ranker: Ranker,
         known: KnownGraph = KnownGraph.EARLIER,
         expand: ExpandConfig | None = None,
+        blend: float | None = None,
     ) -> None:
-        """Prepare; `known` says whose citations count, `expand` overrules what the ranker learned with."""
+        """Prepare.
+
+        Args:
+            index: Whose papers are ordered.
+            ranker: It has the last word.
+            known: Whose citations count.
+            expand: How papers join the candidates; by default as the ranker learned.
+            blend: The weight of a reranker that the ranker has not learned to read; by default `BLEND`.
+        """
         self.ranker = ranker
+        self._blend = BLEND if blend is None else blend
         self._id_rank: Rank = index.id_rank
         self._pooler = Pooler(index, known, expand or ranker.expand)
         self._features = Features(index, self._pooler.known)
@@ -68,7 +79,8 @@ class FinalRanker:
             found: What the first stages found for each.
             k: How many of the best must be right, if a reranker may stop early.
             cited: Rows of references that all of the queries are known to have.
-            cascade: The rerankers that read the best of each pool before, if any.
+            cascade: The rerankers, if any: they read the best of each pool before, or, where the ranker never learned
+                what their word is worth, the best of its list after, and both are mixed.
             progress: Is told how many pairs are reranked.
 
         Returns:
@@ -76,10 +88,21 @@ class FinalRanker:
         """
         known = [sorted(cited)] * len(queries)
         pools = self._pooler.pool(queries, eligible, found, known)
-        if cascade:
+        if cascade and self.ranker.reads_reranker:
             pools = judged(pools, queries, cascade, k, progress)
         pairs = zip(queries, pools, strict=True)
-        return [self._ordered(query, pool, sorted(cited)) for query, pool in pairs]
+        ordered = [self._ordered(query, pool, sorted(cited)) for query, pool in pairs]
+        if cascade is None or self.ranker.reads_reranker:
+            return ordered
+        done = self.mixing(cascade).rerank(queries, [one.hits for one in ordered], k, progress)
+        return [
+            replace(one, hits=new.hits, stages={**one.stages, **new.stages})
+            for one, new in zip(ordered, done, strict=True)
+        ]
+
+    def mixing(self, cascade: Cascade) -> Cascade:
+        """Return rerankers as they weigh against a ranker that has not learned to read them."""
+        return cascade.weighing(self._blend)
 
     def _ordered(self, query: Query, pool: Pool, cited: Sequence[int]) -> Ordered:
         matrix = self._features.matrix(query, pool, cited)

@@ -1,5 +1,6 @@
 """The one door to lightgbm, which is slow to import."""
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,9 +14,31 @@ from citerec.errors import ModelError
 Inputs = npt.NDArray[np.float64]  # shape (rows, features); NaN where a value is missing
 
 
-def load() -> Any:
-    """Import lightgbm."""
-    return import_module("lightgbm")
+_NEEDLESS = (
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "graphviz",
+    "dask",
+)  # lightgbm takes them if it finds them
+
+
+def load(*, alone: bool = False) -> Any:
+    """Import lightgbm.
+
+    Args:
+        alone: Without the libraries that it can work with, which take longer to import than itself. It will not
+            know them for as long as the process lives: for a command, not for a library.
+    """
+    if not alone or not sys.modules.keys().isdisjoint({"lightgbm", *_NEEDLESS}):
+        return import_module("lightgbm")
+    hidden: dict[str, Any] = dict.fromkeys(_NEEDLESS)
+    sys.modules.update(hidden)
+    try:
+        return import_module("lightgbm")
+    finally:
+        for name in _NEEDLESS:
+            del sys.modules[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +50,11 @@ class Booster:
     def predict(self, inputs: Inputs) -> Inputs:
         """Return the score of each row, shape (rows,)."""
         return np.asarray(self.model.predict(inputs, num_threads=1), np.float64)
+
+    @property
+    def used(self) -> npt.NDArray[np.bool_]:
+        """Which features any tree asks for, shape (features,)."""
+        return np.asarray(self.model.feature_importance("split")) > 0
 
     def contributions(self, inputs: Inputs) -> Inputs:
         """Return what each feature adds to the score, shape (rows, features + 1); the last is the base."""

@@ -24,6 +24,7 @@ from citerec.rank.known import Scores
 from citerec.rank.library import Booster, read_booster
 
 SPEC, FORMAT = "ranker.json", 1
+RERANKED = "rerank"  # the feature that a reranker gives
 OWN = "ranker"  # the folder of an index's own, under models/
 DEFAULT = Path(__file__).parent / "default"  # of the package
 
@@ -87,6 +88,12 @@ class Ranker:
         if len(matrix):
             whole[:, [*self._columns, -1]] = self.booster.contributions(self._read(matrix))
         return whole
+
+    @cached_property
+    def reads_reranker(self) -> bool:
+        """Whether it learned what the word of a reranker is worth."""
+        used = dict(zip(self.features, self.booster.used.tolist(), strict=True))
+        return used.get(RERANKED, False)
 
     @cached_property
     def fingerprint(self) -> str:
