@@ -59,17 +59,13 @@ class Recommender:
         self.ranker = _open_ranker(index, self.config)
         self._first = FirstStages(index, self.config, note)
         rerank = wanted(self.config.reranker, index)
+        if rerank and self.ranker and rerank.weight is None and not self.ranker.reads_reranker:
+            rerank = replace(rerank, weight=final.BLEND)
         self.cascade: Cascade | None = open_cascade(index, rerank, note) if rerank else None
-        self._final = (
-            FinalRanker(
-                index,
-                self.ranker,
-                expand=self.config.expand,
-                blend=rerank.weight if rerank else None,
-            )
-            if self.ranker
-            else None
-        )
+        if self.cascade and self.ranker:
+            self.cascade = final.beside(self.cascade, self.ranker, rerank)
+        expand = self.config.expand
+        self._final = FinalRanker(index, self.ranker, expand=expand) if self.ranker else None
 
     @property
     def encoder(self) -> str:
@@ -84,9 +80,10 @@ class Recommender:
     @property
     def reranks(self) -> str:
         """What reranks, and how, in one line; empty for nothing."""
-        if self.cascade is None or self._final is None or self._final.ranker.reads_reranker:
-            return str(self.cascade) if self.cascade else ""
-        return f"{self._final.mixing(self.cascade)}, against {self.ranker}, which did not learn from it"
+        if self.cascade is None:
+            return ""
+        mixes = self.ranker and not self.ranker.reads_reranker
+        return f"{self.cascade}, against {self.ranker}" if mixes else str(self.cascade)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -139,7 +136,8 @@ class Recommender:
             part = queries[start : start + AT_ONCE]
             rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
             found = self._first.find(part, rules, self._depth)
-            for asked, best in self._ordered(part, rules, found, known, progress):
+            known_by = [_no_later(query, year_max) for query in part]
+            for asked, best in self._ordered(known_by, rules, found, known, progress):
                 chosen = [self._chosen(one) for one in best]
                 results = self._with_papers(chosen)
                 for query, one, items in zip(asked, chosen, results, strict=True):
@@ -205,8 +203,7 @@ class Recommender:
         config, hits = self.config, cut(found.hits, self.config.k)
         if config.diversity:
             top = cut(found.hits, max(config.k, DIVERSE))
-            id_rank = self.index.id_rank
-            hits = diversified(top, self._alike(top.rows), config.diversity, config.k, id_rank)
+            hits = diversified(top, self._alike(top.rows), config.diversity, config.k)
         return replace(found, hits=hits)
 
     def _alike(self, rows: Rows) -> Alike:
@@ -228,12 +225,31 @@ class Recommender:
         rows = found.hits.rows
         words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
         if isinstance(found, Ordered) and self.ranker:
-            return _weighed(self.ranker, found, result, words, self.cascade)
+            closest = self._closest(found)
+            return _weighed(self.ranker, found, result, words, closest, self.cascade)
         probability = self.cascade.probability if self.cascade else None
         return tuple(
             replace(item, reasons=tuple(_reasons(item, matched, probability)))
             for item, matched in zip(result, words, strict=True)
         )
+
+    def _closest(self, found: Ordered) -> list[str]:
+        """Return, for each paper, the title of the closest paper that cites it; empty where none does."""
+        graph, neighbours = self.index.graph, found.pool.evidence.neighbours
+        cited = [frozenset(graph.cited_by(row).tolist()) for row in neighbours.tolist()]
+        first = [
+            next((i for i, mine in enumerate(cited) if row in mine), -1)
+            for row in found.hits.rows.tolist()
+        ]
+        titles = self.index.papers.texts("title", neighbours).to_pylist()
+        return [titles[i] if i >= 0 else "" for i in first]
+
+
+def _no_later(query: Query, year_max: int | None) -> Query:
+    """Return a query as one of a year: who asks for papers up to then knows nothing that came after."""
+    if year_max is None or (query.year is not None and query.year <= year_max):
+        return query
+    return replace(query, year=year_max)
 
 
 def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
@@ -251,6 +267,7 @@ def _weighed(
     found: Ordered,
     result: tuple[Recommendation, ...],
     words: Sequence[Sequence[str]],
+    closest: Sequence[str],
     cascade: Cascade | None,
 ) -> tuple[Recommendation, ...]:
     """Give each paper the reasons that weighed most for the ranker."""
@@ -268,8 +285,9 @@ def _weighed(
             features=dict(zip(NAMES, features.tolist(), strict=True)),
             matched=matched,
             neighbours=found.pool.evidence.asked,
+            closest=title,
         )
-        for item, features, matched in zip(result, matrix, words, strict=True)
+        for item, features, matched, title in zip(result, matrix, words, closest, strict=True)
     ]
     return tuple(
         replace(case.item, reasons=reasons.reasons(case, added))

@@ -139,7 +139,25 @@ def test_what_is_not_there_is_missing_and_not_zero(index: IndexFolder) -> None:
     _, matrix = seen(index, bare, Candidates(hits(6), {"bm25": hits(6)}))
 
     there = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
-    assert there == {"bm25", "bm25_rank", "rrf", "title_overlap", "no_abstract"}
+    assert there == {"bm25", "bm25_rank", "rrf", "title_overlap", "no_abstract", "abstracts"}
+
+
+def test_where_no_author_is_named_none_is_known_to_be_cited(build: Build) -> None:
+    index = build([{**paper, "authors": []} for paper in CORPUS])
+
+    _, matrix = seen(index)
+
+    assert np.isnan(column(matrix, "author_overlap")).all()
+    assert np.isnan(column(matrix, "self_cited")).all()
+
+
+def test_citations_of_no_year_are_none_of_the_last_years(build: Build) -> None:
+    undated = [{key: value for key, value in paper.items() if key != "year"} for paper in CORPUS]
+
+    _, matrix = seen(build(undated), replace(QUERY, year=None))
+
+    assert column(matrix, "citations")[:2] == pytest.approx([log(3), log(2)])  # near, next
+    assert column(matrix, "citations_3y")[:2] == [0, 0]
 
 
 def test_nothing_found_makes_an_empty_pool(index: IndexFolder) -> None:

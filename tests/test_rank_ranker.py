@@ -141,15 +141,15 @@ def test_what_lowered_a_score_or_is_not_so_is_no_reason() -> None:
 
 HITS = Hits(np.array([7, 8, 9], np.int32), np.array([1.0, 0.9, 0.0], np.float32))
 VECTORS = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
-ID_RANK = np.arange(10, dtype=np.int32)
 
 
 def test_a_diverse_list_prefers_what_is_unlike_the_papers_above() -> None:
     alike = by_vectors(VECTORS)
 
-    assert diversified(HITS, alike, 0.0, 3, ID_RANK).rows.tolist() == [7, 8, 9]
-    assert diversified(HITS, alike, 0.6, 3, ID_RANK).rows.tolist() == [7, 9, 8]
-    assert diversified(HITS, alike, 0.6, 2, ID_RANK).scores.tolist() == pytest.approx([0.4, 0])
+    assert diversified(HITS, alike, 0.0, 3).rows.tolist() == [7, 8, 9]
+    assert diversified(HITS, alike, 0.6, 3).rows.tolist() == [7, 9, 8]
+    assert diversified(HITS, alike, 0.6, 2).scores.tolist() == pytest.approx([0.4, 0])
+    assert diversified(HITS, alike, 1.0, 1).rows.tolist() == [7]  # where all are worth the same
 
 
 def test_titles_tell_likeness_where_there_are_no_vectors() -> None:

@@ -15,7 +15,7 @@ from citerec.cli.train import ranker_summary
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import model_faults
-from citerec.rank.features import NAMES, Group
+from citerec.rank.features import NAMES
 from citerec.rank.known import KnownCitations, KnownGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.train.data import load_training_data
@@ -93,7 +93,7 @@ def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFold
     asked = train_queries(load_training_data(chain))
 
     assert [query.id for query in asked.queries] == [f"p{n}" for n in range(1, 8)]
-    assert asked.eligible[0] == Eligible(2001, frozenset({1, 8, 9}))
+    assert asked.eligible[0] == Eligible(2001, frozenset({1}))  # p8 and p9 are of later years
     assert [rows.tolist() for rows in asked.gold] == [[n] for n in range(7)]
 
 
@@ -132,7 +132,7 @@ def test_the_whole_pools_of_dev_queries_are_measured(chain: IndexFolder) -> None
 
     assert [query.id for query in asked.queries] == ["p8"]
     assert (examples.sizes.tolist(), examples.gold.tolist()) == ([8], [1])
-    assert np.flatnonzero(examples.cited).tolist() == [7] or examples.cited.sum() == 1
+    assert np.flatnonzero(examples.cited).tolist() == [7]
 
 
 def test_a_query_that_another_index_asks_is_known_by_id_and_by_title(chain: IndexFolder) -> None:
@@ -189,7 +189,7 @@ def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
     )
     trees = fit(train, None, list(NAMES), config(trees=20))
 
-    table = {row.label: row for row in ablations([Judged("made", trees, dev)])}
+    table = {row.label: row for row in ablations([Judged(None, trees, dev)])}
 
     assert table["+ authors and venue"].mrr > table["+ citations and age"].mrr + 0.2
     assert table["all but authors"].mrr < table["all but venue"].mrr - 0.2
@@ -216,7 +216,9 @@ def test_the_folder_holds_every_variant_and_opens(chain: IndexFolder, tmp_path: 
     assert "author_overlap" not in open_ranker(folder, Variant.NO_AUTHORS).features
     assert sum(file.stat().st_size for file in folder.iterdir()) < 1e6
     assert report.after[Variant.FULL]["mrr"] > report.before["mrr"]
-    assert "2 queries" not in ranker_summary(report)
+    assert f"{len(a_teacher(chain).train):>12,}  queries that it learned from" in ranker_summary(
+        report
+    )
 
 
 def test_the_card_tells_what_it_looks_at_and_what_each_source_is_worth(
@@ -275,6 +277,8 @@ def test_settings_are_checked_and_options_win(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"depth": 10_000}, "depth must be at most 4,000, got 10,000"),
+        ({"knowing": 1.5}, "knowing must lie in"),
         ({"trees": 0}, "trees must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
         ({"tress": 1}, "no setting 'tress'"),
@@ -317,7 +321,6 @@ def test_vectors_are_no_use_where_there_are_none(sample_index: IndexFolder, trai
 
     missing = {feature for feature in gains if feature in ("dense", "dense_rank", "rerank")}
     assert all(gains[feature] == 0 for feature in missing)
-    assert Group.MEANING in Group
 
 
 def test_the_command_trains_into_the_index_which_stays_whole(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from citerec.rank.features import FEATURES, NAMES, Group
-from citerec.train.ranker.examples import Examples, sampled, with_copies, without
+from citerec.rank.features import FEATURES, NAMES, Group, without
+from citerec.train.ranker.examples import Examples, sampled, spared, with_copies
 
 POOL = 10
 
@@ -85,10 +85,13 @@ def test_without_vectors_the_fused_rank_is_that_of_words() -> None:
 
 
 def test_without_a_graph_age_is_still_known() -> None:
-    changed = without(pool({1}).matrix, [Group.GRAPH, Group.POPULARITY])
+    groups = [Group.GRAPH, Group.POPULARITY]
+
+    changed = without(pool({1}).matrix, groups, spare=spared(groups))
 
     assert np.isnan(changed[:, NAMES.index("citations")]).all()
     assert not np.isnan(changed[:, NAMES.index("age")]).any()
+    assert spared([Group.POPULARITY]) == frozenset()
 
 
 def test_copies_lack_sources_query_by_query_and_the_first_ones_lack_none() -> None:

@@ -178,7 +178,7 @@ def _own_systems(
     from citerec.evaluate.bias import standing
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
-    from citerec.evaluate.systems import CEILINGS, Systems, default_systems, weights
+    from citerec.evaluate.systems import CEILINGS, RANKED, Systems, default_systems, weights
     from citerec.evaluate.trec_ids import refuse_meeting_papers, refuse_meeting_qrels
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
@@ -187,7 +187,7 @@ def _own_systems(
     folder = open_index(find_index(index))
     setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder, talk))
     if named is None:
-        named = default_systems(folder, rerank=setting.rerank is not None)
+        named = default_systems(folder, rerank=setting.rerank is not None, ranker=setting.ranker)
     names = named if systems != "all" else _possible(named, setting.rerank)
     task = load_task(folder, split)
     target = report_folder(output, f"{folder.manifest.name}-{split}")
@@ -197,6 +197,7 @@ def _own_systems(
     talk.detail(f"{folder.path}: {len(task.queries)} {split} queries")
     with talk.progress() as tell:
         running = Systems(folder, task, setting, talk.note, tell)
+        running.check(names)
         reranking = _reranking(names, running, talk)
         done = _run_all(names, running, tell)
         if audited:
@@ -211,7 +212,7 @@ def _own_systems(
         overlap=overlaps(folder, task),
         standing=standing(folder, task, setting.known_graph),
         seconds={run.name: seconds for run, seconds in done},
-        provenance=_provenance(folder, setting, reranking),
+        provenance=_provenance(folder, setting, reranking, ranks=bool(RANKED.keys() & {*names})),
         left_out=task.left_out,
         ceilings=CEILINGS & set(names),
         seed=setting.seed,
@@ -234,9 +235,10 @@ def _audit(names: list[str], systems: "Systems", talk: Talk, tell: "Progress") -
 
 def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, Any]:
     """Open the reranker if a system needs it, and say which; return what the report tells of it."""
-    from citerec.evaluate.systems import RERANKED
+    from citerec.evaluate.systems import RANKED, RERANKED
 
-    reranked = [name for name in names if name in RERANKED]
+    reading = {*RERANKED, *RANKED} if systems.reranks else {*RERANKED}
+    reranked = [name for name in names if name in reading]
     if not reranked:
         return {"rerank": [], "rerank_weights": {}}
     talk.note(str(systems.cascade))
@@ -276,7 +278,7 @@ def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
 
 
 def _provenance(
-    folder: "IndexFolder", setting: "Setting", reranking: dict[str, Any]
+    folder: "IndexFolder", setting: "Setting", reranking: dict[str, Any], *, ranks: bool
 ) -> dict[str, object]:
     from dataclasses import asdict
 
@@ -294,7 +296,7 @@ def _provenance(
             "bm25": bm25,
             "fuse": asdict(setting.fuse),
             **reranking,
-            "ranker": _told_ranker(folder, setting),
+            "ranker": _told_ranker(folder, setting) if ranks else None,
             "depth": setting.depth,
             "index": folder.manifest.settings,
         }

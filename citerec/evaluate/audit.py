@@ -1,9 +1,10 @@
 """Proves on a run that no query saw its own future: all is computed again without it, and must be the same.
 
 For each query a copy of the index is made in which papers of the query's year or later cite nobody, papers of a later
-year have no text, authors or venue, and the query itself cites nobody. Pools and features are then computed again and
-held against those of the run, bit by bit. What words and vectors are searched with is of the whole corpus (how rare a
-word is): of what they found it is checked that nothing is of a later year, or the query itself.
+year have no text, authors or venue, and the query itself cites nobody. Pools and features are computed on both, and
+held against each other, bit by bit. What words and vectors are searched with is of the whole corpus (how rare a word
+is), and a reranker reads the query and the candidate alone: of what they found, and of all lists of the run, it is
+checked that nothing is of a later year, or the query itself.
 """
 
 from collections import defaultdict
@@ -16,12 +17,13 @@ import pyarrow as pa
 from pyarrow import compute
 
 from citerec.candidates import Candidates
+from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import Papers
 from citerec.eligibility import within
 from citerec.evaluate.protocol import Setting, Task, citing_before
 from citerec.folder import IndexFolder
-from citerec.rank.features import FEATURES, Features
+from citerec.rank.features import FEATURES, Features, Matrix
 from citerec.rank.pool import Pool, Pooler
 from citerec.types import Hits, Progress, untold
 
@@ -37,6 +39,7 @@ class Audit:
 
     queries: int
     candidates: int  # papers of pools that were computed twice
+    features: int  # of those, that had a value for any paper
     hidden: int  # citations that were taken away, of all queries together
     lists: int  # of systems, whose papers may all be recommended
     faults: tuple[str, ...]  # one line each
@@ -46,7 +49,7 @@ class Audit:
         return (
             f"audit: {self.queries:,} queries, each computed again without {self.hidden / max(self.queries, 1):,.0f} "
             f"citations on average that were made in its year or later or are its own, and without what later papers "
-            f"say: {self.candidates:,} candidates and {len(FEATURES)} features of each are the same, bit by bit; "
+            f"say: {self.candidates:,} candidates and {self.features} features of each are the same, bit by bit; "
             f"{self.lists:,} lists hold no paper of a later year and no query itself"
         )
 
@@ -57,6 +60,7 @@ def audit(
     setting: Setting,
     found: Sequence[Candidates],
     lists: Sequence[Sequence[Hits]],
+    expand: ExpandConfig | None = None,
     progress: Progress = untold,
 ) -> Audit:
     """Check a run.
@@ -67,6 +71,7 @@ def audit(
         setting: How the systems searched.
         found: The candidates of each query.
         lists: What each system gave to each query.
+        expand: How papers joined the candidates; by default as `ExpandConfig` says.
         progress: Is told how many queries are checked.
     """
     faults = [*_later(index, task, lists)]
@@ -76,22 +81,24 @@ def audit(
         is_seen = row >= 0 and citing_before(query.year, index.papers.years[row : row + 1])[0]
         alike[query.year, row if is_seen else -1].append(i)
     checked = candidates = hidden = 0
-    whole = _Computing(index, setting)
+    told = np.zeros(len(FEATURES), np.bool_)
+    whole = _Computing(index, setting, expand)
     for (year, row), members in alike.items():
         past = without_future(index, year, row)
         hidden += len(members) * (len(index.graph.indices) - len(past.graph.indices))
-        again = _Computing(past, setting)
+        again = _Computing(past, setting, expand)
         for start in range(0, len(members), AT_ONCE):
             part = members[start : start + AT_ONCE]
             for i, here, there in zip(
                 part, whole(task, found, part), again(task, found, part), strict=True
             ):
                 candidates += len(here[0].rows)
+                told |= ~np.isnan(here[1]).all(axis=0)
                 faults += _differences(task.queries[i].id, here, there)
             checked += len(part)
             progress("audit", checked, len(task.queries))
     count = sum(map(len, lists))
-    return Audit(checked, candidates, hidden, count, tuple(faults))
+    return Audit(checked, candidates, int(told.sum()), hidden, count, tuple(faults))
 
 
 def without_future(index: IndexFolder, year: int | None, own: int = -1) -> IndexFolder:
@@ -140,30 +147,28 @@ class _Emptied(Papers):
 class _Computing:
     """Makes pools and features of queries on one index."""
 
-    def __init__(self, index: IndexFolder, setting: Setting) -> None:
-        self._pooler = Pooler(index, setting.known_graph)
+    def __init__(self, index: IndexFolder, setting: Setting, expand: ExpandConfig | None) -> None:
+        self._pooler = Pooler(index, setting.known_graph, expand)
         self._features = Features(index, self._pooler.known)
 
     def __call__(
         self, task: Task, found: Sequence[Candidates], members: Sequence[int]
-    ) -> Iterator[tuple[Pool, bytes]]:
+    ) -> Iterator[tuple[Pool, Matrix]]:
         queries = [task.queries[i] for i in members]
         rules = [task.eligible[i] for i in members]
         pools = self._pooler.pool(queries, rules, [found[i] for i in members])
         for query, pool in zip(queries, pools, strict=True):
-            yield pool, self._features.matrix(query, pool).T.tobytes()
+            yield pool, self._features.matrix(query, pool)
 
 
-def _differences(qid: str, here: tuple[Pool, bytes], there: tuple[Pool, bytes]) -> Iterator[str]:
+def _differences(qid: str, here: tuple[Pool, Matrix], there: tuple[Pool, Matrix]) -> Iterator[str]:
     """Say what differs of one query: its candidates, or a feature by its name."""
     pool, again = here[0], there[0]
     if not (_same(pool.hits.rows, again.hits.rows) and _same(pool.hits.scores, again.hits.scores)):
         yield f"query {qid}: its candidates differ without what it may not know"
         return
-    size = 4 * len(pool.rows)
-    for column, feature in enumerate(FEATURES):
-        mine = slice(column * size, (column + 1) * size)
-        if here[1][mine] != there[1][mine]:
+    for feature, mine, other in zip(FEATURES, here[1].T, there[1].T, strict=True):
+        if not _same(mine, other):
             yield f"query {qid}: the feature {feature.name} differs without what it may not know"
 
 

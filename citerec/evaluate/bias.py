@@ -11,7 +11,7 @@ import numpy as np
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.evaluate.overlap import PairBin, found_pairs
-from citerec.evaluate.protocol import KnownGraph, Task, known_citations
+from citerec.evaluate.protocol import KnownGraph, Task, citing_before, known_citations
 from citerec.folder import IndexFolder
 from citerec.run import Qrels, Run
 
@@ -45,7 +45,8 @@ def standing(index: IndexFolder, task: Task, known: KnownGraph) -> Standing:
     citations: dict[str, dict[str, int]] = {}
     alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
     for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
-        alike[query.year, row if query.year is None else -1].append(i)  # else its own year hides it
+        is_seen = row >= 0 and citing_before(query.year, years[row : row + 1])[0]
+        alike[query.year, row if is_seen else -1].append(i)  # else its own year hides it
     for (year, row), members in alike.items():
         counts = known_citations(index, year, known, own=row)
         for query in (task.queries[i] for i in members):
@@ -63,7 +64,7 @@ def by_age(standing: Standing, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairB
 
 
 def by_citations(standing: Standing, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
-    """Count which cited papers each system finds, by their known citations; nothing where none are known."""
+    """Count which cited papers each system finds, by their known citations."""
     return _bins(standing.citations, CITATIONS, qrels, runs)
 
 

@@ -18,6 +18,7 @@ from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.rank.features import Group
 from citerec.rank.known import KnownGraph, citing_before, train_papers
 from citerec.run import Qrels
 from citerec.text import contents
@@ -57,6 +58,7 @@ class Setting:
     ranker: str = (
         "auto"  # of the systems that rank: the index's own, else the one of citerec; or a folder
     )
+    lacking: tuple[Group, ...] = ()  # what the ranker does without
     known_graph: KnownGraph = KnownGraph.TRAIN
     depth: int = 1000  # papers per query; the metrics look no deeper
     seed: int = 0

@@ -36,8 +36,7 @@ def ranked(
     progress: Progress,
 ) -> list[Hits]:
     """Order the pool of each query by a ranker; the rerankers, if any, read the best of it before."""
-    blend = setting.rerank.weight if setting.rerank else None
-    final = FinalRanker(index, ranker, setting.known_graph, blend=blend)
+    final = FinalRanker(index, ranker, setting.known_graph, lacking=setting.lacking)
     hits: list[Hits] = []
     for part in _parts(task):
         ordered = final.order(

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from citerec.candidates import Candidates
-from citerec.config import Bm25Config, FuseConfig, FuseMethod
+from citerec.config import Bm25Config, ExpandConfig, FuseConfig, FuseMethod
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
 from citerec.encode.spec import Fingerprint
@@ -23,6 +23,7 @@ from citerec.evaluate.ranked import expanded, ranked
 from citerec.evaluate.remembering import Remembering
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
+from citerec.rank.final import beside
 from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
@@ -69,14 +70,14 @@ NEED_VECTORS = frozenset({"dense", *_FUSIONS})
 CANDIDATES = ("bm25", "dense", *_FUSIONS)  # what "rerank" may read
 
 
-def default_systems(index: IndexFolder, *, rerank: bool = False) -> list[str]:
+def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
     """Return the systems that an evaluation compares unless told otherwise; with a reranker if there is one."""
     dense = ["dense", "rrf"] if index.is_embedded else []
     if candidates(index) == "weighted":
         dense.append("weighted")  # as `recommend` fuses
     reranked = [name for name, found_by in RERANKED.items() if dense or not found_by]
     reranked = reranked if rerank else []
-    ranked = [EXPANDED, "ranker"] if find_ranker("auto", index) else [EXPANDED]
+    ranked = [EXPANDED, "ranker"] if find_ranker(ranker, index) else [EXPANDED]
     return ["bm25", *dense, *reranked, *ranked, *_BASELINES, *sorted(CEILINGS)]
 
 
@@ -193,12 +194,14 @@ class Systems:
         """Return how a system reranks: a weight that was tuned for the fused list is no word on another.
 
         Args:
-            name: One of `RERANKED`.
+            name: One of `RERANKED` or `RANKED`.
 
         Raises:
-            ConfigError, ModelError: As for `cascade`.
+            ConfigError, ModelError: As for `cascade`, and as for `run`.
         """
         asked = self._setting.rerank
+        if name in RANKED:
+            return beside(self.cascade, self._need_ranker(name), asked)
         alone = name == "rerank-alone" or (RERANKED[name] and asked and asked.weight is None)
         return self.cascade.weighing(1) if alone else self.cascade
 
@@ -229,6 +232,11 @@ class Systems:
         opened = open_cascade(self._index, self._setting.rerank, self._note, depth=DEPTH)
         stages = (replace(one, scorer=Remembering(one.scorer)) for one in opened.stages)
         return replace(opened, stages=tuple(stages))
+
+    @property
+    def reranks(self) -> bool:
+        """Whether there is a reranker."""
+        return self._setting.rerank is not None
 
     def as_run(self, name: str, hits: list[Hits]) -> Run:
         """Name what was found for each query of the task, as a run."""
@@ -300,7 +308,7 @@ class Systems:
             return lambda: expanded(self._index, self._task, self._setting, found)
         if name in RANKED:
             found, ranker = self.candidates(), self._need_ranker(name)
-            cascade = self.cascade if self._setting.rerank else None
+            cascade = self.cascade_of(name) if self._setting.rerank else None
             pooled = (self._index, self._task, self._setting, found)
             return lambda: ranked(*pooled, ranker, cascade, self._progress)
         if name in _BASELINES:
@@ -328,7 +336,20 @@ class Systems:
     def audit(self, names: Sequence[str], progress: Progress = untold) -> Audit:
         """Prove that what some systems gave hangs on nothing that a query may not know, as `audit` does."""
         lists = [self.hits(name) for name in names]
-        return audit(self._index, self._task, self._setting, self.candidates(), lists, progress)
+        rankers = [self._need_ranker(name) for name in names if name in RANKED]
+        expand = rankers[0].expand if rankers else ExpandConfig()
+        found = self.candidates()
+        return audit(self._index, self._task, self._setting, found, lists, expand, progress)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Open the rankers of some systems before anything is searched.
+
+        Raises:
+            ConfigError, ModelError: As for `run`.
+        """
+        for name in names:
+            if name in RANKED:
+                self._need_ranker(name)
 
     def _fused(self, name: str) -> list[Hits]:
         config = fuse_of(name, self._setting)

@@ -16,6 +16,7 @@ from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import KnownGraph
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, SYSTEMS
+from citerec.rank.features import Group
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
 
@@ -52,6 +53,10 @@ _KEYS: Mapping[str, _Check] = {
     "ranker": _TEXT,
     "train_ranker": _TEXT,
     "ranker_corpora": _TEXTS,
+    "lacking": (
+        f"a list of {', '.join(Group)}",
+        lambda value: isinstance(value, list) and bool(value) and {*value} <= {*Group},
+    ),
     "expect": _TABLE,
 }
 _FUSE_KEYS: Mapping[str, _Check] = {
@@ -84,7 +89,7 @@ class Reranking:
 
     candidates: str | None = None  # a system; None for rrf with vectors, bm25 without
     depth: int = 100  # candidates per query
-    weight: float = 1.0  # against the first stages, in [0, 1]; 1 for the reranker alone
+    weight: float | None = None  # in [0, 1]; None: the reranker alone, or as a ranker mixes it in
     query_tokens: int = 0  # 0 for what the model was made for
     candidate_tokens: int = 0  # likewise
     precision: str = "auto"
@@ -96,8 +101,8 @@ class Reranking:
         RerankerSpec().with_tokens(self.query_tokens, self.candidate_tokens)  # which checks them
         self.config("a model")  # which checks the rest
 
-    def config(self, model: str) -> RerankConfig:
-        """Return the same for a model."""
+    def config(self, model: str, weight: float | None = 1) -> RerankConfig:
+        """Return the same for a model; `weight` is what it weighs where the row does not say."""
         stage = RerankStage(
             model=model,
             depth=self.depth,
@@ -105,7 +110,10 @@ class Reranking:
             candidate_tokens=self.candidate_tokens,
         )
         return RerankConfig(
-            stages=(stage,), weight=self.weight, precision=self.precision, backend=self.backend
+            stages=(stage,),
+            weight=weight if self.weight is None else self.weight,
+            precision=self.precision,
+            backend=self.backend,
         )
 
 
@@ -131,6 +139,7 @@ class Experiment:
     ranker: str | None = None  # a folder; None for the one that comes with citerec
     train_ranker: str | None = None  # the settings of the training that makes it, a TOML file
     ranker_corpora: Sequence[str] = ()  # that it learns from; by default the row's own
+    lacking: Sequence[str] = ()  # sources that it does without
     expect: Mapping[str, float] = field(default_factory=dict[str, float])  # by `METRICS`
 
     @property
@@ -212,7 +221,7 @@ def _check_models(row: Experiment, keys: frozenset[str]) -> None:
         raise BadInputError(path, "'ranker' and 'train_ranker' name two rankers; give one")
     if row.ranker_corpora and not row.train_ranker:
         raise BadInputError(path, "'ranker_corpora' goes with 'train_ranker'")
-    if (row.ranker or row.train_ranker) and row.system not in RANKED:
+    if (row.ranker or row.train_ranker or row.lacking) and row.system not in RANKED:
         raise BadInputError(path, f"system {row.system!r} takes no ranker")
     needs = row.candidates if reranks else row.system
     if needs in NEED_VECTORS and not row.has_vectors:

@@ -25,6 +25,7 @@ from citerec.experiment.row import Experiment
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import NAME
 from citerec.provenance import provenance
+from citerec.rank.features import Group
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.rerank.opening import OWN
 from citerec.retrieve.bm25 import resolve
@@ -110,12 +111,14 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
 
 
 def _setting(experiment: Experiment, reranker: str | None, ranker: str) -> Setting:
+    weight = None if experiment.system in RANKED else 1
     return Setting(
         bm25=experiment.bm25,
         fuse=replace(experiment.fuse, method=FuseMethod.WEIGHTED),
-        rerank=experiment.rerank.config(reranker) if reranker else None,
+        rerank=experiment.rerank.config(reranker, weight) if reranker else None,
         candidates=experiment.candidates,
         ranker=ranker,
+        lacking=tuple(map(Group, experiment.lacking)),
         known_graph=experiment.known_graph,
     )
 
@@ -194,8 +197,9 @@ def _ranker(experiment: Experiment, index: IndexFolder, indexes: Path, tell: Pro
     corpora = experiment.ranker_corpora or (experiment.corpus,)
     learned = [_index_of(replace(experiment, corpus=corpus), indexes, tell) for corpus in corpora]
     model = index.models / f"ranker-{settings.stem}"
+    apart = [] if any(one.path == index.path for one in learned) else [index]
     if not was_trained_so(model, learned, config):
-        train_ranker(learned, model, config, force=True, tell=tell)
+        train_ranker(learned, model, config, apart=apart, force=True, tell=tell)
     return str(model)
 
 
@@ -216,9 +220,8 @@ def _settings(
     """Return with what a row was run."""
     found_by = read_by(experiment.system, index, setting)  # the system itself, unless it reranks
     reranks = experiment.system in RERANKED
-    cascade = systems.cascade_of(experiment.system) if reranks else None
-    if experiment.system in RANKED and setting.rerank:
-        cascade = systems.cascade
+    reads = reranks or (experiment.system in RANKED and setting.rerank)
+    cascade = systems.cascade_of(experiment.system) if reads else None
     bm25, fuse = bm25_of(found_by, setting), fuse_of(found_by, setting)
     return {
         "system": experiment.system,
@@ -239,7 +242,13 @@ def _told_ranker(experiment: Experiment, setting: Setting) -> dict[str, Any] | N
         return None
     ranker = open_ranker(Path(setting.ranker), RANKED[experiment.system])
     learned = [Path(corpus).name for corpus in experiment.ranker_corpora]
-    return {"model": ranker.shown, "weights": ranker.fingerprint, "learned_from": learned or None}
+    lacking = [*experiment.lacking] or None
+    return {
+        "model": ranker.shown,
+        "weights": ranker.fingerprint,
+        "learned_from": learned or None,
+        "lacking": lacking,
+    }
 
 
 def _result(

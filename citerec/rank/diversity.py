@@ -8,35 +8,37 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import Rank, stretched
+from citerec.fuse import stretched
 from citerec.rank.known import Rows
 from citerec.types import Hits
 
 Likeness = npt.NDArray[np.float32]
 Alike = Callable[[int], Likeness]  # of one paper of the list, by its place, with each of them
 
+_K0 = 60  # of the ranks
 DEPTH = 200  # of a list, at least: what may come up from below
 
 
-def diversified(hits: Hits, alike: Alike, diversity: float, k: int, id_rank: Rank) -> Hits:
-    """Choose `k` papers one by one, each worth (1 - d) * score - d * its greatest likeness to those chosen.
+def diversified(hits: Hits, alike: Alike, diversity: float, k: int) -> Hits:
+    """Choose `k` papers one by one, each worth (1 - d) * merit - d * its greatest likeness to those chosen.
+
+    The merit is 1 / (60 + rank), stretched to [0, 1]: scores beneath a reranker's depth are of another kind.
 
     Args:
-        hits: The list; its scores are stretched to [0, 1].
+        hits: The list, best first.
         alike: The likeness of papers, at most 1; below 0 it counts as 0.
         diversity: d, in [0, 1]: 0 leaves the list as it is.
         k: How many.
-        id_rank: Of each row's docid among all docids; breaks ties.
     """
-    worth = ((1 - diversity) * stretched(hits.scores)).astype(np.float32)
+    merit = stretched((1 / (_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
+    worth = ((1 - diversity) * merit).astype(np.float32)
     nearest = np.zeros(len(hits), np.float32)
     chosen: list[int] = []
     scores: list[float] = []
     left = np.ones(len(hits), np.bool_)
     for _ in range(min(k, len(hits))):
         value = np.where(left, worth - np.float32(diversity) * nearest, np.float32(-np.inf))
-        best = np.flatnonzero(value == value.max())
-        place = int(best[np.argmin(id_rank[hits.rows[best]])])
+        place = int(np.argmax(value))  # of equal ones the first
         chosen.append(place)
         scores.append(float(value[place]))
         left[place] = False

@@ -33,7 +33,12 @@ class Evidence:
     counts: Counts  # how many neighbours cite it
     co: Scores  # its cosines of co-citation with the neighbours, summed by their weight, in [0, 1]
     coupled: Scores  # likewise, of bibliographic coupling; 0 where its references are not known
-    asked: int  # how many neighbours were asked what they cite
+    neighbours: Rows  # who was asked what they cite, closest first
+
+    @property
+    def asked(self) -> int:
+        """How many were asked."""
+        return len(self.neighbours)
 
     def at(self, rows: Rows) -> Self:
         """Return the same of other rows, 0 where nothing is said; `self.rows` must rise."""
@@ -46,7 +51,7 @@ class Evidence:
             return mine
 
         columns = of(self.cites), of(self.closest), of(self.counts), of(self.co), of(self.coupled)
-        return type(self)(rows, *columns, self.asked)
+        return type(self)(rows, *columns, self.neighbours)
 
 
 def evidence(
@@ -77,11 +82,16 @@ def evidence(
     }
     for matrix in said.values():
         matrix.sort_indices()
-    asked = np.diff(citing.indptr).tolist()
     return [
-        _merged({name: _row(matrix, i) for name, matrix in said.items()}, asked[i])
-        for i in range(len(lists))
+        _merged(
+            {name: _row(matrix, i) for name, matrix in said.items()}, _able(mine, as_of, config)
+        )
+        for i, mine in enumerate(lists)
     ]
+
+
+def _able(mine: Rows, as_of: AsOf, config: ExpandConfig) -> Rows:
+    return mine[as_of.citing[mine]][: config.neighbours]
 
 
 def _co_cited(known: KnownCitations, as_of: AsOf, weights: Any) -> Any:
@@ -141,10 +151,10 @@ def _row(matrix: Any, i: int) -> tuple[Rows, Weights]:
     return matrix.indices[mine].astype(np.int32), matrix.data[mine]
 
 
-def _merged(said: Mapping[str, tuple[Rows, Weights]], asked: int) -> Evidence:
+def _merged(said: Mapping[str, tuple[Rows, Weights]], neighbours: Rows) -> Evidence:
     rows = reduce(np.union1d, (mine for mine, _ in said.values()))
     columns: dict[str, Any] = {}
     for name, (mine, values) in said.items():
         columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)
         columns[name][np.searchsorted(rows, mine)] = values
-    return Evidence(rows=rows, **columns, asked=asked)
+    return Evidence(rows=rows, **columns, neighbours=neighbours)

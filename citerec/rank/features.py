@@ -1,6 +1,6 @@
 """What a ranker knows of each candidate: one name, one meaning each, all as of the query's year."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -121,7 +121,7 @@ class Features:
         return Authors(self._papers)
 
     def _people(self, query: Query, pool: Pool) -> Columns:
-        if not query.authors:
+        if not query.authors or not self._authors.named.any():
             return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(pool.rows)))
         mine = self._authors.written_by(query.authors)
         shared = np.bincount(mine.rows, minlength=len(self._papers))[pool.rows]
@@ -151,6 +151,33 @@ class Features:
         mine[list(cited_rows)] = 1
         size = np.sqrt(np.maximum(np.diff(theirs.indptr), 1) * mine.sum())
         return np.where(pool.known.citing[pool.rows], theirs @ mine / size, 0)
+
+
+def without(
+    matrix: Matrix,
+    groups: Collection[Group],
+    rows: npt.NDArray[np.bool_] | None = None,
+    *,
+    spare: Collection[str] = (),
+) -> Matrix:
+    """Return features with some sources missing.
+
+    Without vectors the fused rank is that of BM25 alone, as it is on an index that has none.
+
+    Args:
+        matrix: Shape (papers, features).
+        groups: The sources.
+        rows: Of which papers, flagged, shape (papers,); None for all.
+        spare: Names of their features that stay.
+    """
+    changed = matrix.copy()
+    where = np.ones(len(matrix), np.bool_) if rows is None else rows
+    for column, feature in enumerate(FEATURES):
+        if feature.group in groups and feature.name not in spare:
+            changed[where, column] = np.nan
+    if Group.MEANING in groups:
+        changed[where, NAMES.index("rrf")] = changed[where, NAMES.index("bm25_rank")]
+    return changed
 
 
 def _found(pool: Pool) -> Columns:

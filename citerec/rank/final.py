@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from citerec.candidates import Candidates
-from citerec.config import ExpandConfig
+from citerec.config import ExpandConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.fuse import Rank
-from citerec.rank.features import Features, Matrix
+from citerec.rank.features import Features, Group, Matrix, without
 from citerec.rank.known import KnownGraph, Rows
 from citerec.rank.pool import Pool, Pooler, judged
 from citerec.rank.ranker import Ranker
@@ -17,8 +17,25 @@ from citerec.rerank.cascade import Cascade
 from citerec.types import Eligible, Hits, Progress, Query
 
 NAME = "ranker"  # what its hits go by
-BLEND = 0.3  # weight of a reranker that the ranker has not learned to read
+BLEND = 0.4  # weight of a reranker that the ranker has not learned to read
 DEPTH = 1000  # candidates of the first stages that it reads, at least
+
+
+def beside(cascade: Cascade, ranker: Ranker, asked: RerankConfig | None = None) -> Cascade:
+    """Return rerankers as they work beside a ranker.
+
+    To one that reads them they give a feature of all that they may read; against another the last of them weighs
+    what was asked for, else `BLEND`.
+
+    Args:
+        cascade: The rerankers.
+        ranker: It has the last word.
+        asked: How its user wants them.
+    """
+    if ranker.reads_reranker:
+        return replace(cascade, early_stop=False)
+    given = asked.weight if asked else None
+    return cascade.weighing(BLEND if given is None else given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +60,7 @@ class FinalRanker:
         ranker: Ranker,
         known: KnownGraph = KnownGraph.EARLIER,
         expand: ExpandConfig | None = None,
-        blend: float | None = None,
+        lacking: Collection[Group] = (),
     ) -> None:
         """Prepare.
 
@@ -52,12 +69,15 @@ class FinalRanker:
             ranker: It has the last word.
             known: Whose citations count.
             expand: How papers join the candidates; by default as the ranker learned.
-            blend: The weight of a reranker that the ranker has not learned to read; by default `BLEND`.
+            lacking: Sources that it does without, for comparisons; without the graph nothing joins the candidates.
         """
         self.ranker = ranker
-        self._blend = BLEND if blend is None else blend
+        self._lacking = lacking
+        expand = expand or ranker.expand
+        if Group.GRAPH in lacking:
+            expand = replace(expand, extra=0)
         self._id_rank: Rank = index.id_rank
-        self._pooler = Pooler(index, known, expand or ranker.expand)
+        self._pooler = Pooler(index, known, expand)
         self._features = Features(index, self._pooler.known)
 
     def order(
@@ -80,7 +100,7 @@ class FinalRanker:
             k: How many of the best must be right, if a reranker may stop early.
             cited: Rows of references that all of the queries are known to have.
             cascade: The rerankers, if any: they read the best of each pool before, or, where the ranker never learned
-                what their word is worth, the best of its list after, and both are mixed.
+                what their word is worth, the best of its list after, by its own weight (see `beside`).
             progress: Is told how many pairs are reranked.
 
         Returns:
@@ -94,18 +114,16 @@ class FinalRanker:
         ordered = [self._ordered(query, pool, sorted(cited)) for query, pool in pairs]
         if cascade is None or self.ranker.reads_reranker:
             return ordered
-        done = self.mixing(cascade).rerank(queries, [one.hits for one in ordered], k, progress)
+        done = cascade.rerank(queries, [one.hits for one in ordered], k, progress)
         return [
             replace(one, hits=new.hits, stages={**one.stages, **new.stages})
             for one, new in zip(ordered, done, strict=True)
         ]
 
-    def mixing(self, cascade: Cascade) -> Cascade:
-        """Return rerankers as they weigh against a ranker that has not learned to read them."""
-        return cascade.weighing(self._blend)
-
     def _ordered(self, query: Query, pool: Pool, cited: Sequence[int]) -> Ordered:
         matrix = self._features.matrix(query, pool, cited)
+        if self._lacking:
+            matrix = without(matrix, self._lacking)
         scores = self.ranker.score(matrix)
         order = np.lexsort((self._id_rank[pool.rows], -scores))
         hits = Hits(pool.rows[order], scores[order])

@@ -83,10 +83,12 @@ class KnownCitations:
     def of(self, queries: Sequence[Query]) -> list[AsOf]:
         """Return what each query knows; queries that know the same share one object."""
         own = self.index.papers.rows_of([query.id for query in queries]).tolist()
-        return [
-            self.at(query.year, own=row if query.named else -1)
+        keys = [
+            (query.year, self._known_row(query.year, row if query.named else -1))
             for query, row in zip(queries, own, strict=True)
         ]
+        made = {key: self.at(key[0], own=key[1]) for key in dict.fromkeys(keys)}
+        return [made[key] for key in keys]
 
     def at(self, year: int | None, *, own: int = -1) -> AsOf:
         """Return what is known in a year.
@@ -95,14 +97,17 @@ class KnownCitations:
             year: The query's; None for a query without a year.
             own: The query's own row; -1 for a query outside the corpus.
         """
-        if own >= 0 and not citing_before(year, self._years[own : own + 1])[0]:
-            own = -1  # not known in any case
+        own = self._known_row(year, own)
         key = year, own
         if key not in self._seen:
             if len(self._seen) >= _KEPT:
                 self._seen.pop(next(iter(self._seen)))
             self._seen[key] = self._at(year, own)
         return self._seen[key]
+
+    def _known_row(self, year: int | None, own: int) -> int:
+        """Return a query's own row; -1 where it is not known in any case."""
+        return own if own >= 0 and citing_before(year, self._years[own : own + 1])[0] else -1
 
     @cached_property
     def cites(self) -> Any:
@@ -123,7 +128,7 @@ class KnownCitations:
         if own >= 0:
             citing[own] = False
         now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
-        lately = citing & (self._years >= now - LATELY)
+        lately = citing & (self._years != NO_YEAR) & (self._years >= now - LATELY)
         return AsOf(now, citing, self._counted(citing), self._counted(lately))
 
     def _counted(self, citing: Flags) -> Counts:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from citerec.types import Recommendation
 
 MOST = 4  # reasons of a paper
 _RECENT = 3  # years
+_TITLE = 60  # characters of a title, at most
 _LEAST = 0.01  # probability from which on a reranker's word is a reason
 
 
@@ -22,6 +24,7 @@ class Case:
     features: Mapping[str, float]  # by name; NaN where missing
     matched: Sequence[str]  # words of the query that weighed most
     neighbours: int  # close papers that were asked what they cite
+    closest: str = ""  # the title of the closest that cites it
 
     def number(self, feature: str) -> int:
         """Return a feature that is the logarithm of 1 + a count as that count; 0 where missing."""
@@ -58,7 +61,10 @@ def _said(case: Case, best: Sequence[Reason]) -> Iterator[str]:
 
 def _cited_by_similar(case: Case) -> str:
     count = case.features["cited_by_similar_count"]
-    return f"cited by {count:.0f} of the {case.neighbours} most similar papers" if count > 0 else ""
+    if count <= 0:
+        return ""
+    first = f', first "{shorten(case.closest, _TITLE, placeholder="…")}"' if case.closest else ""
+    return f"cited by {count:.0f} of the {case.neighbours} most similar papers{first}"
 
 
 def _co_cited(case: Case) -> str:
@@ -101,7 +107,7 @@ def _age(case: Case) -> str:
     year, age = case.item.paper.year, case.features["age"]
     if year is None:
         return ""
-    return f"recent: of {year}" if age <= _RECENT else f"of {year}"
+    return f"recent: of {year}" if age <= _RECENT else ""
 
 
 def _shares_author(case: Case) -> str:
@@ -117,7 +123,7 @@ def _same_venue(case: Case) -> str:
 
 
 REASONS = (
-    Reason(("bm25", "bm25_rank", "title_overlap"), _matches),
+    Reason(("bm25", "bm25_rank", "rrf", "title_overlap"), _matches),
     Reason(("dense", "dense_rank"), _close),
     Reason(("rerank",), _citable),
     Reason(("cited_by_similar", "cited_by_closest", "cited_by_similar_count"), _cited_by_similar),

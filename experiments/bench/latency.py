@@ -1,10 +1,11 @@
-"""How long one recommendation takes in a process that is warm: BM25, the fusion, the fusion reranked."""
+"""How long one recommendation takes in a process that is warm, stage by stage, and the memory of it."""
 
 import os
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import orjson
@@ -22,6 +23,8 @@ STAGES = {
     "bm25": "BM25",
     "fused": "RRF of BM25 and vectors",
     "reranked": f"the same, its best {DEPTH} reranked",
+    "ranked": "RRF of BM25 and vectors, ordered by the default ranker",
+    "explained": "the same, with reasons",
 }
 
 
@@ -39,9 +42,11 @@ def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
         except SkippedError as error:
             say(f"skipped: {error}")
             continue
-        took = [s for _ in range(rounds) for s in worker.ask("round")["each"]]
+        answers = [worker.ask("round") for _ in range(rounds)]
         worker.close()
+        took = [seconds for answer in answers for seconds in answer["each"]]
         rows += [_row(name, what, took, 50), _row(name, what, took, 95)]
+        rows.append(_memory(name, what, answers[-1]["megabytes"]))
     return rows
 
 
@@ -57,7 +62,8 @@ def serve_latency(name: str, work: Work) -> None:
     answers.flush()
     for _ in sys.stdin:
         each = [_timed(ask, query) for query in queries[WARM:]]
-        answers.write(orjson.dumps({"each": each}) + b"\n")
+        megabytes = getrusage(RUSAGE_SELF).ru_maxrss / 1024
+        answers.write(orjson.dumps({"each": each, "megabytes": megabytes}) + b"\n")
         answers.flush()
 
 
@@ -68,11 +74,16 @@ def _recommender(name: str, work: Work) -> Any:
 
     stage = RerankStage(model=str(model_of(work)), depth=DEPTH)
     rerank = RerankConfig(stages=(stage,), threads=work.threads)
-    config = RecommendConfig(k=20, reranker=rerank if name == "reranked" else "none")
+    ranks = name in ("ranked", "explained")
+    config = RecommendConfig(
+        k=20,
+        reranker=rerank if name == "reranked" else "none",
+        ranker="auto" if ranks else "none",
+    )
     if name == "bm25":
         config = replace(config, encoder="none")
     recommender = Recommender(open_index(work.dense), config)
-    return lambda query: recommender.recommend([query])
+    return lambda query: recommender.recommend([query], explain=name == "explained")
 
 
 def _queries(work: Work) -> list[Any]:
@@ -100,4 +111,13 @@ def _row(name: str, what: str, took: list[float], percent: int) -> Row:
         what=f"{what}: one query, k = 20, {percent}th percentile of {len(took)}",
         unit="s",
         values=(float(np.percentile(took, percent)),),
+    )
+
+
+def _memory(name: str, what: str, megabytes: float) -> Row:
+    return Row(
+        name=f"latency.{name}.memory",
+        what=f"{what}: most memory of the process",
+        unit="MB",
+        values=(megabytes,),
     )

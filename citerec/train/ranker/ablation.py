@@ -1,13 +1,13 @@
 """What each source of evidence is worth: the ranker without it, and the ranker as sources come in one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from citerec.rank.features import Group
+from citerec.rank.features import Group, without
 from citerec.train.ranker.boost import Trees
-from citerec.train.ranker.examples import MISSING, Examples, without
+from citerec.train.ranker.examples import MISSING, Examples, spared
 
 STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
     ("words, meaning and text", (Group.WORDS, Group.MEANING, Group.TEXT)),
@@ -22,7 +22,7 @@ STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
 class Judged:
     """A ranker, and queries of an index that it was not trained on."""
 
-    name: str  # of the index
+    index: object  # whose they are
     trees: Trees
     dev: Examples
 
@@ -50,25 +50,29 @@ def ablations(judged: Sequence[Judged]) -> list[Ablation]:
     for label, groups in STEPS:
         there += groups
         rows.append(_row(label, judged, [group for group in Group if group not in there]))
-    return rows + [_row(f"all but {', '.join(one)}", judged, one) for one, _ in MISSING]
+    return rows + [
+        _row(f"all but {', '.join(one)}", judged, one, spared(one)) for one, _ in MISSING
+    ]
 
 
-def measured(judged: Sequence[Judged], missing: Sequence[Group] = ()) -> dict[str, float]:
+def measured(
+    judged: Sequence[Judged], missing: Sequence[Group] = (), spare: Collection[str] = ()
+) -> dict[str, float]:
     """Return the means over all their queries, each ordered by the ranker beside it, of F1 at 20 and MRR.
 
     Args:
         judged: The rankers.
         missing: Sources that they do without.
+        spare: Features of these that are there all the same.
     """
-    scores = [
-        one.trees.scores(without(one.dev.matrix, missing) if missing else one.dev.matrix)
-        for one in judged
-    ]
+    scores = [one.trees.scores(without(one.dev.matrix, missing, spare=spare)) for one in judged]
     return Examples.joined([one.dev for one in judged]).measures(
         np.concatenate([np.zeros(0), *scores])
     )
 
 
-def _row(label: str, judged: Sequence[Judged], missing: Sequence[Group]) -> Ablation:
-    measures = measured(judged, missing)
+def _row(
+    label: str, judged: Sequence[Judged], missing: Sequence[Group], spare: Collection[str] = ()
+) -> Ablation:
+    measures = measured(judged, missing, spare)
     return Ablation(label, measures["f1@20"], measures["mrr"])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.errors import ConfigError
 from citerec.rank.features import NAMES, Matrix
 from citerec.rank.library import load
 from citerec.train.ranker.config import RankerTraining
@@ -88,18 +89,24 @@ def fit(
         features: Those that it may read.
         config: How.
         trees: How many at most; by default as the settings say.
+
+    Raises:
+        ConfigError: If LightGBM refuses the settings.
     """
     lightgbm = load()
     learned = _dataset(lightgbm, train, features)
     watched = dev.learnable() if dev else None
     asked = [lightgbm.early_stopping(config.patience, verbose=False)] if watched else []
-    booster = lightgbm.train(
-        _parameters(features, config),
-        learned,
-        num_boost_round=trees or config.trees,
-        valid_sets=[_dataset(lightgbm, watched, features, learned)] if watched else [],
-        callbacks=asked,
-    )
+    try:
+        booster = lightgbm.train(
+            _parameters(features, config),
+            learned,
+            num_boost_round=trees or config.trees,
+            valid_sets=[_dataset(lightgbm, watched, features, learned)] if watched else [],
+            callbacks=asked,
+        )
+    except lightgbm.basic.LightGBMError as error:
+        raise ConfigError(f"these settings cannot be trained with: {error}") from error
     return Trees(booster, tuple(features), booster.best_iteration or booster.current_iteration())
 
 

@@ -38,6 +38,9 @@ class RankerTraining:
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise ConfigError(f"{name} must be at most {most:,}, got {getattr(self, name):,}")
         check_above_zero(self, "learning_rate")
         if not 0 <= self.knowing <= 1:
             raise ConfigError(f"knowing must lie in [0, 1], got {self.knowing}")
@@ -79,6 +82,15 @@ _LEAST = {
     "patience": 1,
     "folds": 2,
     "threads": 0,
+}
+
+
+_MOST = {  # LightGBM takes 10,000 papers of a query; up to 1,000 join the candidates
+    "depth": 4000,
+    "negatives": 5000,
+    "leaves": 1000,
+    "least_rows": 2**31 - 1,
+    "trees": 10_000,
 }
 
 

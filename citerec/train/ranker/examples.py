@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.rank.features import FEATURES, NAMES, Group, Matrix
+from citerec.rank.features import FEATURES, Group, Matrix, without
 
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
@@ -23,7 +23,6 @@ MISSING = (
     ((Group.AUTHORS,), 0.3),
     ((Group.VENUE,), 0.3),
 )
-DATED = "age"  # is known without a graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +97,11 @@ class Examples:
         }
 
 
+def spared(groups: Sequence[Group]) -> frozenset[str]:
+    """Return the features of some sources that are there in any case: an age needs no graph."""
+    return frozenset({"age"}) if Group.GRAPH in groups else frozenset()
+
+
 def sampled(
     matrix: Matrix, cited: Flags, gold: int, negatives: int, rng: np.random.Generator
 ) -> Examples:
@@ -137,29 +141,6 @@ def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Ex
         matrix = examples.matrix
         for groups, share in MISSING:
             lacking = rng.random(len(examples)) < share
-            matrix = without(matrix, groups, lacking[examples.owners])
+            matrix = without(matrix, groups, lacking[examples.owners], spare=spared(groups))
         parts.append(replace(examples, matrix=matrix))
     return Examples.joined(parts)
-
-
-def without(matrix: Matrix, groups: Sequence[Group], rows: Flags | None = None) -> Matrix:
-    """Return features with some sources missing.
-
-    Without vectors the fused rank is that of BM25 alone, as it is on an index that has none. The age of a paper
-    needs no graph: it is missing only where popularity alone is.
-
-    Args:
-        matrix: Shape (papers, features).
-        groups: The sources.
-        rows: Of which papers; None for all.
-    """
-    changed = matrix.copy()
-    where = np.ones(len(matrix), np.bool_) if rows is None else rows
-    for column, feature in enumerate(FEATURES):
-        spared = feature.name == DATED and Group.GRAPH in groups
-        if feature.group in groups and not spared:
-            changed[where, column] = np.nan
-    if Group.MEANING in groups:
-        fused, words = NAMES.index("rrf"), NAMES.index("bm25_rank")
-        changed[where, fused] = changed[where, words]
-    return changed

@@ -17,7 +17,7 @@ from citerec.rank.features import Features
 from citerec.rank.known import LATELY, AsOf, KnownCitations, KnownGraph
 from citerec.rank.pool import Pool, Pooler, judged
 from citerec.rerank.cascade import Cascade
-from citerec.rerank.opening import open_cascade, own_reranker
+from citerec.rerank.opening import is_foreign, open_cascade, own_reranker
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
 from citerec.train.ranker.apart import HeldOut
@@ -62,7 +62,7 @@ class Asked:
         ]
         known = [np.sort(half).tolist() for half in halves]
         rules = [
-            replace(rule, excluded=rule.excluded.union(half))
+            replace(rule, excluded=rule.excluded.union(half)) if half else rule
             for rule, half in zip(self.eligible, known, strict=True)
         ]
         rest = [np.setdiff1d(gold, half) for gold, half in zip(self.gold, halves, strict=True)]
@@ -94,7 +94,7 @@ class StaleCitations(KnownCitations):
 class Spared:
     """Which models of an index are not asked about its train queries, and so have to be learned from dev queries."""
 
-    encoder: bool = False  # it was trained on what these cite
+    encoder: bool = False  # one of citerec's own training, as a rule on what these cite
     reranker: bool = False  # so it was, as a rule; and to read the pools of all of them takes hours
 
     def __bool__(self) -> bool:
@@ -106,8 +106,7 @@ class Spared:
         """Find out, from what the model folders tell."""
         recorded = index.manifest.settings.get("encoder")
         told = read_training(index.path / str(recorded["source"])) if recorded else {}
-        has_seen = told.get("corpus_sha256") == index.manifest.corpus["sha256"]
-        return cls(has_seen, _reranker(index, config) is not None)
+        return cls(bool(told), _reranker(index, config) is not None)
 
 
 class Gatherer:
@@ -184,10 +183,19 @@ def train_queries(data: TrainingData) -> Asked:
     """Return the train queries of an index; no dev or test query may be recommended to them."""
     rows = data.queries.tolist()
     papers = data.index.papers.at(rows)
-    hidden = frozenset(np.flatnonzero(~data.pool).tolist())
+    hidden = np.flatnonzero(~data.pool)
+    hidden_years = data.years[hidden]
+    asked_years = [papers[row].year for row in rows]
+    in_time = {  # few: dev and test queries are the newest papers
+        year: frozenset(hidden[hidden_years <= year].tolist() if year else hidden.tolist())
+        for year in set(asked_years)
+    }
     return Asked(
         [Query.of(papers[row]) for row in rows],
-        [Eligible(papers[row].year, hidden | {row}) for row in rows],
+        [
+            Eligible(year, in_time[year] | {row})
+            for year, row in zip(asked_years, rows, strict=True)
+        ],
         [data.gold[i] for i in range(len(rows))],
     )
 
@@ -241,4 +249,7 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> Path | str | None:
     """Return what reads the pools of an index; None for nothing."""
     if config.reranker == "none":
         return None
-    return own_reranker(index) if config.reranker == "auto" else config.reranker
+    if config.reranker != "auto":
+        return config.reranker
+    own = own_reranker(index)
+    return None if own and is_foreign(own, index) else own

@@ -54,6 +54,7 @@ def train_ranker(
     output: Path,
     config: RankerTraining,
     *,
+    apart: Sequence[IndexFolder] = (),
     force: bool = False,
     tell: Progress = untold,
     say: Note = lambda message: None,
@@ -65,6 +66,7 @@ def train_ranker(
         indexes: Whose train queries it learns from; the dev queries say when to stop.
         output: The model folder to be.
         config: How.
+        apart: Other indexes whose dev and test queries must not teach, for they are measured.
         force: Replace a model that is there.
         tell: Is told how far each kind of work is.
         say: Is told what is worth a line.
@@ -79,7 +81,7 @@ def train_ranker(
     check_target(output, SPEC, force=force)
     known: list[Known] = []
     for index in indexes:
-        others = [other for other in indexes if other is not index]
+        others = [other for other in (*indexes, *apart) if other is not index]
         known.append(_known(index, others, config, tell, say, (finds or {}).get(_name(index))))
     return train_on(known, output, config, say)
 
@@ -155,15 +157,16 @@ def _known(
     if data is None:
         say(f"{_name(index)}: no train query cites a paper that it may")
     train = nothing = Examples.joined([])
-    if data:
-        papers = index.papers.at(data.queries.tolist())
-        mine = [papers[row] for row in data.queries.tolist()]
+    if data and others:
         apart = held_out(others, ("dev", "test"))
-        kept = apart.spares([one.id for one in mine], [one.title for one in mine])
+        titles = index.papers.texts("title", data.queries).to_pylist()
+        kept = apart.spares(index.papers.ids_at(data.queries.tolist()), titles)
         if not kept.all():
             say(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
+        data = data.only(np.flatnonzero(kept))
+    if data:
         asked = Gatherer(index, config, say, finds, spared) if spared else gatherer
-        train = asked.train(data.only(np.flatnonzero(kept)), tell)
+        train = asked.train(data, tell)
     dev = dev_queries(index, config, held_out(others, ("test",)))
     return Known(index, train, gatherer.whole(dev, tell) if dev else nothing, bool(spared))
 
@@ -184,7 +187,7 @@ def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -
         judged, trees = _in_folds(known, teach, stop, features, config)
         teach, stop = Examples.joined([teach, seen]), Examples.joined([])
     made = fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
-    judged += [Judged(_name(o.index), made, o.dev) for o in known if not o.dev_teaches]
+    judged += [Judged(o.index, made, o.dev) for o in known if not o.dev_teaches]
     return _Fit(made, judged, len(teach))
 
 
@@ -206,13 +209,13 @@ def _in_folds(
     rounds: list[int] = []
     for k in range(config.folds):
         more = Examples.joined([teach, *(one.dev.of(fold != k) for one, fold in folds)])
-        out = [(_name(one.index), one.dev.of(fold == k)) for one, fold in folds]
+        out = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
         watched = Examples.joined([stop, *(dev for _, dev in out)])
         if not len(more.learnable()):
             continue
         watches = len(watched.learnable()) > 0
         trees = fit(_copied(more, config), watched if watches else None, features, config)
-        judged += [Judged(name, trees, dev) for name, dev in out]
+        judged += [Judged(index, trees, dev) for index, dev in out]
         rounds.append(trees.rounds)
     return judged, max(1, round(float(np.mean(rounds)))) if rounds else 1
 
@@ -228,12 +231,15 @@ def _as_found(dev: Examples) -> Measures:
 def _by_index(
     known: Sequence[Known], judged: Sequence[Judged]
 ) -> list[tuple[str, Measures, Measures]]:
-    mine = {name: [one for one in judged if one.name == name] for name in map(_named, known)}
-    return [(_named(one), _as_found(one.dev), measured(mine[_named(one)])) for one in known]
-
-
-def _named(one: Known) -> str:
-    return _name(one.index)
+    return [
+        (
+            _name(one.index),
+            _as_found(one.dev),
+            measured([by for by in judged if by.index is one.index]),
+        )
+        for one in known
+        if len(one.dev)
+    ]
 
 
 def _identity(index: IndexFolder) -> tuple[str, str, str | None]:
