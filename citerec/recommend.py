@@ -1,6 +1,6 @@
 """The pipeline as one object: `Recommender` opens an index and composes its stages."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from citerec.candidates import Candidates, FirstStages
@@ -10,15 +10,13 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import stage_hits
 from citerec.query.exclude import Excluded, doi_rows, matching_rows
-from citerec.rank import final, reasons
+from citerec.rank import explained, final
 from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.diversity import Alike, by_vectors, by_words, cut, diversified
-from citerec.rank.features import NAMES
 from citerec.rank.final import FinalRanker, Ordered
 from citerec.rank.known import Rows
 from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
 from citerec.rank.words import title_words
-from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade, wanted
 from citerec.types import (
@@ -33,11 +31,9 @@ from citerec.types import (
 )
 
 REASON_WORDS = 6  # matching words that a reason names
-CLOSE = 100  # rank of dense retrieval down to which it is a reason
 AT_ONCE = 256  # queries of a batch that are searched together
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 PAIRS_AT_ONCE = 4096  # of a batch that are reranked together: enough to sort by length, soon done
-LIKELY = 0.01  # probability from which on a reranker's word is a reason
 
 
 class Recommender:
@@ -225,24 +221,8 @@ class Recommender:
         rows = found.hits.rows
         words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
         if isinstance(found, Ordered) and self.ranker:
-            closest = self._closest(found)
-            return _weighed(self.ranker, found, result, words, closest, self.cascade)
-        probability = self.cascade.probability if self.cascade else None
-        return tuple(
-            replace(item, reasons=tuple(_reasons(item, matched, probability)))
-            for item, matched in zip(result, words, strict=True)
-        )
-
-    def _closest(self, found: Ordered) -> list[str]:
-        """Return, for each paper, the title of the closest paper that cites it; empty where none does."""
-        graph, neighbours = self.index.graph, found.pool.evidence.neighbours
-        cited = [frozenset(graph.cited_by(row).tolist()) for row in neighbours.tolist()]
-        first = [
-            next((i for i, mine in enumerate(cited) if row in mine), -1)
-            for row in found.hits.rows.tolist()
-        ]
-        titles = self.index.papers.texts("title", neighbours).to_pylist()
-        return [titles[i] if i >= 0 else "" for i in first]
+            return explained.weighed(self.index, self.ranker, found, result, words, self.cascade)
+        return explained.plain(result, words, self.cascade)
 
 
 def _no_later(query: Query, year_max: int | None) -> Query:
@@ -260,39 +240,6 @@ def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
             f"{index.path} has no ranker, so there is nothing that reads popularity or authors"
         )
     return open_ranker(folder, variant) if folder else None
-
-
-def _weighed(
-    ranker: Ranker,
-    found: Ordered,
-    result: tuple[Recommendation, ...],
-    words: Sequence[Sequence[str]],
-    closest: Sequence[str],
-    cascade: Cascade | None,
-) -> tuple[Recommendation, ...]:
-    """Give each paper the reasons that weighed most for the ranker."""
-    matrix = found.features_of(found.hits.rows)
-    weighed = ranker.contributions(matrix)
-    if cascade and not ranker.reads_reranker:  # which read after it: what it thinks was mixed in
-        likely = [
-            cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
-            for i in result
-        ]
-        matrix[:, NAMES.index(RERANK)] = weighed[:, NAMES.index(RERANK)] = likely
-    cases = [
-        reasons.Case(
-            item=item,
-            features=dict(zip(NAMES, features.tolist(), strict=True)),
-            matched=matched,
-            neighbours=found.pool.evidence.asked,
-            closest=title,
-        )
-        for item, features, matched, title in zip(result, matrix, words, closest, strict=True)
-    ]
-    return tuple(
-        replace(case.item, reasons=reasons.reasons(case, added))
-        for case, added in zip(cases, weighed, strict=True)
-    )
 
 
 def _ranked(found: Candidates, papers: Mapping[int, Paper]) -> tuple[Recommendation, ...]:
@@ -316,15 +263,3 @@ def _ranked(found: Candidates, papers: Mapping[int, Paper]) -> tuple[Recommendat
         )
         for rank, (row, score) in enumerate(pairs, start=1)
     )
-
-
-def _reasons(
-    item: Recommendation, matched: Sequence[str], probability: Callable[[float], float] | None
-) -> Iterator[str]:
-    if matched:
-        yield f"matches: {', '.join(matched)}"
-    if (dense := item.stages.get("dense")) and dense.rank <= CLOSE:
-        yield f"close in meaning: number {dense.rank} of all"
-    judged = item.stages.get(RERANK)
-    if judged and probability and (likely := probability(judged.score)) >= LIKELY:
-        yield f"judged citable: probability {likely:.2f}"

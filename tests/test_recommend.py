@@ -321,7 +321,7 @@ def test_what_close_papers_cite_is_recommended_and_why_is_said(
     assert found[0].stages.keys() == {"expand", "ranker"}
     assert found[0].stages["ranker"] == StageHit(1, found[0].score)
     assert found[2].stages.keys() == {"bm25", "ranker"}
-    assert found[0].reasons[0] == "cited by 2 of the 2 most similar papers"
+    assert found[0].reasons[0] == 'cited by 2 of the 2 most similar papers, first "Drawing graphs"'
 
 
 def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None:

@@ -338,3 +338,23 @@ def test_the_command_trains_into_the_index_which_stays_whole(
     assert "dev F1@20" in out and str(chain.path / "models" / "ranker") in out
     assert find_ranker("auto", open_index(chain.path)) == chain.path / "models" / "ranker"
     verify_index(chain.path)
+
+
+def test_a_ranker_that_learned_from_other_splits_is_not_measured(
+    chain: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = chain.path / "models" / "ranker"
+    train_ranker([chain], own, config(least_rows=1, trees=3))
+    ask = ["evaluate", "--index", str(chain.path), "--systems", "ranker", "--output"]
+    assert run([*ask, str(tmp_path / "own")]) == 0
+    assert "is left out" not in capsys.readouterr().err
+    told = json.loads((own / "training.json").read_bytes())
+    told["indexes"][0]["splits_sha256"] = "of other splits"
+    (own / "training.json").write_text(json.dumps(told))
+
+    code = run([*ask, str(tmp_path / "other")])
+
+    assert code == 0
+    assert "models/ranker is left out" in capsys.readouterr().err
+    report = json.loads((tmp_path / "other" / "report.json").read_bytes())
+    assert report["provenance"]["settings"]["ranker"]["model"] == "the default ranker"

@@ -8,6 +8,7 @@ import typer
 
 from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show
 from citerec.cli.given_runs import given_runs, report_folder
+from citerec.cli.rank import measurable, told_ranker
 from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
     OPTIONS,
@@ -189,6 +190,8 @@ def _own_systems(
     if named is None:
         named = default_systems(folder, rerank=setting.rerank is not None, ranker=setting.ranker)
     names = named if systems != "all" else _possible(named, setting.rerank)
+    if RANKED.keys() & {*names}:
+        setting = replace(setting, ranker=measurable(setting.ranker, folder, talk))
     task = load_task(folder, split)
     target = report_folder(output, f"{folder.manifest.name}-{split}")
     start_jvm(heap)
@@ -296,18 +299,8 @@ def _provenance(
             "bm25": bm25,
             "fuse": asdict(setting.fuse),
             **reranking,
-            "ranker": _told_ranker(folder, setting) if ranks else None,
+            "ranker": told_ranker(folder, setting.ranker) if ranks else None,
             "depth": setting.depth,
             "index": folder.manifest.settings,
         }
     )
-
-
-def _told_ranker(folder: "IndexFolder", setting: "Setting") -> dict[str, str] | None:
-    from citerec.rank.ranker import find_ranker, open_ranker
-
-    found = find_ranker(setting.ranker, folder)
-    if found is None:
-        return None
-    ranker = open_ranker(found)
-    return {"model": ranker.shown, "weights": ranker.fingerprint}

@@ -1,9 +1,13 @@
-"""The options of all commands that rank by a learned ranker."""
+"""The options of all commands that rank by a learned ranker, and what they say of it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from citerec.cli.console import Talk
+    from citerec.folder import IndexFolder
 
 RankerOption = Annotated[
     str,
@@ -34,3 +38,30 @@ CitedOption = Annotated[
         help="References that you have already: ids one a line, or a .bib. They guide the ranker, and stay out."
     ),
 ]
+
+
+def measurable(ranker: str, folder: "IndexFolder", talk: "Talk") -> str:
+    """Return the ranker to measure: the index's own may have learned from what are test queries now."""
+    from citerec.rank.ranker import DEFAULT, OWN, find_ranker, is_foreign
+
+    own = folder.models / OWN
+    if ranker != "auto" or find_ranker(ranker, folder) != own or not is_foreign(own, folder):
+        return ranker
+    name = f"{folder.models.name}/{OWN}"
+    talk.warn(
+        f"{name} is left out: it was not trained on these papers and splits, and would be measured on papers that it "
+        f"learned from; train it anew: citerec train-ranker --index {folder.path} --force, or name it all the same: "
+        f"--ranker {own}"
+    )
+    return str(DEFAULT)
+
+
+def told_ranker(folder: "IndexFolder", ranker: str) -> dict[str, str] | None:
+    """Return what a report tells of a ranker; None for none."""
+    from citerec.rank.ranker import find_ranker, open_ranker
+
+    found = find_ranker(ranker, folder)
+    if found is None:
+        return None
+    opened = open_ranker(found)
+    return {"model": opened.shown, "weights": opened.fingerprint}

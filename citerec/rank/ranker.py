@@ -16,6 +16,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.config import ExpandConfig
+from citerec.corpus.splits import splits_sha256
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import sha256_of
@@ -26,6 +27,7 @@ from citerec.rank.library import Booster, read_booster
 SPEC, FORMAT = "ranker.json", 1
 RERANKED = "rerank"  # the feature that a reranker gives
 OWN = "ranker"  # the folder of an index's own, under models/
+TRAINING = "training.json"  # in which our trainers tell what a model was trained on
 DEFAULT = Path(__file__).parent / "default"  # of the package
 
 Contributions = npt.NDArray[np.float64]
@@ -127,6 +129,19 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
             )
         return Path(name)
     return next((f for f in (index.models / OWN, DEFAULT) if (f / SPEC).is_file()), None)
+
+
+def is_foreign(folder: Path, index: IndexFolder) -> bool:
+    """Whether a ranker tells that it learned from other papers or other splits than an index has.
+
+    An index that is built anew takes its models along: what they learned from may be its test queries now.
+    """
+    try:
+        told: Any = orjson.loads((folder / TRAINING).read_bytes())
+        learned = [(one["corpus_sha256"], one["splits_sha256"]) for one in told["indexes"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # nothing is told
+    return (index.manifest.corpus["sha256"], splits_sha256(index.splits)) not in learned
 
 
 def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:

@@ -1,0 +1,88 @@
+"""Gives each recommended paper the reasons for it: what weighed most, or, without a ranker, what each stage found."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from citerec.folder import IndexFolder
+from citerec.rank import reasons
+from citerec.rank.features import NAMES
+from citerec.rank.final import Ordered
+from citerec.rank.ranker import Ranker
+from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.cascade import Cascade
+from citerec.types import Recommendation
+
+CLOSE = 100  # rank of dense retrieval down to which it is a reason
+LIKELY = 0.01  # probability from which on a reranker's word is a reason
+
+
+def weighed(
+    index: IndexFolder,
+    ranker: Ranker,
+    found: Ordered,
+    result: tuple[Recommendation, ...],
+    words: Sequence[Sequence[str]],
+    cascade: Cascade | None,
+) -> tuple[Recommendation, ...]:
+    """Give each paper the reasons that weighed most for the ranker."""
+    closest = _closest(index, found)
+    matrix = found.features_of(found.hits.rows)
+    added = ranker.contributions(matrix)
+    if cascade and not ranker.reads_reranker:  # which read after it: what it thinks was mixed in
+        likely = [
+            cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
+            for i in result
+        ]
+        matrix[:, NAMES.index(RERANK)] = added[:, NAMES.index(RERANK)] = likely
+    cases = [
+        reasons.Case(
+            item=item,
+            features=dict(zip(NAMES, features.tolist(), strict=True)),
+            matched=matched,
+            neighbours=found.pool.evidence.asked,
+            closest=title,
+        )
+        for item, features, matched, title in zip(result, matrix, words, closest, strict=True)
+    ]
+    return tuple(
+        replace(case.item, reasons=reasons.reasons(case, mine))
+        for case, mine in zip(cases, added, strict=True)
+    )
+
+
+def plain(
+    result: tuple[Recommendation, ...], words: Sequence[Sequence[str]], cascade: Cascade | None
+) -> tuple[Recommendation, ...]:
+    """Give each paper what can be said of it without a ranker.
+
+    Args:
+        result: The papers.
+        words: Of each, words of the query that matched, what weighed most first.
+        cascade: What reranked them, if anything did.
+    """
+    return tuple(
+        replace(item, reasons=tuple(_said(item, matched, cascade)))
+        for item, matched in zip(result, words, strict=True)
+    )
+
+
+def _said(item: Recommendation, matched: Sequence[str], cascade: Cascade | None) -> Iterator[str]:
+    if matched:
+        yield f"matches: {', '.join(matched)}"
+    if (dense := item.stages.get("dense")) and dense.rank <= CLOSE:
+        yield f"close in meaning: number {dense.rank} of all"
+    judged = item.stages.get(RERANK)
+    if judged and cascade and (likely := cascade.probability(judged.score)) >= LIKELY:
+        yield f"judged citable: probability {likely:.2f}"
+
+
+def _closest(index: IndexFolder, found: Ordered) -> list[str]:
+    """Return, for each paper, the title of the closest paper that cites it; empty where none does."""
+    graph, neighbours = index.graph, found.pool.evidence.neighbours
+    cited = [frozenset(graph.cited_by(row).tolist()) for row in neighbours.tolist()]
+    first = [
+        next((i for i, mine in enumerate(cited) if row in mine), -1)
+        for row in found.hits.rows.tolist()
+    ]
+    titles = index.papers.texts("title", neighbours).to_pylist()
+    return [titles[i] if i >= 0 else "" for i in first]
