@@ -4,6 +4,7 @@ corpus/   files of papers             -> papers and who cites whom   (build.py m
 encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
 retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
 rerank/   a draft, its candidates     -> the same, better ordered    (a cross-encoder reads both together)
+rank/     candidates, all that is known -> the same, and what close papers cite, in their last order (LambdaMART)
 recommend a draft                     -> papers that may be cited, best first, with reasons
 evaluate/ rankings, true citations    -> an honest report
 
