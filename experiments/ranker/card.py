@@ -40,8 +40,8 @@ def _section() -> str:
     lines = [
         HEADING,
         "",
-        "F1@20 / MRR / R@1000, date-strict, citations of train papers known; vectors of MiniLM, untrained. Left out with",
-        "`vis` or `acm_vis`, which holds it, are both and all that is made of them; with `biomed` what is made of it.",
+        "F1@20 / MRR / R@1000, date-strict, citations of train papers known; vectors of MiniLM, untrained. Left out",
+        "with `vis` or `acm_vis`, which holds it, are both and what is made of them; with `biomed` what is made of it.",
         "",
         f"| | {' | '.join(CORPORA)} |",
         f"| --- |{' --- |' * len(CORPORA)}",
