@@ -10,6 +10,7 @@ import pytest
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config
 from citerec.errors import ConfigError
+from citerec.evaluate.catalogue import CEILINGS, RERANKED, SYSTEMS, bm25_of
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import (
     NO_GOLD,
@@ -19,7 +20,7 @@ from citerec.evaluate.protocol import (
     known_citations,
     load_task,
 )
-from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, bm25_of, run_system
+from citerec.evaluate.systems import run_system
 from citerec.folder import IndexFolder, open_index
 from citerec.text import QueryForm
 from citerec.types import Query

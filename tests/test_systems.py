@@ -10,17 +10,17 @@ from tiny_ranker import tiny_ranker
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import Setting, load_task
-from citerec.evaluate.remembering import Remembering
-from citerec.evaluate.systems import (
+from citerec.evaluate.catalogue import (
     RERANKED,
     SYSTEMS,
-    Systems,
     candidates,
     default_systems,
     fuse_of,
     read_by,
 )
+from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.remembering import Remembering
+from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rank.ranker import find_ranker
 from citerec.rerank.opening import open_cascade

@@ -177,9 +177,10 @@ def _own_systems(
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
     from citerec.evaluate.bias import standing
+    from citerec.evaluate.catalogue import CEILINGS, RANKED, default_systems, weights
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
-    from citerec.evaluate.systems import CEILINGS, RANKED, Systems, default_systems, weights
+    from citerec.evaluate.systems import Systems
     from citerec.evaluate.trec_ids import refuse_meeting_papers, refuse_meeting_qrels
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
@@ -225,7 +226,7 @@ def _own_systems(
 
 def _audit(names: list[str], systems: "Systems", talk: Talk, tell: "Progress") -> None:
     """Check the run; where a query saw what it may not know, say which, and end."""
-    from citerec.evaluate.systems import CEILINGS
+    from citerec.evaluate.catalogue import CEILINGS
 
     checked = systems.audit([name for name in names if name not in CEILINGS], tell)
     for fault in checked.faults[:FAULTS]:
@@ -238,7 +239,7 @@ def _audit(names: list[str], systems: "Systems", talk: Talk, tell: "Progress") -
 
 def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, Any]:
     """Open the reranker if a system needs it, and say which; return what the report tells of it."""
-    from citerec.evaluate.systems import RANKED, RERANKED
+    from citerec.evaluate.catalogue import RANKED, RERANKED
 
     reading = {*RERANKED, *RANKED} if systems.reranks else {*RERANKED}
     reranked = [name for name in names if name in reading]
@@ -264,7 +265,7 @@ def _run_all(
 
 
 def _system_names(systems: str) -> list[str]:
-    from citerec.evaluate.systems import SYSTEMS
+    from citerec.evaluate.catalogue import SYSTEMS
 
     wanted = SYSTEMS if systems == "all" else (name.strip() for name in systems.split(","))
     names = list(dict.fromkeys(wanted))
@@ -275,7 +276,7 @@ def _system_names(systems: str) -> list[str]:
 
 def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
     """Return what of all systems can be run: nothing is reranked where there is no reranker."""
-    from citerec.evaluate.systems import RERANKED
+    from citerec.evaluate.catalogue import RERANKED
 
     return [name for name in names if rerank or name not in RERANKED]
 

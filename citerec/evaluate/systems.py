@@ -3,7 +3,7 @@
 Each stage searches once, however many systems read it, and a reranker scores a pair once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
@@ -11,88 +11,42 @@ from time import perf_counter
 import numpy as np
 
 from citerec.candidates import Candidates
-from citerec.config import Bm25Config, ExpandConfig, FuseConfig, FuseMethod
+from citerec.config import ExpandConfig
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
 from citerec.evaluate.baselines import most_cited_lists, oracle_run, random_lists
+from citerec.evaluate.catalogue import (
+    BASELINES,
+    CEILINGS,
+    DEPTH,
+    EXPANDED,
+    FUSED,
+    FUSIONS,
+    NEED_VECTORS,
+    RANKED,
+    RERANKED,
+    SYSTEMS,
+    WITH_POOLS,
+    bm25_of,
+    fuse_of,
+    read_by,
+)
 from citerec.evaluate.protocol import Setting, Task
 from citerec.evaluate.ranked import expanded, ranked
 from citerec.evaluate.remembering import Remembering
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.rank.final import beside
-from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
+from citerec.rank.ranker import Ranker, find_ranker, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.run import Run
-from citerec.text import QueryForm
-from citerec.tuned import read_tuned
 from citerec.types import Hits, Note, Progress, Ranking, Retriever, untold
-
-FUSED = ("bm25", "dense")  # the stages that the fusions read
-_FORMS: Mapping[str, QueryForm | None] = {
-    "bm25": None,  # as the setting says
-    "bm25-title": QueryForm.TITLE,
-    "bm25-key-terms": QueryForm.KEY_TERMS,
-}
-_FUSIONS = ("rrf", "weighted")
-RERANKED: Mapping[str, str | None] = {  # and whose candidates
-    "bm25+rerank": "bm25",  # as the reranker paper has it
-    "rerank": None,  # as the setting says
-    "rerank-alone": None,  # the same, in the reranker's own order
-}
-DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
-_BASELINES = ("most-cited", "random")
-CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
-EXPANDED = "expanded"  # what close papers cite joins the candidates
-RANKED: Mapping[str, Variant] = {  # by the final ranker
-    "ranker": Variant.FULL,
-    "ranker-no-popularity": Variant.NO_POPULARITY,
-    "ranker-no-authors": Variant.NO_AUTHORS,
-}
-SYSTEMS = (
-    *_FORMS,
-    "dense",
-    *_FUSIONS,
-    *RERANKED,
-    EXPANDED,
-    *RANKED,
-    *_BASELINES,
-    *sorted(CEILINGS),
-)
-WITH_POOLS = frozenset({EXPANDED, *RANKED})  # that ask the citation graph
-NEED_VECTORS = frozenset({"dense", *_FUSIONS})
-CANDIDATES = ("bm25", "dense", *_FUSIONS)  # what "rerank" may read
-
-
-def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
-    """Return the systems that an evaluation compares unless told otherwise; with a reranker if there is one."""
-    dense = ["dense", "rrf"] if index.is_embedded else []
-    if candidates(index) == "weighted":
-        dense.append("weighted")  # as `recommend` fuses
-    reranked = [name for name, found_by in RERANKED.items() if dense or not found_by]
-    reranked = reranked if rerank else []
-    ranked = [EXPANDED, "ranker"] if find_ranker(ranker, index) else [EXPANDED]
-    return ["bm25", *dense, *reranked, *ranked, *_BASELINES, *sorted(CEILINGS)]
-
-
-def candidates(index: IndexFolder) -> str:
-    """Return the system that finds candidates as `recommend` does."""
-    if not index.is_embedded:
-        return "bm25"
-    tuned = read_tuned(index)
-    return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
-
-
-def weights(index: IndexFolder) -> FuseConfig:
-    """Return the weights of the system "weighted": as tuned on the index, else both alike."""
-    tuned = read_tuned(index)
-    return replace(tuned or FuseConfig(), method=FuseMethod.WEIGHTED)
 
 
 def run_system(
@@ -100,30 +54,6 @@ def run_system(
 ) -> tuple[Run, float | None]:
     """Run one system over the queries of a task; for several, `Systems` is quicker."""
     return Systems(index, task, setting).run(name)
-
-
-def read_by(name: str, index: IndexFolder, setting: Setting) -> str:
-    """Return the system whose list a system reranks, expands or ranks; of any other, itself."""
-    if name not in RERANKED and name not in WITH_POOLS:
-        return name
-    return RERANKED.get(name) or setting.candidates or candidates(index)
-
-
-def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
-    """Return what BM25 searches with in a system; None for one without BM25."""
-    if name in _FUSIONS:
-        return setting.bm25
-    if name not in _FORMS:
-        return None
-    form = _FORMS[name]
-    return replace(setting.bm25, form=form) if form else setting.bm25
-
-
-def fuse_of(name: str, setting: Setting) -> FuseConfig | None:
-    """Return how a system fuses; None for one that does not."""
-    if name == "rrf":
-        return FuseConfig(k0=setting.fuse.k0, depth=setting.depth)
-    return replace(setting.fuse, depth=setting.depth) if name == "weighted" else None
 
 
 class Systems:
@@ -288,7 +218,7 @@ class Systems:
         """Return the systems whose lists a system reads."""
         if name in RERANKED or name in WITH_POOLS:
             return (read_by(name, self._index, self._setting),)
-        return FUSED if name in _FUSIONS else ()
+        return FUSED if name in FUSIONS else ()
 
     def _spared(self) -> float:
         """Return the seconds that remembered scores have spared so far; 0 where no reranker is open."""
@@ -301,7 +231,7 @@ class Systems:
             hits, _ = self._hits(self._reads(name)[0])
             cascade = self.cascade_of(name)
             return lambda: self.reranked(hits, cascade)
-        if name in _FUSIONS:
+        if name in FUSIONS:
             return lambda: self._fused(name)
         if name == EXPANDED:
             found = self.candidates()
@@ -311,7 +241,7 @@ class Systems:
             cascade = self.cascade_of(name) if self._setting.rerank else None
             pooled = (self._index, self._task, self._setting, found)
             return lambda: ranked(*pooled, ranker, cascade, self._progress)
-        if name in _BASELINES:
+        if name in BASELINES:
             baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: baseline(self._index, self._task, self._setting)
         retriever: Retriever
@@ -326,7 +256,7 @@ class Systems:
         """Return what the first stages found for each query, put together as `recommend` does or the setting says."""
         [name] = self._reads(EXPANDED)
         lists, _ = self._hits(name)
-        stages = FUSED if name in _FUSIONS else (name,)
+        stages = FUSED if name in FUSIONS else (name,)
         parts = {stage: self._hits(stage)[0] for stage in stages}
         return [
             Candidates(hits, {stage: found[i] for stage, found in parts.items()})

@@ -13,9 +13,9 @@ from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage, St
 from citerec.corpus.splits import SPLITS
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
+from citerec.evaluate.catalogue import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, SYSTEMS
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import KnownGraph
-from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, SYSTEMS
 from citerec.rank.features import Group
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm

@@ -18,9 +18,10 @@ from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, writing
+from citerec.evaluate.catalogue import RANKED, RERANKED, bm25_of, fuse_of, read_by
 from citerec.evaluate.metrics import SystemResult, evaluate_run
 from citerec.evaluate.protocol import Setting, Task, load_task
-from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
+from citerec.evaluate.systems import Systems
 from citerec.experiment.row import Experiment
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import NAME

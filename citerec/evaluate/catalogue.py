@@ -1,0 +1,95 @@
+"""The names of the systems that an evaluation compares, and what each is made of."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from citerec.config import Bm25Config, FuseConfig, FuseMethod
+from citerec.evaluate.protocol import Setting
+from citerec.folder import IndexFolder
+from citerec.rank.ranker import Variant, find_ranker
+from citerec.text import QueryForm
+from citerec.tuned import read_tuned
+
+FUSED = ("bm25", "dense")  # the stages that the fusions read
+FORMS: Mapping[str, QueryForm | None] = {
+    "bm25": None,  # as the setting says
+    "bm25-title": QueryForm.TITLE,
+    "bm25-key-terms": QueryForm.KEY_TERMS,
+}
+FUSIONS = ("rrf", "weighted")
+RERANKED: Mapping[str, str | None] = {  # and whose candidates
+    "bm25+rerank": "bm25",  # as the reranker paper has it
+    "rerank": None,  # as the setting says
+    "rerank-alone": None,  # the same, in the reranker's own order
+}
+DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
+BASELINES = ("most-cited", "random")
+CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
+EXPANDED = "expanded"  # what close papers cite joins the candidates
+RANKED: Mapping[str, Variant] = {  # by the final ranker
+    "ranker": Variant.FULL,
+    "ranker-no-popularity": Variant.NO_POPULARITY,
+    "ranker-no-authors": Variant.NO_AUTHORS,
+}
+SYSTEMS = (
+    *FORMS,
+    "dense",
+    *FUSIONS,
+    *RERANKED,
+    EXPANDED,
+    *RANKED,
+    *BASELINES,
+    *sorted(CEILINGS),
+)
+WITH_POOLS = frozenset({EXPANDED, *RANKED})  # that ask the citation graph
+NEED_VECTORS = frozenset({"dense", *FUSIONS})
+CANDIDATES = ("bm25", "dense", *FUSIONS)  # what "rerank" may read
+
+
+def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
+    """Return the systems that an evaluation compares unless told otherwise; with a reranker if there is one."""
+    dense = ["dense", "rrf"] if index.is_embedded else []
+    if candidates(index) == "weighted":
+        dense.append("weighted")  # as `recommend` fuses
+    reranked = [name for name, found_by in RERANKED.items() if dense or not found_by]
+    reranked = reranked if rerank else []
+    ranked = [EXPANDED, "ranker"] if find_ranker(ranker, index) else [EXPANDED]
+    return ["bm25", *dense, *reranked, *ranked, *BASELINES, *sorted(CEILINGS)]
+
+
+def candidates(index: IndexFolder) -> str:
+    """Return the system that finds candidates as `recommend` does."""
+    if not index.is_embedded:
+        return "bm25"
+    tuned = read_tuned(index)
+    return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
+
+
+def weights(index: IndexFolder) -> FuseConfig:
+    """Return the weights of the system "weighted": as tuned on the index, else both alike."""
+    tuned = read_tuned(index)
+    return replace(tuned or FuseConfig(), method=FuseMethod.WEIGHTED)
+
+
+def read_by(name: str, index: IndexFolder, setting: Setting) -> str:
+    """Return the system whose list a system reranks, expands or ranks; of any other, itself."""
+    if name not in RERANKED and name not in WITH_POOLS:
+        return name
+    return RERANKED.get(name) or setting.candidates or candidates(index)
+
+
+def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
+    """Return what BM25 searches with in a system; None for one without BM25."""
+    if name in FUSIONS:
+        return setting.bm25
+    if name not in FORMS:
+        return None
+    form = FORMS[name]
+    return replace(setting.bm25, form=form) if form else setting.bm25
+
+
+def fuse_of(name: str, setting: Setting) -> FuseConfig | None:
+    """Return how a system fuses; None for one that does not."""
+    if name == "rrf":
+        return FuseConfig(k0=setting.fuse.k0, depth=setting.depth)
+    return replace(setting.fuse, depth=setting.depth) if name == "weighted" else None
