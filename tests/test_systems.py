@@ -8,21 +8,15 @@ import numpy as np
 import pytest
 from tiny_ranker import tiny_ranker
 
-from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
+from citerec.config import FuseConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 from citerec.evaluate.catalogue import (
     RERANKED,
-    SYSTEMS,
-    candidates,
-    default_systems,
-    fuse_of,
-    read_by,
 )
 from citerec.evaluate.protocol import Setting, load_task
 from citerec.evaluate.remembering import Remembering
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.ranker import find_ranker
 from citerec.rerank.opening import open_cascade
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
@@ -32,35 +26,6 @@ from citerec.types import Query
 def rerank(tiny_reranker_model: str) -> RerankConfig:
     stage = RerankStage(model=tiny_reranker_model, depth=5)
     return RerankConfig(stages=(stage,), precision="float32", backend="torch", threads=1)
-
-
-def test_what_is_compared_by_default(sample_index: IndexFolder, dense_sample: IndexFolder) -> None:
-    baselines = ["most-cited", "random", "oracle"]
-
-    graph = ["expanded", "ranker"] if find_ranker("auto", sample_index) else ["expanded"]
-    reranked = ["rerank", "rerank-alone"]
-
-    assert default_systems(sample_index) == ["bm25", *graph, *baselines]
-    assert default_systems(sample_index, rerank=True) == ["bm25", *reranked, *graph, *baselines]
-    assert default_systems(dense_sample, rerank=True) == [
-        "bm25",
-        "dense",
-        "rrf",
-        "bm25+rerank",
-        *reranked,
-        *graph,
-        *baselines,
-    ]
-
-
-def test_the_candidates_are_those_of_recommend_unless_the_setting_names_others(
-    sample_index: IndexFolder, dense_sample: IndexFolder
-) -> None:
-    assert (candidates(sample_index), candidates(dense_sample)) == ("bm25", "rrf")
-    assert read_by("rerank", dense_sample, Setting()) == "rrf"
-    assert read_by("rerank", dense_sample, Setting(candidates="dense")) == "dense"
-    assert read_by("bm25+rerank", dense_sample, Setting(candidates="dense")) == "bm25"
-    assert read_by("weighted", dense_sample, Setting(candidates="dense")) == "weighted"
 
 
 def test_the_best_of_the_candidates_are_reordered_and_none_is_lost(
@@ -137,12 +102,6 @@ def test_without_a_reranker_it_is_said_how_to_get_one(sample_index: IndexFolder,
 
     with pytest.raises(ConfigError, match=r"citerec train-reranker .* or name a model: --reranker"):
         systems.run(name)
-
-
-def test_a_reranked_system_fuses_nothing_itself() -> None:
-    weighted = Setting(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
-
-    assert [name for name in SYSTEMS if fuse_of(name, weighted)] == ["rrf", "weighted"]
 
 
 def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
