@@ -15,8 +15,8 @@ class RankerTraining:
     """How the final ranker is trained."""
 
     seed: int = 0
-    queries: int = 0  # train queries of an index that are learned from, at random; 0 for all
-    dev_queries: int = 0  # likewise, that are measured
+    queries: int = 20_000  # train queries of an index that are learned from, at random; 0 for all
+    dev_queries: int = 2_000  # likewise, that are measured: their whole pools are in memory
     depth: int = 1000  # candidates of a query, of each stage
     neighbours: int = 50  # close papers whose citations are asked
     negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
