@@ -186,11 +186,7 @@ class RerankConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandConfig:
-    """How the papers that close ones cite join the candidates.
-
-    The defaults were found on dev queries: f1@20 of that list was .223 to .225 for 20, 50 or 100 neighbours on `vis`
-    and rose with the weight up to 0.3 (from .202 without), on `acm_vis` from .183 to .201; on `biomed` it stayed.
-    """
+    """How the papers that close ones cite join the candidates."""
 
     neighbours: int = 50  # close papers that are asked, the best of the first stages
     k0: int = 60  # a neighbour weighs 1 / (k0 + rank)

@@ -109,8 +109,8 @@ def sampled(
 
     Half of those are the best of the pool, where the order is decided; the others are drawn from all of it, and each
     of them weighs more, as it stands for all that might have been drawn in its place. Unweighted, the ranker would
-    learn that the middle of a pool is nearly empty, and lift what is of no use from there; with the whole weight it
-    learned less of the top than with the square root (f1@20 of dev queries .259, .277, .279).
+    learn that the middle of a pool is nearly empty, and lift what is of no use from there; by the whole weight it would
+    learn less of the top than by the square root.
 
     Args:
         matrix: The features of its pool, best first.
