@@ -198,8 +198,11 @@ def _start(heap: str) -> None:
             os.environ["LC_ALL"] = "C.UTF-8"  # or Java takes no path beyond ASCII
         jnius_config.set_classpath(str(jar))
         # -Xrs: Ctrl-C stays Python's, and forked workers do not hang. The serial collector takes a
-        # fifth less memory than the default one, and searches as fast (make bench).
-        jnius_config.set_options(f"-Xmx{heap}", "-Xrs", "-XX:+UseSerialGC", *_quiet(java))
+        # fifth less memory than the default one, and searches as fast (make bench). -Xss: Java puts guard
+        # pages into the stack of the thread that starts it, after 1 MB unless told otherwise, and the
+        # threaded LAPACK of SciPy, which takes more, would run into them and end the process.
+        options = (f"-Xmx{heap}", "-Xss8m", "-Xrs", "-XX:+UseSerialGC", *_quiet(java))
+        jnius_config.set_options(*options)
     try:
         _jnius()  # the import starts the JVM
     except Exception as error:

@@ -336,3 +336,19 @@ def test_importing_citerec_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", citerec.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(citerec, name).__name__ == name
+
+
+def test_threaded_lapack_has_its_stack_beside_java() -> None:
+    # Java's guard pages in the stack of the thread that starts it once ended the process here.
+    child = in_a_child(
+        "import numpy as np\n"
+        "from citerec.java import start_jvm\n"
+        "start_jvm(None)\n"
+        "from scipy.linalg import lu\n"
+        "lu(np.random.default_rng(0).normal(size=(8000, 310)), permute_l=True)\n"
+        "print('whole')",
+        OMP_NUM_THREADS="2",
+        OPENBLAS_NUM_THREADS="2",
+    )
+
+    assert (child.returncode, child.stdout) == (0, "whole\n")
