@@ -24,6 +24,8 @@ from bench.reranking import measure_reranking, serve_reranker
 from bench.search import measure_search
 from bench.starting import measure_cold_start, measure_import
 from bench.systems import SYSTEMS
+from bench.titles import STEPS as TITLES
+from bench.titles import measure_titles
 from bench.training import TRAINERS, measure_training, serve_training
 from bench.work import Work, convert_for_anserini, prepare_peers
 from bench.worker import serve
@@ -31,11 +33,12 @@ from bench.worker import serve
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
-GROUPS = ("search", "index", "encode", "rerank", "latency", "train", "cold", "import")
+GROUPS = ("search", "index", "encode", "rerank", "latency", "train", "cold", "import", "titles")
 STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its own
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
+    **TITLES,
 }
 SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by how their names begin
     "encode-": serve_encoder,
@@ -91,6 +94,9 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows = measure_latency(work, Path(__file__), rounds)
     elif group == "train":
         rows = measure_training(work, Path(__file__), rounds)
+    elif group == "titles":
+        rows = measure_titles(work, [_step(name, work) for name in TITLES], CORPUS.parent)
+        rounds = 1
     elif group == "cold":
         rows = measure_cold_start(work, rounds + 4)
     else:

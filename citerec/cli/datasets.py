@@ -1,0 +1,111 @@
+"""`citerec datasets list`, `citerec datasets info` and `citerec datasets fetch`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from citerec.cli.console import Quiet, Talk, Verbose, write_result
+
+if TYPE_CHECKING:
+    from citerec.datasets.record import Record
+
+datasets = typer.Typer(
+    no_args_is_help=True, help="The datasets of the literature: what there is; fetch one."
+)
+Name = Annotated[str, typer.Argument(help="One of `citerec datasets list`.")]
+SHOWN = {"papers", "citations", "files"}
+LEFT_OUT = {
+    "undated": "papers without a year",
+    "too_late": "papers of later years",
+    "duplicates": "papers that stand there twice",
+    "conflicting_duplicates": "papers of an id that stands there twice",
+    "broken_lines": "broken lines",
+    "missing_fields": "records without id or title",
+    "wrong_types": "records with a field of a wrong type",
+}
+
+
+@datasets.command(name="list")
+def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
+    """List the datasets that citerec knows, and which of them are here."""
+    from citerec.datasets.catalogue import DATASETS, is_fetched, where
+
+    width = max(map(len, DATASETS))
+    lines = [
+        f"{name:<{width}}  {f'in {where(name)}' if is_fetched(name) else '-':<24}  {about.title}"
+        for name, about in DATASETS.items()
+    ]
+    write_result("\n".join(lines) + "\n")
+
+
+@datasets.command()
+def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
+    """Show where a dataset comes from: URL, size, checksum, licence, citation."""
+    from citerec.datasets.catalogue import find_dataset, where
+    from citerec.datasets.record import read_record
+
+    dataset = find_dataset(name)
+    facts = {"dataset": f"{dataset.name}: {dataset.title}", **dataset.facts}
+    if record := read_record(where(name)):
+        facts["here"] = f"{where(name)}, fetched {record.fetched[:10]}"
+        for file, got in record.files.items():
+            facts[f"  {file}"] = f"{got.bytes:,} bytes, sha256 {got.sha256}"
+        facts["holds"] = _counted(record)
+    write_result("".join(f"{f'{what}:':<13} {fact}\n" for what, fact in facts.items()))
+
+
+@datasets.command()
+def fetch(
+    name: Name,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The folder to make; datasets/NAME by default.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A folder that holds the files already.")
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Drop train queries of the same title as dev or test queries of this."),
+    ] = None,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Fetch the whole archive, if need be.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Make it anew where it is there.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fetch a dataset and make of it what `citerec index` reads; goes on where it was broken off."""
+    from citerec.datasets.catalogue import find_dataset, where
+    from citerec.datasets.fetch import FetchConfig
+    from citerec.datasets.fetch import fetch as get
+    from citerec.datasets.record import read_record
+    from citerec.datasets.without import drop_train_queries, fetched
+
+    talk, dataset = Talk(quiet, verbose), find_dataset(name)
+    folder = to or where(name)
+    config = FetchConfig(source=source, force=force, archive=archive)
+    others = [where(other) for other in without or []]
+    for other in others:
+        fetched(other)  # not after hours of fetching
+    there = read_record(folder) is not None and not force
+    with talk.progress(in_bytes="fetching") as tell:
+        record = get(dataset, folder, config, tell, talk.note)
+    if there:
+        talk.note(f"{folder} is there already; --force makes it anew")
+    for other in others:
+        with talk.progress() as tell:
+            dropped = drop_train_queries(folder, other, tell)
+        talk.note(f"{dropped:,} train queries dropped: titles of dev and test queries of {other}")
+    if not quiet:
+        typer.echo(f"{folder}  {_counted(record)}")
+
+
+def _counted(record: "Record") -> str:
+    kept = {n: c for n, c in record.counts.items() if n in SHOWN or n.endswith("_queries")}
+    left = {n: c for n, c in record.counts.items() if n in LEFT_OUT and c}
+    parts = [f"{count:,} {name.replace('_', ' ')}" for name, count in kept.items()]
+    if left:
+        shown = ", ".join(f"{count:,} {LEFT_OUT[name]}" for name, count in left.items())
+        parts.append(f"left out: {shown}")
+    return "; ".join(parts)
