@@ -188,7 +188,7 @@ def _key(encoder: Encoder, papers: list[Paper]) -> str:
     made = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
     digest = hashlib.sha256(repr(made).encode())
     for paper in papers:
-        read = (paper.title, paper.abstract, paper.venue, paper.authors)
+        read = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)
         digest.update(repr(read).encode(errors="surrogatepass"))
     return digest.hexdigest()
 

@@ -4,16 +4,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny import tiny_bert
 
-from citerec.encode.encoder import fingerprint_of, open_encoder
+from citerec.encode.encoder import EncodeConfig, Precision, fingerprint_of, open_encoder, spec_of
 from citerec.encode.model import load_parts, tokens_of
-from citerec.encode.source import Source
+from citerec.encode.sentences import sentences
+from citerec.encode.source import NAMES, Source
 from citerec.encode.spec import (
     EncoderSpec,
     Fingerprint,
     Pooling,
+    Reads,
     Separator,
     Similarity,
     read_spec,
@@ -262,3 +265,86 @@ def test_a_fingerprint_survives_its_way_through_json(tmp_path: Path) -> None:
     mine = open_encoder(str(tiny_bert(tmp_path, spec=SHORT))).fingerprint
 
     assert Fingerprint.from_json(json.loads(json.dumps(mine.to_json()))) == mine
+
+
+# --- a sentence at a time
+
+
+def test_what_was_written_before_papers_were_read_by_sentence_still_opens_and_is_the_same(
+    tmp_path: Path,
+) -> None:
+    folder = tiny_bert(tmp_path, spec=SHORT)
+    fingerprint = open_encoder(str(folder)).fingerprint
+    recorded = fingerprint.to_json()
+
+    del recorded["spec"]["reads"]
+    (folder / "citerec_encoder.json").write_text(json.dumps(recorded["spec"]))
+
+    assert Fingerprint.from_json(recorded).key == fingerprint.key
+    assert read_spec(folder) == SHORT
+
+
+def test_sentence_berts_way_sums_title_and_sentences_to_unit_length(tmp_path: Path) -> None:
+    spec = replace(SHORT, pooling=Pooling.MEAN)
+    plain = tiny_bert(tmp_path / "plain", spec=spec)
+    apart = replace(spec, reads=Reads.SENTENCES, similarity=Similarity.COSINE)
+    by_sentence = tiny_bert(tmp_path / "apart", spec=apart)
+    paper = replace(GRAPHS, abstract="A neural model. Text search?")
+
+    pieces = [
+        Paper(id="t", title="citation graph"),
+        Paper(id="1", title="A neural model."),
+        Paper(id="2", title="Text search?"),
+    ]
+    whole = replace(spec, separator=Separator.SPACE)
+    write_spec(plain, whole)
+    total = open_encoder(str(plain)).encode(pieces).sum(0)
+    [found, alone] = open_encoder(str(by_sentence)).encode([paper, pieces[0]])
+
+    assert np.allclose(found, total / np.linalg.norm(total), atol=2e-2)  # bfloat16 where there is
+    assert np.linalg.norm(alone) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Smith et al. Show it. So did J. Doe.", ["Smith et al. Show it.", "So did J. Doe."]),
+        ("By 3.5 points, e.g. here. (See below.)", ["By 3.5 points, e.g. here.", "(See below.)"]),
+        ("no capital. after it", ["no capital. after it"]),
+        ("", []),
+    ],
+)
+def test_sentences_end_before_a_capital_and_not_behind_what_is_short(
+    text: str, cut: list[str]
+) -> None:
+    assert sentences(text) == cut
+
+
+def test_sentence_bert_by_its_name_reads_by_sentence_and_by_its_hub_id_whole(
+    tmp_path: Path,
+) -> None:
+    folder = tiny_bert(tmp_path, spec=replace(SHORT, pooling=Pooling.MEAN))
+
+    named = spec_of(Source("sent-bert", "sent-bert", folder))
+    whole = spec_of(Source(NAMES["sent-bert"], NAMES["sent-bert"], folder))
+
+    assert (named.reads, named.similarity) == (Reads.SENTENCES, Similarity.COSINE)
+    assert whole.reads is Reads.WHOLE
+
+
+def test_scibert_as_it_is_gives_the_last_layers_cls(tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = tiny_bert(tmp_path, positions=512)  # plain BERT: the folder says nothing
+    read = f"{GRAPHS.title}[SEP]{GRAPHS.abstract}"
+    tokens = AutoTokenizer.from_pretrained(folder)(read, return_tensors="pt")
+
+    with torch.inference_mode():
+        states = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state
+    config = EncodeConfig(precision=Precision.FLOAT32)
+    [found] = open_encoder(str(folder), config).encode([GRAPHS])
+
+    assert NAMES["scibert"] == "allenai/scibert_scivocab_uncased"
+    assert np.allclose(found, states[0, 0].numpy(), atol=1e-5)

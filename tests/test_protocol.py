@@ -15,7 +15,9 @@ from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import (
     NO_GOLD,
     NOT_HERE,
+    TOO_FEW,
     KnownGraph,
+    Rules,
     Setting,
     known_citations,
     load_task,
@@ -308,3 +310,49 @@ def test_every_paper_is_a_train_paper_where_queries_are_shipped(beir: IndexFolde
 def test_a_split_that_beir_does_not_ship_has_no_query(beir: IndexFolder) -> None:
     with pytest.raises(ConfigError, match=r"the dev split of .* has no query"):
         load_task(beir, "dev")
+
+
+# --- DBLP's and PubMed's rules
+
+
+def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -> None:
+    # The train queries b and c are of 2001 and 2002; q (2003) cites a (2000), c (2002) and future (2005, later).
+    task = load_task(tiny, "test", Rules(train_only=True))
+
+    assert task.qrels["q"] == {"a", "c"}
+    asked = {q.id: e.year_max for q, e in zip(task.queries, task.eligible, strict=True)}
+    assert asked == {"q": 2002, "undated": 2002}  # no candidate is later than the last train query
+
+
+def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(tmp_path: Path) -> None:
+    index = a_corpus(tmp_path, {"train": ["b"], "dev": [], "test": ["undated", "q"]})
+
+    task = load_task(index, "test", Rules(train_only=True))
+
+    assert task.qrels == {"undated": {"b"}, "q": {"a"}}  # c is of 2002, b of 2001
+
+
+def test_queries_with_little_gold_may_be_left_out_and_are_counted(tiny: IndexFolder) -> None:
+    task = load_task(tiny, "test", Rules(min_gold=2))
+
+    assert [query.id for query in task.queries] == ["q"]  # cites a and c; undated cites b alone
+    assert task.qrels.keys() == {"q"}
+    assert task.left_out == {NOT_HERE: 1, NO_GOLD: 0, TOO_FEW: 1}
+
+
+def test_rules_that_no_query_meets_are_an_error(tiny: IndexFolder) -> None:
+    with pytest.raises(ConfigError, match="has no query with 9 gold citations"):
+        load_task(tiny, "test", Rules(min_gold=9))
+    with pytest.raises(ConfigError, match="min_gold must be at least 1, got 0"):
+        Rules(min_gold=0)
+
+
+def test_a_system_finds_no_paper_past_the_train_years(tiny: IndexFolder) -> None:
+    index, setting = tiny, Setting()
+
+    whole, _ = run_system("bm25", index, load_task(index, "test"), setting)
+    held, _ = run_system("bm25", index, load_task(index, "test", Rules(train_only=True)), setting)
+
+    # Undated, which has no year, is asked among all papers: "future" (2005) is one, until the rules hold it.
+    assert "future" in whole.rankings["undated"].ids
+    assert "future" not in held.rankings["undated"].ids

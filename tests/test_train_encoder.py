@@ -27,13 +27,15 @@ from citerec.folder import IndexFolder, open_index
 from citerec.manifest import model_faults
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.batch import Collator
-from citerec.train.encoder.config import EncoderTraining, Positives, Recipe, read_training
+from citerec.train.encoder.config import EncoderTraining, Recipe, read_training
 from citerec.train.encoder.dev import mean_reciprocal_rank
 from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.mine import mined
 from citerec.train.encoder.neighbours import graph_vectors, neighbours
-from citerec.train.encoder.pick import cited_by_cited, co_cited, positives_of
+from citerec.train.encoder.pick import cited_by_cited, co_cited
+from citerec.train.encoder.signals import Signals, examples_of
+from citerec.train.encoder.sources import GRAPH_KINDS, Positives
 from citerec.train.encoder.train import train_encoder, trained_spec, was_trained_so
 from citerec.train.lists import Lists, Pairs
 from citerec.train.workspace import Workspace
@@ -73,6 +75,10 @@ def named(data: TrainingData, lists: Lists) -> dict[str, set[str]]:
     return {
         query: set(ids(lists[i].tolist())) for i, query in enumerate(ids(data.queries.tolist()))
     }
+
+
+def never() -> Lists:
+    raise AssertionError("nothing is to be mined")
 
 
 def config(**given: Any) -> EncoderTraining:
@@ -137,7 +143,7 @@ def test_of_many_hard_negatives_some_are_kept(graph: TrainingData) -> None:
 
 
 def test_papers_cited_together_are_positives_if_they_are_no_later(graph: TrainingData) -> None:
-    assert named(graph, co_cited(graph)) == {  # c cites a and b, e cites b and d
+    assert named(graph, co_cited(graph).most) == {  # c cites a and b, e cites b and d
         "b": {"a"},  # d is later
         "c": set(),
         "d": {"b"},
@@ -181,13 +187,13 @@ def test_mined_negatives_stand_at_their_ranks_and_are_not_cited(
 
 
 @pytest.mark.parametrize("recipe", ["specter", "modern"])
-@pytest.mark.parametrize("positives", list(Positives))
+@pytest.mark.parametrize("positives", GRAPH_KINDS)
 def test_no_dev_or_test_query_is_in_any_example(
     sample_index: IndexFolder, recipe: str, positives: Positives
 ) -> None:
     data = load_training_data(sample_index)
-    how = config(recipe=recipe, positives=positives)
-    examples = Examples.of(data, how, positives_of(data, how), cited_by_cited(data))
+    how = config(recipe=recipe, positives=positives, negatives="citations")
+    examples = examples_of(Signals(data=data, config=how, mine=never))
     splits = {s: read_ids(sample_index.splits / f"{s}.ids") for s in ("train", "dev", "test")}
 
     drawn = [examples.epoch(number) for number in range(3)]

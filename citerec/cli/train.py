@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from citerec.train.encoder.train import TrainingReport
     from citerec.train.ranker.train import RankerReport
     from citerec.train.reranker.train import RerankerReport
+    from citerec.train.words.train import WordsReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
 RANKER = Path("models") / "ranker"
@@ -35,7 +36,13 @@ def train_encoder(
         typer.Option(help="The model folder to make; <index>/models/encoder by default."),
     ] = None,
     resume: Resume = False,
-    recipe: Annotated[str | None, typer.Option(help="specter, modern or memory.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="specter, modern or memory; without a transformer: random, tfidf, doc2vec, fasttext, sif, sgc or "
+            "citeomatic."
+        ),
+    ] = None,
     config: Config = None,
     epochs: Annotated[int | None, typer.Option(help="How often each query is seen.")] = None,
     batch: Annotated[int | None, typer.Option(help="Examples in an update.")] = None,
@@ -51,6 +58,7 @@ def train_encoder(
     from citerec.train.encoder.config import read_training
     from citerec.train.encoder.train import train_encoder as train
     from citerec.train.processes import is_first
+    from citerec.train.words.config import wants_words
 
     talk = Talk(quiet, verbose)
     options = {
@@ -62,6 +70,9 @@ def train_encoder(
         "seed": seed,
         "threads": threads or None,
     }
+    if wants_words(config, recipe):
+        _train_words(index, output, config, options, talk, resume=resume, force=force)
+        return
     training = read_training(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
@@ -176,6 +187,37 @@ def train_ranker(
         typer.echo(ranker_summary(report))
 
 
+def _train_words(
+    index: Path | None,
+    output: Path | None,
+    config: Path | None,
+    options: dict[str, Any],
+    talk: Talk,
+    *,
+    resume: bool,
+    force: bool,
+) -> None:
+    """Train an encoder of words: one without a transformer."""
+    from citerec.errors import ConfigError
+    from citerec.folder import find_index, open_index
+    from citerec.train.words.config import read_words_training
+    from citerec.train.words.train import train_words
+
+    training = read_words_training(config, options)
+    if resume:
+        raise ConfigError(
+            f"a training of the recipe {training.recipe} takes minutes and begins anew; leave --resume out"
+        )
+    folder = find_index(index)
+    target = output or folder / ENCODER
+    with talk.progress() as tell:
+        report = train_words(
+            open_index(folder), target, training, force=force, tell=tell, say=talk.note
+        )
+    if not talk.quiet:
+        typer.echo(words_summary(report))
+
+
 @contextmanager
 def _interruptible(target: Path, talk: Talk) -> Generator[None]:
     """Say how to go on with a training that is interrupted."""
@@ -201,6 +243,18 @@ def summary(report: "TrainingReport") -> str:
         lines.append(
             f"{measured[report.best]:>12.4f}  dev MRR (epoch {report.best}); {measured[0]:.4f} before training"
         )
+    return "\n".join(lines)
+
+
+def words_summary(report: "WordsReport") -> str:
+    """Return what the training of an encoder of words made."""
+    counts = [f"{count:>12,}  {name.replace('_', ' ')}" for name, count in report.counts.items()]
+    lines = [f"{report.output}", *counts]
+    chosen = report.chosen
+    if chosen.mrr is not None:
+        named = ", ".join(f"{name} {value}" for name, value in chosen.setting.items())
+        lines.append(f"{chosen.mrr:>12.4f}  dev MRR{named and f' ({named})'}")
+        lines.append(f"{chosen.f1:>12.4f}  dev F1@20")
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,11 @@ from citerec.encode.model import (
     weights_files,
 )
 from citerec.encode.net import encoder_net
-from citerec.encode.source import Source, find_again, find_model
-from citerec.encode.spec import EncoderSpec, Fingerprint, read_spec
+from citerec.encode.sentences import pieces_of, summed
+from citerec.encode.source import SENT_BERT, Source, find_again, find_model
+from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
+from citerec.encode.words.encoder import open_words
+from citerec.encode.words.folder import holds_words
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.text import encoder_text
 from citerec.types import Paper, Progress, Query
@@ -32,9 +36,11 @@ __all__ = [
     "Encoder",
     "EncoderChangedError",
     "Precision",
+    "TransformerEncoder",
     "fingerprint_of",
     "open_encoder",
     "reopen",
+    "spec_of",
 ]
 
 Vectors = npt.NDArray[np.float32]
@@ -52,8 +58,46 @@ class EncoderChangedError(EncoderMismatchError):
         self.index, self.found, self.expected = index, found, expected
 
 
-class Encoder:
+class Encoder(Protocol):
     """Turns papers and drafts into vectors; several threads may use it, one at a time gets its turn."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What an index records of it."""
+        ...
+
+    @property
+    def config(self) -> EncodeConfig:
+        """How it is run."""
+        ...
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """How it reads and pools."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        ...
+
+    @property
+    def precision(self) -> str:
+        """What it calculates with: float32, bfloat16 or float16."""
+        ...
+
+    def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
+        """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
+
+        Args:
+            papers: Papers, or drafts.
+            progress: Is told how many are done.
+        """
+        ...
+
+
+class TransformerEncoder:
+    """An encoder that is a transformer."""
 
     def __init__(
         self,
@@ -77,7 +121,10 @@ class Encoder:
         self.parts = parts
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
-        self._backend = open_backend(encoder_net(parts), self.config, tell)
+        self._by_sentence = parts.spec.reads is Reads.SENTENCES
+        # Sentences add up as they come out of the model; their sum is what gets unit length.
+        plain = replace(parts.spec, similarity=Similarity.L2) if self._by_sentence else parts.spec
+        self._backend = open_backend(encoder_net(replace(parts, spec=plain)), self.config, tell)
         self._turn = Lock()
 
     @property
@@ -105,7 +152,13 @@ class Encoder:
             papers: Papers, or drafts.
             progress: Is told how many are done.
         """
+        if self._by_sentence:
+            pieces, owners = pieces_of(papers, self.spec.form)
+            return summed(self._encode(pieces, progress), owners, len(papers))
         texts = [encoder_text(p, self.spec.form, self.parts.separator) for p in papers]
+        return self._encode(texts, progress)
+
+    def _encode(self, texts: Sequence[str], progress: Progress | None) -> Vectors:
         vectors = np.empty((len(texts), self.dim), np.float32)
         done = 0
         with self._turn:
@@ -187,5 +240,15 @@ def fingerprint_of(source: Source, parts: Parts) -> Fingerprint:
 
 
 def _open(source: Source, config: EncodeConfig | None, tell: Tell | None) -> Encoder:
-    parts = load_parts(source.folder, read_spec(source.folder), source.adapter)
-    return Encoder(parts, fingerprint_of(source, parts), config, tell)
+    if holds_words(source.folder):
+        return open_words(source, config)
+    parts = load_parts(source.folder, spec_of(source), source.adapter)
+    return TransformerEncoder(parts, fingerprint_of(source, parts), config, tell)
+
+
+def spec_of(source: Source) -> EncoderSpec:
+    """Return how a model reads: as its folder says, but Sentence-BERT by name a sentence at a time, as SPECTER did."""
+    spec = read_spec(source.folder)
+    if source.place == SENT_BERT:
+        return replace(spec, reads=Reads.SENTENCES, similarity=Similarity.COSINE)
+    return spec

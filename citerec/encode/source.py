@@ -10,12 +10,13 @@ from citerec.encode.hub import HubError, Tell
 from citerec.encode.model import sha256_of_files, tokenizer_files, weights_files
 from citerec.errors import MissingExtraError, ModelError, extra
 
-SPECTER, MINILM = "specter", "minilm"
+SPECTER, MINILM, SENT_BERT = "specter", "minilm", "sent-bert"
 NAMES = {  # of hub ids
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
     "scincl": "malteos/scincl",
     "scibert": "allenai/scibert_scivocab_uncased",
+    SENT_BERT: "sentence-transformers/bert-base-wikipedia-sections-mean-tokens",
 }
 ADAPTERS = {"specter2": "allenai/specter2"}  # SPECTER2 is its base and the proximity adapter
 ADAPTER_FOLDER = "adapter"  # inside a model's folder

@@ -33,6 +33,13 @@ class Similarity(StrEnum):
     COSINE = "cosine"  # vectors of unit length, inner product
 
 
+class Reads(StrEnum):
+    """What is read at once."""
+
+    WHOLE = "whole"  # title and abstract as one text
+    SENTENCES = "sentences"  # the title and each sentence of the abstract, summed up to unit length
+
+
 class Separator(StrEnum):
     """What stands between title and abstract."""
 
@@ -49,6 +56,7 @@ class EncoderSpec:
     form: EncoderForm = EncoderForm.TITLE_ABSTRACT
     separator: Separator = Separator.TOKEN
     similarity: Similarity = Similarity.L2
+    reads: Reads = Reads.WHOLE
 
     def __post_init__(self) -> None:
         if self.max_tokens < 3:
@@ -69,6 +77,7 @@ class EncoderSpec:
             form=EncoderForm(content["form"]),
             separator=Separator(content["separator"]),
             similarity=Similarity(content["similarity"]),
+            reads=Reads(content.get("reads", Reads.WHOLE)),  # older ones do not tell
         )
 
 

@@ -25,6 +25,7 @@ RERANKED: Mapping[str, str | None] = {  # and whose candidates
 DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
 BASELINES = ("most-cited", "random")
 CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
+NNSELECT = "nnselect"  # the papers nearest to the query and what they cite, by their vectors alone
 EXPANDED = "expanded"  # what close papers cite joins the candidates
 RANKED: Mapping[str, Variant] = {  # by the final ranker
     "ranker": Variant.FULL,
@@ -36,13 +37,14 @@ SYSTEMS = (
     "dense",
     *FUSIONS,
     *RERANKED,
+    NNSELECT,
     EXPANDED,
     *RANKED,
     *BASELINES,
     *sorted(CEILINGS),
 )
 WITH_POOLS = frozenset({EXPANDED, *RANKED})  # that ask the citation graph
-NEED_VECTORS = frozenset({"dense", *FUSIONS})
+NEED_VECTORS = frozenset({"dense", NNSELECT, *FUSIONS})
 CANDIDATES = ("bm25", "dense", *FUSIONS)  # what "rerank" may read
 
 

@@ -6,13 +6,14 @@ system would know them). Where a corpus ships queries of its own, as BEIR's do, 
 no paper; there every paper counts as a train paper, but for one whose id is that of a dev or test query.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
+from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.eligibility import eligible
@@ -26,6 +27,24 @@ from citerec.types import Eligible, Query
 
 NOT_HERE = "not in the corpus"  # why a query is left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
+TOO_FEW = "with fewer gold citations than asked for"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Which queries of a split are asked, and among which papers: all of them, unless told otherwise.
+
+    Citeomatic's DBLP and PubMed take `Rules(min_gold=10, train_only=True)`.
+
+    Source: Bhagavatula et al., NAACL 2018, section 4, https://aclanthology.org/N18-1022.
+    """
+
+    min_gold: int = 1  # gold citations that a query needs
+    train_only: bool = False  # candidates and gold are of the years of the train queries
+
+    def __post_init__(self) -> None:
+        if self.min_gold < 1:
+            raise ConfigError(f"min_gold must be at least 1, got {self.min_gold}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +83,16 @@ class Setting:
     seed: int = 0
 
 
-def load_task(index: IndexFolder, split: str) -> Task:
+def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> Task:
     """Load the queries of a split with their gold.
 
     Gold is what a query cites in the corpus and of no later year, whether the corpus tells it or ships
     it as qrels; a query without any is left out, and counted in `Task.left_out`.
+
+    Args:
+        index: The corpus.
+        split: One of `SPLITS`.
+        rules: Which of its queries are asked, and among which papers.
 
     Raises:
         ConfigError: If the index has no such split, or the split no query.
@@ -89,8 +113,53 @@ def load_task(index: IndexFolder, split: str) -> Task:
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
-    rules = eligible(queries, index.papers)
-    return Task(split, tuple(queries), tuple(rules), qrels, left_out)
+    task = Task(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
+    return task if rules == Rules() else _restricted(index, task, rules)
+
+
+def _restricted(index: IndexFolder, task: Task, rules: Rules) -> Task:
+    """Ask fewer queries, among fewer papers."""
+    latest = _last_train_year(index) if rules.train_only else None
+    qrels = {qid: _no_later(index, gold, latest) for qid, gold in task.qrels.items()}
+    enough = [q for q in task.queries if len(qrels[q.id]) >= rules.min_gold]
+    if not enough:
+        raise ConfigError(
+            f"the {task.split} split of {index.path} has no query with {rules.min_gold} gold citations"
+        )
+    bounds = [_earlier(query.year, latest) for query in enough]
+    among = [
+        one
+        for query, bound in zip(enough, bounds, strict=True)
+        for one in eligible([query], index.papers, year_max=bound)
+    ]
+    return replace(
+        task,
+        queries=tuple(enough),
+        eligible=tuple(among),
+        qrels={query.id: qrels[query.id] for query in enough},
+        left_out={**task.left_out, TOO_FEW: len(task.queries) - len(enough)},
+    )
+
+
+def _last_train_year(index: IndexFolder) -> int | None:
+    years = index.papers.years[train_papers(index)]
+    known = years[years != NO_YEAR]
+    return int(known.max()) if len(known) else None
+
+
+def _no_later(index: IndexFolder, docids: frozenset[str], latest: int | None) -> frozenset[str]:
+    if latest is None:
+        return docids
+    ids = sorted(docids)
+    years = index.papers.years[index.papers.rows_of(ids)].tolist()
+    return frozenset(
+        i for i, year in zip(ids, years, strict=True) if year == NO_YEAR or year <= latest
+    )
+
+
+def _earlier(a: int | None, b: int | None) -> int | None:
+    known: Sequence[int] = [year for year in (a, b) if year is not None]
+    return min(known, default=None)
 
 
 def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
-import numpy as np
-
 from citerec.candidates import Candidates
 from citerec.config import ExpandConfig
 from citerec.encode.config import EncodeConfig
@@ -26,6 +24,7 @@ from citerec.evaluate.catalogue import (
     FUSED,
     FUSIONS,
     NEED_VECTORS,
+    NNSELECT,
     RANKED,
     RERANKED,
     SYSTEMS,
@@ -34,6 +33,8 @@ from citerec.evaluate.catalogue import (
     fuse_of,
     read_by,
 )
+from citerec.evaluate.docids import as_run
+from citerec.evaluate.nnselect import nnselected
 from citerec.evaluate.protocol import Setting, Task
 from citerec.evaluate.ranked import expanded, ranked
 from citerec.evaluate.remembering import Remembering
@@ -46,7 +47,7 @@ from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.run import Run
-from citerec.types import Hits, Note, Progress, Ranking, Retriever, untold
+from citerec.types import Hits, Note, Progress, Retriever, untold
 
 
 def run_system(
@@ -99,7 +100,7 @@ class Systems:
         if name in CEILINGS:
             return oracle_run(self._task.qrels, name), None
         hits, seconds = self._hits(name)
-        return _as_run(name, self._index, self._task, hits), seconds
+        return as_run(name, self._index, self._task, hits), seconds
 
     def stages(self) -> list[dict[str, Hits]]:
         """Return, for each query, what each of the stages `FUSED` found.
@@ -170,7 +171,7 @@ class Systems:
 
     def as_run(self, name: str, hits: list[Hits]) -> Run:
         """Name what was found for each query of the task, as a run."""
-        return _as_run(name, self._index, self._task, hits)
+        return as_run(name, self._index, self._task, hits)
 
     def _need_vectors(self, name: str) -> None:
         if not self._index.is_embedded:
@@ -178,10 +179,6 @@ class Systems:
                 f"{name} needs vectors, and {self._index.path} has none; embed its papers: "
                 f"citerec encode --index {self._index.path} --encoder MODEL"
             )
-
-    def _need_reranker(self) -> Cascade:
-        """Open it before anything is searched: it may be none."""
-        return self.cascade
 
     def _need_ranker(self, name: str) -> Ranker:
         """Open the ranker of a system.
@@ -202,7 +199,7 @@ class Systems:
         if name in NEED_VECTORS:
             self._need_vectors(name)
         if name in RERANKED:
-            self._need_reranker()
+            _ = self.cascade  # opened before anything is searched: it may be none
         if name in RANKED:
             self._need_ranker(name)
         if name not in self._found:
@@ -233,24 +230,32 @@ class Systems:
             return lambda: self.reranked(hits, cascade)
         if name in FUSIONS:
             return lambda: self._fused(name)
-        if name == EXPANDED:
-            found = self.candidates()
-            return lambda: expanded(self._index, self._task, self._setting, found)
-        if name in RANKED:
-            found, ranker = self.candidates(), self._need_ranker(name)
-            cascade = self.cascade_of(name) if self._setting.rerank else None
-            pooled = (self._index, self._task, self._setting, found)
-            return lambda: ranked(*pooled, ranker, cascade, self._progress)
+        if name in WITH_POOLS:
+            return self._pooled(name)
         if name in BASELINES:
             baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: baseline(self._index, self._task, self._setting)
+        return self._stage(name)
+
+    def _pooled(self, name: str) -> Callable[[], list[Hits]]:
+        found = self.candidates()
+        pooled = (self._index, self._task, self._setting, found)
+        if name == EXPANDED:
+            return lambda: expanded(*pooled)
+        ranker = self._need_ranker(name)
+        cascade = self.cascade_of(name) if self._setting.rerank else None
+        return lambda: ranked(*pooled, ranker, cascade, self._progress)
+
+    def _stage(self, name: str) -> Callable[[], list[Hits]]:
+        task, setting = self._task, self._setting
+        if name == NNSELECT:
+            return lambda: nnselected(self._index, task, setting, self._encoder)
         retriever: Retriever
         if name == "dense":
-            retriever = DenseRetriever(self._index, self._encoder, self._setting.dense)
+            retriever = DenseRetriever(self._index, self._encoder, setting.dense)
         else:
-            retriever = Bm25Retriever(self._index, bm25_of(name, self._setting))
-        task, depth = self._task, self._setting.depth
-        return lambda: retriever.retrieve(task.queries, task.eligible, depth)
+            retriever = Bm25Retriever(self._index, bm25_of(name, setting))
+        return lambda: retriever.retrieve(task.queries, task.eligible, setting.depth)
 
     def candidates(self) -> list[Candidates]:
         """Return what the first stages found for each query, put together as `recommend` does or the setting says."""
@@ -292,16 +297,3 @@ class Systems:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
         threads = EncodeConfig(threads=self._setting.dense.threads)
         return reopen(recorded, self._index.path, threads, tell=self._note)
-
-
-def _as_run(name: str, index: IndexFolder, task: Task, hits: list[Hits]) -> Run:
-    """Put docids for rows; only the rows that were hit are read."""
-    rows = np.unique(np.concatenate([found.rows for found in hits]))
-    ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)
-    rankings = {
-        query.id: Ranking(
-            tuple(ids[np.searchsorted(rows, found.rows)]), tuple(found.scores.tolist())
-        )
-        for query, found in zip(task.queries, hits, strict=True)
-    }
-    return Run(name, rankings)

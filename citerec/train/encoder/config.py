@@ -10,6 +10,13 @@ from citerec.encode.config import Precision
 from citerec.encode.spec import Pooling, Separator, Similarity
 from citerec.errors import ConfigError
 from citerec.text import EncoderForm
+from citerec.train.encoder.sources import (
+    Negatives,
+    Positives,
+    check_counts,
+    check_sources,
+    listed,
+)
 from citerec.train.pace import Pace
 from citerec.train.settings import (
     Kinds,
@@ -39,22 +46,6 @@ class Loss(StrEnum):
     MEMORY = "memory"  # every positive of a query against all papers, as they were read last
 
 
-class Positives(StrEnum):
-    """Which papers a query is drawn to."""
-
-    CITATIONS = "citations"
-    CO_CITATIONS = "co-citations"  # cited together with it
-    NEIGHBOURS = "neighbours"  # in an embedding of the citation graph
-
-
-class Negatives(StrEnum):
-    """Where the hard ones come from, those that a query is held off."""
-
-    CITATIONS = "citations"  # cited by a paper that it cites
-    MINED = "mined"  # what BM25 and the base model find together
-    NEIGHBOURS = "neighbours"  # of some distance, in an embedding of the citation graph
-
-
 class Keep(StrEnum):
     """By which measure on the dev queries the best epoch is found."""
 
@@ -78,6 +69,10 @@ class EncoderTraining:
 
     positives: Positives = Positives.CITATIONS
     negatives: Negatives = Negatives.CITATIONS
+    counts: tuple[str, ...] = ()  # files of counts, all of one kind
+    sources: tuple[str, ...] = ()  # mixed, in place of the three above
+    source_weights: tuple[float, ...] = ()  # share of each source among the examples; empty: alike
+    queries: int = 0  # train queries that are asked, a random part; 0 for all
     examples: int = 5  # of each query in an epoch; in-batch: at most one for each positive
     hard: int = (
         2  # triplet: of a query's examples, those with a hard negative; in-batch: of each example
@@ -130,6 +125,12 @@ class EncoderTraining:
             raise ConfigError(f"device must be auto or cpu, got {self.device!r}")
         if self.precision is Precision.FLOAT16:
             raise ConfigError("precision must be auto, float32 or bfloat16 in training")
+        check_counts((self.positives, self.negatives), self.counts)
+        check_sources(self.sources, self.source_weights)
+        if self.sources and self.counts:
+            raise ConfigError("sources name their files themselves; leave counts out")
+        if self.sources and self.loss is not Loss.TRIPLET:
+            raise ConfigError(f"sources go with the triplet loss, not with {self.loss}")
         self._check_batches()
 
     def _check_batches(self) -> None:
@@ -184,13 +185,15 @@ class EncoderTraining:
         Raises:
             ConfigError: If there is no such name, or the value cannot be.
         """
-        values = checked(_KINDS, given, where)
+        values = checked(_KINDS, {n: listed(n, v, where) for n, v in given.items()}, where)
         recipe = values.get("recipe", Recipe.SPECTER)
         return cls(**{"recipe": recipe, **_RECIPES[recipe], **values})
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
+        """Return it as JSON values; what says nothing is left out: empty lists, no bound on the queries."""
+        values = asdict(self)
+        silent = {"counts", "sources", "source_weights", "queries"}
+        return {name: value for name, value in values.items() if value or name not in silent}
 
 
 def read_training(file: Path | None, options: Mapping[str, Any]) -> EncoderTraining:
@@ -209,6 +212,7 @@ def read_training(file: Path | None, options: Mapping[str, Any]) -> EncoderTrain
 
 _LEAST = {
     "seed": 0,
+    "queries": 0,
     "examples": 1,
     "hard": 0,
     "mine_from": 1,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from citerec.eligibility import within
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import Encoder, Vectors
+from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
@@ -115,7 +115,7 @@ def frozen_encoder(parts: Parts, fingerprint: Fingerprint, config: EncoderTraini
     """Return an encoder of the model as it is now, which training does not change."""
     run = EncodeConfig(device=config.device, precision=config.precision, threads=config.threads)
     frozen = Parts(copy.deepcopy(parts.model), parts.tokenizer, parts.spec)
-    return Encoder(frozen, fingerprint, run)
+    return TransformerEncoder(frozen, fingerprint, run)
 
 
 def _rows(index: IndexFolder, task: Task, i: int) -> Rows:

@@ -3,20 +3,15 @@
 import numpy as np
 
 from citerec.train.data import CHUNK, TrainingData
-from citerec.train.encoder.config import EncoderTraining, Positives
+from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder.counts import KEPT, Graded, grades
 from citerec.train.encoder.neighbours import neighbours
 from citerec.train.lists import Lists
 
-KEPT = 100  # hard negatives of a query that are drawn from: a random part, where there are more
 
-
-def positives_of(data: TrainingData, config: EncoderTraining) -> Lists:
-    """Return the positives of each query, all of them of the pool and of no later year."""
-    if config.positives is Positives.CO_CITATIONS:
-        return co_cited(data)
-    if config.positives is Positives.NEIGHBOURS:
-        return neighbours(data, 1, config.nearest, dim=config.graph_dim, seed=config.seed)
-    return data.gold
+def near_neighbours(data: TrainingData, config: EncoderTraining) -> Lists:
+    """Return the neighbours of each query that are near."""
+    return neighbours(data, 1, config.nearest, dim=config.graph_dim, seed=config.seed)
 
 
 def distant_neighbours(data: TrainingData, config: EncoderTraining) -> Lists:
@@ -50,9 +45,18 @@ def cited_by_cited(data: TrainingData, *, most: int | None = KEPT, seed: int = 0
     return Lists.joined(parts)
 
 
-def co_cited(data: TrainingData) -> Lists:
-    """Return for each query the papers that a train query cites together with it, most often so first."""
-    parts: list[Lists] = []
+def co_cited(data: TrainingData, *, most: int | None = KEPT, seed: int = 0) -> Graded:
+    """Return for each query the papers that train queries cite together with it, often or seldom.
+
+    All of them are of the pool and of no later year; those that are cited with it most often come first.
+
+    Args:
+        data: The queries.
+        most: A list of those that are seldom so is cut down to as many, at random; None for all.
+        seed: Of that.
+    """
+    rng = np.random.default_rng([seed, 4])
+    parts: list[Graded] = []
     for start in range(0, len(data.queries), CHUNK):
         rows = data.queries[start : start + CHUNK]
         found = (data.links.T.tocsr()[rows] @ data.links).tocoo()
@@ -60,5 +64,13 @@ def co_cited(data: TrainingData) -> Lists:
         owners, others = found.row[order], found.col[order].astype(np.int32)
         asked = rows[owners]
         keep = data.pool[others] & (others != asked) & data.eligible(asked, others)
-        parts.append(Lists.of(owners[keep], others[keep], len(rows)))
-    return Lists.joined(parts)
+        owners, others = owners[keep], others[keep]
+        often, seldom = grades(owners, found.data[order][keep], len(rows))
+        least = Lists.of(owners[seldom], others[seldom], len(rows))
+        parts.append(
+            Graded(
+                Lists.of(owners[often], others[often], len(rows)),
+                least if most is None else least.shortened(most, rng),
+            )
+        )
+    return Graded.joined(parts)

@@ -5,26 +5,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from citerec.atomic import building
 from citerec.encode.encoder import fingerprint_of
 from citerec.encode.model import Parts, load_parts
 from citerec.encode.source import Source, find_model
 from citerec.encode.spec import NAME as SPEC
-from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity, read_spec
+from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Reads, Similarity, read_spec
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
 from citerec.provenance import provenance
 from citerec.train import modelfolder
 from citerec.train.data import TrainingData, load_training_data, splits_sha256
-from citerec.train.encoder.config import EncoderTraining, Keep, Loss, Negatives
+from citerec.train.encoder.config import EncoderTraining, Keep, Loss
 from citerec.train.encoder.dev import frozen_encoder, load_dev
-from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.loop import EncoderCourse, Epoch
 from citerec.train.encoder.mine import mined
 from citerec.train.encoder.modelfolder import write_model
-from citerec.train.encoder.pick import cited_by_cited, distant_neighbours, positives_of
+from citerec.train.encoder.signals import Signals, examples_of, told_settings
 from citerec.train.lists import Lists
 from citerec.train.loop import RATE, run_loop
 from citerec.train.modelfolder import Story, check_target
@@ -91,11 +88,17 @@ def train_encoder(
             plan = _plan(index, config, fingerprint)
             first = arguments.process_index == 0
             going_on = open_workspace(workspace, plan, resume=resume, first=first, say=say)
-            hard = _hard(data, config, parts, fingerprint, workspace, tell)
+            signals = Signals(
+                data=data,
+                config=config,
+                mine=lambda: _mined(data, config, parts, fingerprint, workspace, tell),
+                say=say,
+            )
+            examples = examples_of(signals)
         course = EncoderCourse(
             parts=parts,
             fingerprint=fingerprint,
-            examples=Examples.of(data, config, positives_of(data, config), hard),
+            examples=examples,
             dev=dev,
             workspace=workspace,
             tell=tell,
@@ -141,7 +144,7 @@ def _report(output: Path, course: EncoderCourse, history: tuple[Epoch, ...]) -> 
 
 def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
     """Return whether there is a model that was trained on these papers and splits, with these settings."""
-    return modelfolder.was_trained_so(model, index, config.to_json())
+    return modelfolder.was_trained_so(model, index, told_settings(config))
 
 
 def _base(
@@ -174,13 +177,14 @@ def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
         "form": config.form,
         "max_tokens": config.max_tokens or None,
     }
-    return replace(spec, **{name: value for name, value in wanted.items() if value is not None})
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return replace(spec, reads=Reads.WHOLE, **given)
 
 
 def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint) -> dict[str, Any]:
     """Return what must be the same for a training to go on."""
     return {
-        **config.to_json(),
+        **told_settings(config),
         "corpus": index.manifest.corpus["sha256"],
         "splits": splits_sha256(index),
         "weights": fingerprint.weights,
@@ -188,7 +192,7 @@ def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint)
     }
 
 
-def _hard(
+def _mined(
     data: TrainingData,
     config: EncoderTraining,
     parts: Parts,
@@ -196,19 +200,12 @@ def _hard(
     workspace: Workspace,
     tell: Progress,
 ) -> Lists:
-    """Return the hard negatives of each query; what was found before is not searched again."""
-    if not config.hard or config.loss is Loss.MEMORY:
-        return Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(data.queries))
+    """Return hard negatives that are mined; what was found before is not searched again."""
     if found := workspace.kept(HARD, "indptr", "indices"):
         return Lists(**found)
-    if config.negatives is Negatives.CITATIONS:
-        hard = cited_by_cited(data, seed=config.seed)
-    elif config.negatives is Negatives.NEIGHBOURS:
-        hard = distant_neighbours(data, config)
-    else:
-        encoder = frozen_encoder(parts, fingerprint, config)
-        first, last = config.mine_from, config.mine_to
-        hard = mined(data, encoder, first, last, threads=config.threads, tell=tell)
+    encoder = frozen_encoder(parts, fingerprint, config)
+    first, last = config.mine_from, config.mine_to
+    hard = mined(data, encoder, first, last, threads=config.threads, tell=tell)
     workspace.keep(HARD, {"indptr": hard.indptr, "indices": hard.indices})
     return hard
 
@@ -259,7 +256,7 @@ def _merit(epoch: Epoch, keep: Keep) -> float | None:
 def _story(source: Source, course: EncoderCourse, history: Sequence[Epoch]) -> Story:
     index, examples = course.examples.data.index, course.examples
     base = told_base(source)
-    settings = course.config.to_json() | {"model": base}
+    settings = told_settings(course.config) | {"model": base}
     return Story(
         base=base,
         weights=course.fingerprint.weights,

@@ -1,0 +1,1 @@
+"""Trains encoders of words: the baselines that need no transformer."""

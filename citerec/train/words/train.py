@@ -1,0 +1,106 @@
+"""Trains an encoder of words on the train papers of an index."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.atomic import building
+from citerec.encode.words.chance import RandomVectors
+from citerec.encode.words.folder import NAME
+from citerec.errors import writing
+from citerec.folder import IndexFolder
+from citerec.train.data import splits_sha256
+from citerec.train.modelfolder import check_target, read_training
+from citerec.train.words.bags import make_fasttext, make_sgc, make_sif, make_tfidf
+from citerec.train.words.citeomatic import make_citeomatic
+from citerec.train.words.config import WordRecipe, WordsTraining
+from citerec.train.words.corpus import TrainTexts
+from citerec.train.words.dev import Judge, Tried
+from citerec.train.words.doc2vec import make_doc2vec
+from citerec.train.words.made import Made
+from citerec.train.words.modelfolder import write_model
+from citerec.train.words.vectors import sha256_of_vectors
+from citerec.types import Note, Progress, untold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsReport:
+    """What a training made."""
+
+    output: Path
+    counts: Mapping[str, int]  # of what was learned from
+    tried: tuple[Tried, ...]
+    chosen: Tried
+
+
+def train_words(
+    index: IndexFolder,
+    output: Path,
+    config: WordsTraining,
+    *,
+    force: bool = False,
+    tell: Progress = untold,
+    say: Note = lambda message: None,
+) -> WordsReport:
+    """Train an encoder of words; the model folder appears whole, at the end.
+
+    Same index, same settings: same bytes, on the same machine.
+
+    Args:
+        index: Whose train papers it learns from; dev queries choose the settings.
+        output: The model folder to be.
+        config: How.
+        force: Replace a model that is there.
+        tell: Is told how far each kind of work is.
+        say: Is told what is worth a line: what each setting gave.
+
+    Raises:
+        ConfigError: If there is nothing to learn from, or a setting cannot be.
+        ModelExistsError: If there is a model at `output`, without `force`.
+        MissingExtraError: If what trains is not installed.
+        OutputError: If the folder cannot be written.
+    """
+    check_target(output, NAME, force=force)
+    judge = Judge.of(index, config, say, tell)
+    made = _MAKERS[config.recipe](TrainTexts.of(index), config, judge)
+    with writing(output), building(output) as folder:
+        write_model(folder, made, index, config)
+    return WordsReport(output=output, counts=made.counts, tried=tuple(made.tried), chosen=made.best)
+
+
+def was_trained_so(model: Path, index: IndexFolder, config: WordsTraining) -> bool:
+    """Return whether there is a model that was trained on these papers and splits, with these settings."""
+    if not (model / NAME).is_file():
+        return False
+    told = read_training(model)
+    wanted: dict[str, Any] = orjson.loads(orjson.dumps(config.to_json()))
+    if config.vectors:
+        place = Path(config.vectors).expanduser()
+        wanted["vectors"] = place.name
+        if not place.exists() or sha256_of_vectors(place) != told.get("weights"):
+            return False
+    here = index.manifest.corpus["sha256"], splits_sha256(index)
+    try:
+        trained_on = told["corpus_sha256"], told["splits_sha256"]
+        return trained_on == here and told["provenance"]["settings"] == wanted
+    except (KeyError, TypeError):
+        return False
+
+
+def _make_random(_: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+    model = RandomVectors(dim=config.dim, seed=config.seed)
+    return Made(model=model, tried=[judge.measured(model, {})])
+
+
+_MAKERS: Mapping[WordRecipe, Callable[[TrainTexts, WordsTraining, Judge], Made]] = {
+    WordRecipe.RANDOM: _make_random,
+    WordRecipe.TFIDF: make_tfidf,
+    WordRecipe.DOC2VEC: make_doc2vec,
+    WordRecipe.FASTTEXT: make_fasttext,
+    WordRecipe.SIF: make_sif,
+    WordRecipe.SGC: make_sgc,
+    WordRecipe.CITEOMATIC: make_citeomatic,
+}

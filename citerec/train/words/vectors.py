@@ -1,0 +1,162 @@
+"""Word vectors: trained by gensim's fastText on the train papers, or given."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from citerec.corpus.readers.source import reading
+from citerec.encode.model import sha256_of_files
+from citerec.encode.words.bag import Bag
+from citerec.encode.words.doc2vec import stable_hash
+from citerec.encode.words.folder import WEIGHTS, holds_words, read_words
+from citerec.encode.words.model import Vectors
+from citerec.encode.words.propagated import Propagated
+from citerec.errors import BadInputError, ConfigError, extra
+from citerec.train.words.config import WordsTraining
+from citerec.train.words.corpus import TrainTexts
+from citerec.types import Note, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class WordVectors:
+    """Vectors of the words that are learned."""
+
+    words: tuple[str, ...]
+    vectors: Vectors  # shape (words, dim)
+    sha256: str | None = None  # of the file that they are from; None if they were trained
+
+
+def word_vectors(
+    texts: TrainTexts, config: WordsTraining, say: Note, tell: Progress
+) -> WordVectors:
+    """Return a vector for each word of the train papers; one that the vectors given do not have is left out.
+
+    Raises:
+        ConfigError: If none of the words has one, or what was given is no word vectors.
+        BadInputError: If they cannot be read.
+        MissingExtraError: If they have to be trained, and gensim is not installed.
+    """
+    if not config.vectors:
+        check_gensim()
+        words = texts.vocabulary(config.min_df, config.max_df)
+        return WordVectors(words, _trained(texts, words, config, tell))
+    words = texts.vocabulary(config.min_df, config.max_df)
+    place = Path(config.vectors).expanduser()
+    known = _of_model(place) if place.is_dir() else read_word2vec(place, frozenset(words))
+    kept = tuple(word for word in words if word in known)
+    if not kept:
+        raise ConfigError(f"{place} has a vector for none of the {len(words)} words of the papers")
+    say(f"{place.name} has a vector for {len(kept)} of {len(words)} words")
+    return WordVectors(kept, np.stack([known[word] for word in kept]), sha256_of_vectors(place))
+
+
+def sha256_of_vectors(place: Path) -> str:
+    """Return the sha256 of word vectors: a file, or those of a model of words."""
+    return sha256_of_files([place / WEIGHTS if place.is_dir() else place])
+
+
+def read_word2vec(file: Path, wanted: frozenset[str]) -> dict[str, Vectors]:
+    """Read vectors in word2vec's text format: a line "words dim", then "word x1 ... xdim" each.
+
+    Args:
+        file: As gensim and fastText write it (.vec).
+        wanted: The words that are read.
+
+    Raises:
+        BadInputError: If it is not of that format, with its line.
+    """
+    found: dict[str, Vectors] = {}
+    with reading(file), file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        head = next(lines, "").split()
+        if len(head) != 2 or not all(part.isdigit() for part in head):
+            raise BadInputError(
+                file, f'expected "words dim", found {" ".join(head)[:40]!r}', line=1
+            )
+        dim = int(head[1])
+        for number, line in enumerate(lines, start=2):
+            word, _, numbers = line.rstrip().partition(" ")
+            if word in wanted:
+                found[word] = _numbers(numbers, dim, file, number)
+    return found
+
+
+def _numbers(text: str, dim: int, file: Path, line: int) -> Vectors:
+    try:
+        vector = np.array(text.split(), np.float32)
+    except ValueError as error:
+        raise BadInputError(file, f"no numbers: {error}", line=line) from error
+    if vector.shape != (dim,) or not np.isfinite(vector).all():
+        raise BadInputError(file, f"expected {dim} finite numbers, found {len(vector)}", line=line)
+    return vector
+
+
+def _of_model(folder: Path) -> dict[str, Vectors]:
+    model = read_words(folder) if holds_words(folder) else None
+    bag = model.features if isinstance(model, Propagated) else model
+    if not isinstance(bag, Bag):
+        raise ConfigError(
+            f"{folder} holds no word vectors; name a model of the recipe fasttext or sif, or a file "
+            "in word2vec's text format"
+        )
+    return dict(zip(bag.words, bag.word_vectors, strict=True))
+
+
+def _trained(
+    texts: TrainTexts, words: Sequence[str], config: WordsTraining, tell: Progress
+) -> Vectors:
+    """Train skip-gram vectors with letter n-grams (Bojanowski et al., TACL 2017), in one thread: so they repeat."""
+    from gensim.models.fasttext import FastText
+
+    model = FastText(
+        vector_size=config.dim,
+        sg=1,
+        window=config.window,
+        sample=config.sample,
+        min_count=config.min_count,
+        negative=config.negative,
+        alpha=config.learning_rate,
+        min_alpha=config.least_rate,
+        bucket=config.buckets,
+        workers=1,
+        seed=config.seed,
+        hashfxn=stable_hash,
+    )
+    fit(model, texts.cut, config.epochs, "training word vectors", tell)
+    return np.asarray(model.wv[list(words)], np.float32)
+
+
+def fit(model: Any, documents: Sequence[Any], epochs: int, what: str, tell: Progress) -> None:
+    """Let a model of gensim read documents some times.
+
+    Raises:
+        ConfigError: If no word is frequent enough.
+    """
+    from gensim.models.callbacks import CallbackAny2Vec
+
+    class Told(CallbackAny2Vec):
+        def __init__(self) -> None:
+            self.done = 0
+
+        def on_epoch_end(self, model: Any) -> None:
+            self.done += 1
+            tell(what, self.done, epochs)
+
+    tell(what, 0, epochs)
+    model.build_vocab(documents)
+    if not len(model.wv):
+        raise ConfigError("no word of the train papers is frequent enough; lower min_count")
+    make: Callable[..., Any] = model.train
+    make(documents, total_examples=len(documents), epochs=epochs, callbacks=[Told()])
+
+
+def check_gensim() -> None:
+    """Import gensim.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    with extra("words"):
+        import gensim.models  # noqa: F401  # pyright: ignore[reportUnusedImport]
