@@ -1,0 +1,300 @@
+"""`citerec scidocs`."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from citerec.cli.console import (
+    Index,
+    Quiet,
+    Talk,
+    Threads,
+    Verbose,
+    check_output,
+    show,
+    write_result,
+)
+from citerec.cli.encode import BackendOption, DeviceOption, PrecisionOption
+from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+    from citerec.folder import IndexFolder
+    from citerec.scidocs.ranking import Rows, Take
+    from citerec.scidocs.record import Judged
+    from citerec.scidocs.suite import Encode
+    from citerec.scidocs.topics import TopicMap
+    from citerec.scidocs.vectors import Remembering
+    from citerec.types import Progress
+
+SHOWN = 24  # signs of an encoder's name
+STORE = ".scidocs.encoding"  # where vectors lie while there are more to come
+
+
+class Format(StrEnum):
+    """What comes on stdout."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is asked of each encoder."""
+
+    tasks: list[str] | None
+    map: Path | None
+    seed: int
+    store: Path
+    how: EncodeConfig
+
+
+def scidocs(
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of the published SciDocs data: all seven tasks.")
+    ] = None,
+    index: Index = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A model: a name, a hub id or a folder; may be repeated. With --index it may be left out: the "
+            "index's own vectors are judged then. With --data, a folder of cls.jsonl, user-citation.jsonl and "
+            "recomm.jsonl is taken as vectors that are made already."
+        ),
+    ] = None,
+    tasks: Annotated[str | None, typer.Option(help="Comma-separated; all by default.")] = None,
+    output: Annotated[Path | None, typer.Option(help="A JSON file of all figures.")] = None,
+    format: Annotated[Format, typer.Option(help="What comes on stdout.")] = Format.TABLE,
+    map: Annotated[
+        Path | None,
+        typer.Option(help="Draw a map of papers by topic (MAG's, or venues): PNG, SVG or PDF."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all draws and trainings.")] = 0,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = Precision.AUTO,
+    backend: BackendOption = Backend.TORCH,
+    threads: Threads = 0,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Judge encoders by SciDocs: on its published data, or by the same kinds of tasks built from an index."""
+    from citerec.scidocs.record import as_json
+    from citerec.scidocs.topics import check_picture
+
+    talk = Talk(quiet, verbose)
+    names = list(dict.fromkeys(encoder or ()))
+    check_output(output)
+    if map:
+        check_picture(map)
+        check_output(map)
+    if map and len(names) > 1:
+        raise ConfigError("--map draws the papers of one encoder; name one --encoder only")
+    if data and index:
+        raise ConfigError("--data and --index name two suites; give one")
+    if data and not names:
+        raise ConfigError("--data needs a model to judge: --encoder MODEL")
+    wanted = _Wanted(
+        tasks=[task.strip() for task in tasks.split(",")] if tasks else None,
+        map=map,
+        seed=seed,
+        store=(output.parent if output else Path()) / STORE,
+        how=EncodeConfig(device=device, precision=precision, threads=threads, backend=backend),
+    )
+    of, judged = (
+        _on_data(data, names, wanted, talk) if data else _on_index(index, names, wanted, talk)
+    )
+    settings = {"tasks": wanted.tasks, "precision": wanted.how.precision.value}
+    record = as_json(of, judged, seed, settings, published=data is not None)
+    if format is Format.JSON:
+        write_result(record)
+    else:
+        _show(judged, published=data is not None)
+    if output:
+        write_result(record, output)
+    for each in judged:
+        _tell(each, wanted, talk)
+
+
+def _on_data(
+    data: Path, names: Sequence[str], wanted: _Wanted, talk: Talk
+) -> tuple[str, list["Judged"]]:
+    from citerec.scidocs.layout import check_folder
+    from citerec.scidocs.record import Judged
+    from citerec.scidocs.suite import check_tasks, run_published
+
+    check_folder(data, [*check_tasks(wanted.tasks), *(["mag"] if wanted.map else [])])
+    judged: list[Judged] = []
+    for name in names:
+        with talk.progress() as tell, _encoding(name, wanted, talk, tell) as (fingerprint, encode):
+            result = run_published(data, encode, tasks=wanted.tasks, seed=wanted.seed, tell=tell)
+            topics = _map_of_data(data, encode, wanted)
+        judged.append(Judged(name, fingerprint, result, topics))
+    return str(data), judged
+
+
+@contextmanager
+def _encoding(
+    name: str, wanted: _Wanted, talk: Talk, tell: "Progress"
+) -> "Generator[tuple[str, Encode]]":
+    """Give what encodes, and its fingerprint: a model, or a folder of vectors that somebody made."""
+    from citerec.encode.encoder import open_encoder
+    from citerec.scidocs.given import GivenVectors, is_given
+
+    if is_given(Path(name)):
+        yield f"vectors of {name}", GivenVectors(Path(name))
+        return
+    model = open_encoder(name, wanted.how, tell=talk.note)
+    with _going_on(model, wanted.store, talk, tell) as encode:
+        yield str(model.fingerprint), encode
+
+
+def _map_of_data(data: Path, encode: "Encode", wanted: _Wanted) -> "TopicMap | None":
+    """Draw the map of the papers of MAG's topics, if one is wanted."""
+    from citerec.scidocs.layout import read_labels
+    from citerec.scidocs.suite import labelled_papers
+    from citerec.scidocs.topics import draw_sample, draw_topics, topic_map
+
+    if not wanted.map:
+        return None
+    papers, labels = labelled_papers(data, read_labels(data, "mag"))
+    drawn = draw_sample(labels, seed=wanted.seed)
+    mine = [labels[i] for i in drawn]
+    topics = topic_map(encode([papers[i] for i in drawn]), mine, seed=wanted.seed)
+    draw_topics(topics, mine, wanted.map)
+    return topics
+
+
+def _on_index(
+    index: Path | None, names: Sequence[str], wanted: _Wanted, talk: Talk
+) -> tuple[str, list["Judged"]]:
+    import numpy as np
+
+    from citerec.folder import find_index, open_index
+    from citerec.scidocs.from_index import index_tasks, judge
+    from citerec.scidocs.labelled import venue_topics
+    from citerec.scidocs.record import Judged
+    from citerec.scidocs.topics import draw_sample
+
+    folder = open_index(find_index(index))
+    labels = venue_topics(folder.papers) if wanted.map else []
+    sample = np.array(draw_sample(labels, seed=wanted.seed), np.int32)
+    judged: list[Judged] = []
+    with talk.progress() as tell:
+        tasks = index_tasks(folder, tasks=wanted.tasks, seed=wanted.seed, tell=tell)
+        rows = np.union1d(tasks.rows, sample)
+        for name in names or [""]:
+            with _vectors(name, folder, rows, wanted, talk, tell) as (shown, fingerprint, take):
+                result = judge(tasks, take, seed=wanted.seed, tell=tell)
+                topics = _map_of_index(sample, labels, take, wanted)
+            judged.append(Judged(shown, fingerprint, result, topics))
+    return folder.manifest.name, judged
+
+
+def _map_of_index(
+    sample: "Rows", labels: Sequence[str], take: "Take", wanted: _Wanted
+) -> "TopicMap | None":
+    """Draw the map of some papers by venue, if one is wanted."""
+    from citerec.scidocs.topics import draw_topics, topic_map
+
+    if not wanted.map:
+        return None
+    rows: list[int] = sample.tolist()
+    mine = [labels[row] for row in rows]
+    topics = topic_map(take(sample), mine, seed=wanted.seed)
+    draw_topics(topics, mine, wanted.map)
+    return topics
+
+
+@contextmanager
+def _vectors(
+    name: str, folder: "IndexFolder", rows: "Rows", wanted: _Wanted, talk: Talk, tell: "Progress"
+) -> "Generator[tuple[str, str, Take]]":
+    """Give an encoder's name, its fingerprint, and what gives its vectors of some papers of an index.
+
+    They are those that the index keeps, if they are its own and exact; else the papers are encoded.
+    """
+    import numpy as np
+
+    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.scidocs.vectors import embedded_by, kept_vectors
+
+    own, kept = embedded_by(folder), kept_vectors(folder)
+    if not name and own is None:
+        raise ConfigError(f"{folder.path} has no vectors; name a model: --encoder MODEL")
+    if not name and own and kept:
+        yield own.name, str(own), kept
+        return
+    if name:
+        model = open_encoder(name, wanted.how, base=folder.path, tell=talk.note)
+    else:
+        assert own is not None
+        model = reopen(own, folder.path, wanted.how, tell=talk.note)
+    if kept and own and model.fingerprint.key == own.key:
+        yield name, str(own), kept
+        return
+    talk.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
+    with _going_on(model, wanted.store, talk, tell) as encode:
+        papers = folder.papers.at(rows.tolist())
+        matrix = encode([papers[row] for row in rows.tolist()])
+
+        def take(asked: "Rows") -> Any:
+            return matrix[np.searchsorted(rows, asked)]
+
+        yield name or model.fingerprint.name, str(model.fingerprint), take
+
+
+@contextmanager
+def _going_on(
+    model: "Encoder", store: Path, talk: Talk, tell: "Progress"
+) -> "Generator[Remembering]":
+    """Give an encoder that keeps its vectors until the block ends well; say so if it does not."""
+    from citerec.scidocs.vectors import Remembering
+
+    encode = Remembering(model, store, tell)
+    try:
+        yield encode
+    except BaseException:
+        if encode.kept:
+            talk.note(f"vectors are kept in {store}/; run this again to go on with them")
+        raise
+    encode.forget()
+
+
+def _show(judged: Sequence["Judged"], *, published: bool) -> None:
+    from citerec.scidocs.from_index import TASKS
+    from citerec.scidocs.published import METRICS, TABLE_1
+    from citerec.scidocs.table import results_table
+
+    rows: dict[str, Mapping[str, float]] = {}
+    if published:
+        rows = dict(TABLE_1)
+    ours = {_shown(each.encoder, published): each.result.metrics for each in judged}
+    every = METRICS if published else [m for task in TASKS.values() for m in task]
+    metrics = [metric for metric in every if any(metric in figures for figures in ours.values())]
+    show(results_table(rows | ours, [*metrics, "average"], published=len(rows)))
+
+
+def _shown(encoder: str, published: bool) -> str:
+    """Return what stands for an encoder in the table: the end of a path, marked as ours beside published rows."""
+    parts = [part for part in Path(encoder).parts if part not in ("models", "encoder")]
+    name = encoder if len(encoder) <= SHOWN or not parts else parts[-1]
+    return f"ours: {name}" if published else name
+
+
+def _tell(judged: "Judged", wanted: _Wanted, talk: Talk) -> None:
+    """Say what the table does not: what was left out, what lacks a vector, how good the map is."""
+    result = judged.result
+    for task, why in result.left_out.items():
+        talk.warn(f"{task} is left out: {why}")
+    for what, count in result.counts.items():
+        if count and what.endswith("without a vector"):
+            talk.warn(f"{judged.encoder}: {what}: {count:,}")
+    if topics := judged.topics:
+        figures = f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}"
+        talk.note(f"the map is {wanted.map}: {len(topics.clusters):,} papers, {figures}")

@@ -1,0 +1,72 @@
+"""Vectors that somebody made, in the files of the published suite: one `{"paper_id": …, "embedding": […]}` a line."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from citerec.errors import BadInputError
+from citerec.index.dense.library import Vectors
+from citerec.types import Paper
+
+FILES = ("cls.jsonl", "user-citation.jsonl", "recomm.jsonl")
+"""Those of SPECTER come with the published data, in `specter-embeddings/`."""
+
+
+def is_given(folder: Path) -> bool:
+    """Whether a folder holds such files."""
+    return any((folder / name).is_file() for name in FILES)
+
+
+class GivenVectors:
+    """Gives papers the vectors of such files, in place of an encoder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = [folder / name for name in FILES if (folder / name).is_file()]
+
+    def __call__(self, papers: Sequence[Paper]) -> Vectors:
+        """Return the vector of each paper, shape (papers, dim); NaN for a paper that has none.
+
+        The files are read until all papers are found; of two vectors of a paper the first one counts.
+
+        Raises:
+            BadInputError: If a line is not of that form, or no paper is found.
+        """
+        rows = {paper.id: row for row, paper in enumerate(papers)}
+        vectors: Vectors | None = None
+        missing = set(rows)
+        for path, line, record in self._records():
+            paper_id, vector = _vector(path, line, record)
+            if paper_id not in missing or not len(vector):
+                continue
+            if vectors is None:
+                vectors = np.full((len(papers), len(vector)), np.nan, np.float32)
+            if len(vector) != vectors.shape[1]:
+                told = f"{len(vector)} dimensions; above there are {vectors.shape[1]}"
+                raise BadInputError(path, told, line=line)
+            vectors[rows[paper_id]] = vector
+            missing.remove(paper_id)
+            if not missing:
+                break
+        if vectors is None:
+            raise BadInputError(self._files[0].parent, f"no vector of any of {len(papers)} papers")
+        return vectors
+
+    def _records(self) -> Iterator[tuple[Path, int, Any]]:
+        for path in self._files:
+            with path.open("rb") as lines:
+                for number, line in enumerate(lines, start=1):
+                    try:
+                        yield path, number, orjson.loads(line)
+                    except orjson.JSONDecodeError as error:
+                        raise BadInputError(path, f"not JSON: {error.msg}", line=number) from error
+
+
+def _vector(path: Path, line: int, record: Any) -> tuple[str, Vectors]:
+    try:
+        return str(record["paper_id"]), np.array(record["embedding"], np.float32).reshape(-1)
+    except (KeyError, TypeError, ValueError) as error:
+        told = 'expected {"paper_id": …, "embedding": [numbers]}'
+        raise BadInputError(path, told, line=line) from error

@@ -1,0 +1,237 @@
+"""The published SciDocs folder: what lies where, and what each file of judgements says.
+
+    paper_metadata_mag_mesh.json  paper_metadata_view_cite_read.json  paper_metadata_recomm.json
+    mag/ mesh/                    {train,val,test}.csv: paper, class
+    coview/ coread/ cite/ cocite/ {val,test}.qrel: query 0 paper relevance
+    recomm/                       {train,val,test}.csv: query, clicked paper, all papers shown; propensity_scores.json
+
+Source: https://github.com/allenai/scidocs; the data: aws s3 sync --no-sign-request
+s3://ai2-s2-research-public/specter/scidocs/ FOLDER.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.errors import BadInputError
+from citerec.manifest import NAME as MANIFEST
+
+SPLITS = ("train", "val", "test")
+LABELLED = ("mag", "mesh")
+RANKED = {"co-view": "coview", "co-read": "coread", "cite": "cite", "co-cite": "cocite"}
+RECOMMENDATION = "recommendation"
+PROPENSITY = "recomm/propensity_scores.json"
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Papers and their classes."""
+
+    ids: tuple[str, ...]
+    labels: tuple[str, ...]  # same length
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A query's candidates and their relevance."""
+
+    query: str
+    ids: tuple[str, ...]
+    gains: tuple[int, ...]  # same length; 0 for one that does not go with the query
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """Papers that were shown to somebody who looked at a paper, and the one that was clicked."""
+
+    query: str
+    clicked: str
+    shown: tuple[str, ...]  # in the order shown; the clicked one is among them
+
+    @property
+    def position(self) -> int:
+        """Where the clicked paper stood, from 1."""
+        return self.shown.index(self.clicked) + 1
+
+
+def metadata_file(task: str) -> str:
+    """Return which file tells of a task's papers."""
+    if task in LABELLED:
+        return "paper_metadata_mag_mesh.json"
+    ranked = task in RANKED
+    return f"paper_metadata_{'view_cite_read' if ranked else 'recomm'}.json"
+
+
+def files_of(task: str) -> list[str]:
+    """Return the files that a task reads."""
+    if task in RANKED:
+        return [metadata_file(task), f"{RANKED[task]}/test.qrel"]
+    folder = task if task in LABELLED else "recomm"
+    files = [metadata_file(task), *(f"{folder}/{split}.csv" for split in SPLITS)]
+    return files if task in LABELLED else [*files, PROPENSITY]
+
+
+def check_folder(data: Path, tasks: Sequence[str]) -> None:
+    """Refuse a folder that lacks a file of some tasks.
+
+    Raises:
+        BadInputError: If it is not there, is an index, or lacks files.
+    """
+    if not data.is_dir():
+        raise BadInputError(
+            data,
+            "no such folder; name that of the published SciDocs data, "
+            "or fetch it: citerec datasets fetch scidocs",
+        )
+    if (data / MANIFEST).is_file():
+        raise BadInputError(data, f"an index, not the published data; say: --index {data}")
+    wanted = list(dict.fromkeys(file for task in tasks for file in files_of(task)))
+    if missing := [file for file in wanted if not (data / file).is_file()]:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise BadInputError(
+            data,
+            f"{', '.join(missing[:3])}{more} missing; expected the layout of the published SciDocs data",
+        )
+
+
+def read_labels(data: Path, task: str) -> dict[str, Labelled]:
+    """Read the papers and classes of a classification task, by split.
+
+    Raises:
+        BadInputError: If a file is not what it should be, or a class is in no train paper.
+    """
+    splits = {split: _labels(data / task / f"{split}.csv") for split in SPLITS}
+    known = set(splits["train"].labels)
+    if len(known) < 2:
+        raise BadInputError(data / task / "train.csv", "one class only; expected two or more")
+    for split in ("val", "test"):
+        if unseen := sorted(set(splits[split].labels) - known):
+            path = data / task / f"{split}.csv"
+            raise BadInputError(path, f"class {unseen[0]!r} is of no paper in train.csv")
+    return splits
+
+
+def _labels(path: Path) -> Labelled:
+    pairs: dict[str, str] = {}
+    for line, row in _rows(path, 2):
+        if pairs.setdefault(row[0], row[1]) != row[1]:
+            raise BadInputError(path, f"paper {row[0]!r} has another class above", line=line)
+    return Labelled(tuple(pairs), tuple(pairs.values()))
+
+
+def read_judgements(path: Path) -> list[Judged]:
+    """Read a qrel file, queries in the order of the file.
+
+    Raises:
+        BadInputError: If a line has not four fields, a paper stands twice, or a query has nothing to find.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for line, text in enumerate(_text(path).splitlines(), start=1):
+        fields = text.split()
+        if not fields:
+            continue
+        if len(fields) != 4 or not fields[3].lstrip("-").isdigit():
+            raise BadInputError(
+                path, f"expected: query 0 paper relevance; found: {text[:80]!r}", line=line
+            )
+        mine = found.setdefault(fields[0], {})
+        if fields[2] in mine:
+            raise BadInputError(
+                path, f"paper {fields[2]!r} stands twice for {fields[0]!r}", line=line
+            )
+        mine[fields[2]] = int(fields[3])
+    for query, gains in found.items():
+        if max(gains.values()) < 1:
+            raise BadInputError(path, f"query {query!r} has no paper of relevance 1 or more")
+    if not found:
+        raise BadInputError(path, "an empty file; expected: query 0 paper relevance")
+    return [Judged(q, tuple(gains), tuple(gains.values())) for q, gains in found.items()]
+
+
+def read_clicks(path: Path, positions: int) -> list[Click]:
+    """Read what was shown and clicked, in the order of the file.
+
+    Args:
+        path: A csv file of the recommendation task.
+        positions: How many have a propensity; no click may be further down.
+
+    Raises:
+        BadInputError: If a line is not of that form.
+    """
+    clicks: list[Click] = []
+    for line, (query, clicked, others) in _rows(path, 3):
+        shown = tuple(paper.strip() for paper in others.split(","))
+        if clicked not in shown:
+            raise BadInputError(path, f"{clicked!r} was clicked, but is not shown", line=line)
+        click = Click(query, clicked, shown)
+        if click.position > positions:
+            told = f"the click is at position {click.position}; propensities end at {positions}"
+            raise BadInputError(path, told, line=line)
+        clicks.append(click)
+    return clicks
+
+
+def read_propensity(path: Path) -> Floats:
+    """Read how much each position, from the first, is over-represented among clicks, shape (positions,).
+
+    Raises:
+        BadInputError: If it is not `{"scores": [...]}` with numbers above zero.
+    """
+    record = read_json(path)
+    scores: Any = record.get("scores")
+    expected = 'expected {"scores": [...]} with numbers above 0'
+    if not isinstance(scores, list) or not scores:
+        raise BadInputError(path, f"no scores; {expected}")
+    values: list[Any] = scores
+    if bad := [s for s in values if not isinstance(s, int | float) or not 0 < s < np.inf]:
+        raise BadInputError(path, f"found {bad[0]!r}; {expected}")
+    return np.array(values, np.float64)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file that holds one JSON object.
+
+    Raises:
+        BadInputError: If it holds something else, or cannot be read.
+    """
+    try:
+        record: Any = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise BadInputError(path, error.strerror or str(error)) from error
+    except orjson.JSONDecodeError as error:
+        raise BadInputError(path, f"not JSON: {error.msg}", line=error.lineno) from error
+    if not isinstance(record, dict):
+        raise BadInputError(path, f"a JSON {type(record).__name__}; expected one object")
+    return record  # pyright: ignore[reportUnknownVariableType]
+
+
+def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a csv file below its heading, and their lines."""
+    reader = csv.reader(_text(path).splitlines())
+    try:
+        rows = [(reader.line_num, row) for row in reader if row][1:]
+    except csv.Error as error:
+        raise BadInputError(path, f"not csv: {error}", line=reader.line_num) from error
+    if not rows:
+        raise BadInputError(path, f"no rows below a heading; expected {width} columns")
+    for line, row in rows:
+        if len(row) != width or not all(cell.strip() for cell in row):
+            raise BadInputError(path, f"expected {width} columns; found: {row!r:.80}", line=line)
+        yield line, [cell.strip() for cell in row]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadInputError(path, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(path, "not UTF-8 text") from error

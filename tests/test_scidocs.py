@@ -1,0 +1,519 @@
+"""`citerec scidocs`: the published folder, the tasks of an index, the command."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scidocs_folder import PAPERS, PROPENSITY, TOPICS, metadata, topic, write_published
+from tiny import tiny_bert
+from typer.testing import CliRunner
+
+from citerec.cli import app
+from citerec.cli.scidocs import STORE
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import EncoderSpec
+from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
+from citerec.folder import IndexFolder
+from citerec.scidocs.from_index import TASKS, index_tasks, judge, run_on_index
+from citerec.scidocs.given import GivenVectors
+from citerec.scidocs.layout import read_clicks, read_judgements, read_labels, read_propensity
+from citerec.scidocs.metadata import read_metadata
+from citerec.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
+from citerec.scidocs.suite import means, run_published
+from citerec.scidocs.vectors import SHARD, Remembering, kept_vectors
+from citerec.types import Paper
+
+Vectors = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small folder of the published layout; tests must not change it."""
+    return write_published(tmp_path_factory.mktemp("scidocs") / "data")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return write_published(tmp_path / "data")
+
+
+def by_topic(papers: Sequence[Paper]) -> Vectors:
+    """A vector near the corner of each paper's topic."""
+    rng = np.random.default_rng(0)
+    corners = np.eye(2, 4)[[topic(paper.id) for paper in papers]]
+    return (corners + 0.05 * rng.standard_normal(corners.shape)).astype(np.float32)
+
+
+def by_chance(papers: Sequence[Paper]) -> Vectors:
+    """A vector that says nothing of a paper."""
+    return np.random.default_rng(1).standard_normal((len(papers), 4)).astype(np.float32)
+
+
+# The published folder
+
+
+def test_vectors_that_know_the_topic_solve_every_task(published: Path) -> None:
+    found = run_published(published, by_topic)
+
+    perfect = [metric for metric in METRICS if not metric.startswith("recommendation")]
+    assert {metric: found.metrics[metric] for metric in perfect} == dict.fromkeys(perfect, 1.0)
+    assert found.counts["mag train"], found.counts["mag test"] == (36, 12)
+    assert found.counts["co-view queries"] == 8
+    assert found.counts["recommendation clicks"] == 20
+    assert set(found.metrics) == {*METRICS, *GROUPS, "average"}
+    assert run_published(published, by_topic) == found
+
+
+def test_vectors_by_chance_rank_as_chance_does(published: Path) -> None:
+    found = run_published(published, by_chance).metrics
+
+    ranked = [found[f"{task} map"] for task in ("co-view", "co-read", "cite", "co-cite")]
+    assert 0.15 < np.mean(ranked) < 0.4  # table 1 has 25 %
+    assert found["cls"] == pytest.approx((found["mag f1"] + found["mesh f1"]) / 2)
+    assert found["average"] == pytest.approx(np.mean([found[metric] for metric in METRICS]))
+
+
+def test_some_tasks_alone_have_no_average_and_read_no_other_file(folder: Path) -> None:
+    (folder / "paper_metadata_recomm.json").unlink()
+    (folder / "mesh" / "val.csv").unlink()
+
+    found = run_published(folder, by_topic, tasks=["cite", "co-cite", "mag"])
+
+    assert set(found.metrics) == {
+        *("mag f1", "cite map", "cite ndcg", "co-cite map", "co-cite ndcg", "cite")
+    }
+    with pytest.raises(ConfigError, match="no task 'citation'; there are: mag, mesh"):
+        run_published(folder, by_topic, tasks=["citation"])
+
+
+def test_papers_without_a_vector_are_counted(published: Path) -> None:
+    def without_p00(papers: Sequence[Paper]) -> Vectors:
+        vectors = by_topic(papers)
+        vectors[[paper.id == "p00" for paper in papers]] = np.nan
+        return vectors
+
+    found = run_published(published, without_p00)
+
+    lines = (published / "cite" / "test.qrel").read_text().split("\n")
+    as_query = any(line.startswith("p00 ") for line in lines)
+    as_paper = sum(" p00 " in line and not line.startswith("p00 ") for line in lines)
+    assert found.counts["mag papers without a vector"] == 1
+    assert found.counts["cite queries without a vector"] == int(as_query)
+    assert found.counts["cite papers without a vector"] == as_paper
+    with pytest.raises(ModelError, match="vectors of shape"):
+        run_published(published, lambda papers: by_topic(papers)[:-1])
+
+
+def test_table_1_is_whole_and_its_averages_are_those_of_its_figures() -> None:
+    assert len(TABLE_1) == 10
+    assert TABLE_1["Random"]["mag f1"] == 0.048
+    assert TABLE_1[SPECTER]["co-view map"] == 0.836
+    for figures in TABLE_1.values():
+        assert set(figures) == {*METRICS, "average"}
+        assert means(figures)["average"] == pytest.approx(figures["average"], abs=0.0011)
+    ours = means(TABLE_1[SPECTER])
+    assert TABLE_2[SPECTER] == TABLE_3[SPECTER]
+    for group in ("cls", "cite", "rec", "average"):  # the paper's mean for usr is not its table's
+        assert ours[group] == pytest.approx(TABLE_2[SPECTER][group], abs=0.0006)
+
+
+# Bad folders
+
+
+def fault(folder: Path, file: str, content: str) -> str:
+    (folder / file).write_text(content)
+    with pytest.raises(CiterecError) as error:
+        run_published(folder, by_topic)
+    assert "\n" not in str(error.value)
+    return str(error.value).replace(str(folder), "DATA")
+
+
+def test_a_folder_that_is_not_the_published_one_is_refused(
+    folder: Path, sample_index: IndexFolder
+) -> None:
+    (folder / "cite" / "test.qrel").unlink()
+    (folder / "recomm" / "val.csv").unlink()
+
+    with pytest.raises(BadInputError, match=r"cite/test\.qrel, recomm/val\.csv missing; expected"):
+        run_published(folder, by_topic)
+    with pytest.raises(
+        BadInputError, match="no such folder; name that of the published SciDocs data, or"
+    ):
+        run_published(folder / "nowhere", by_topic)
+    with pytest.raises(BadInputError, match="an index, not the published data; say: --index"):
+        run_published(sample_index.path, by_topic)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        (
+            "cite/test.qrel",
+            "p00 0 p02 1\np00 0 p04\n",
+            "DATA/cite/test.qrel, line 2: expected: query 0 paper relevance; found: 'p00 0 p04'",
+        ),
+        ("cite/test.qrel", "p00 0 p02 1\np00 0 p02 0\n", "line 2: paper 'p02' stands twice"),
+        ("cite/test.qrel", "p00 0 p02 0\n", "query 'p00' has no paper of relevance 1 or more"),
+        ("cite/test.qrel", "p00 0 p02 yes\n", "line 1: expected: query 0 paper relevance"),
+        ("cite/test.qrel", "", "an empty file"),
+        ("mag/test.csv", "pid,class\np50,x\n", "class 'x' is of no paper in train.csv"),
+        ("mag/train.csv", "pid,class\np50,x\n", "one class only"),
+        ("mag/train.csv", "pid,class\np50\n", "line 2: expected 2 columns; found: ['p50']"),
+        ("mag/train.csv", "pid,class\np1,x\np1,y\n", "line 3: paper 'p1' has another class above"),
+        ("mag/train.csv", "pid,class\n", "no rows below a heading"),
+        ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06"\n', "line 2: 'p02' was clicked, but is not"),
+        (
+            "recomm/test.csv",
+            'q,c,s\np00,p02,"p04,p06,p08,p10,p02"\n',
+            "line 2: the click is at position 5; propensities end at 4",
+        ),
+        ("recomm/propensity_scores.json", '{"scores": [1, 0]}', "found 0; expected"),
+        ("recomm/propensity_scores.json", "[1]", "a JSON list; expected one object"),
+        ("paper_metadata_recomm.json", "{", "paper_metadata_recomm.json, line 1: not JSON"),
+        ("paper_metadata_recomm.json", '{"p": {}}', "holds none of the"),
+        ("paper_metadata_mag_mesh.json", '{"p00": []}', "paper 'p00' is no JSON object"),
+        ("paper_metadata_mag_mesh.json", '{"p00": {"title": 3}}', "the title of paper 'p00' is no"),
+        (
+            "paper_metadata_mag_mesh.json",
+            '{"p00": {"authors": "x"}}',
+            "authors of paper 'p00' is no list",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_file_and_line(
+    folder: Path, file: str, content: str, told: str
+) -> None:
+    assert told in fault(folder, file, content)
+
+
+def test_what_the_files_say_is_read(published: Path) -> None:
+    judged = read_judgements(published / "cite" / "test.qrel")
+    clicks = read_clicks(published / "recomm" / "test.csv", 4)
+    records = read_metadata(published / "paper_metadata_recomm.json", ["p07", "p09", "missing"])
+
+    assert len(judged) == 8
+    assert all(sum(query.gains) == 5 and len(query.ids) == 30 for query in judged)
+    assert all(click.shown[click.position - 1] == click.clicked for click in clicks)
+    assert read_propensity(published / "recomm/propensity_scores.json").tolist() == PROPENSITY
+    assert set(read_labels(published, "mag")["test"].labels) == {"class 0", "class 1"}
+    assert list(records) == ["p07", "p09"]
+    assert records["p07"].paper.abstract == ""  # null in the file
+    assert (records["p07"].paper.year, records["p09"].paper.year) == (1993, None)
+    assert records["p07"].cited_by == {"p09", "p11"}
+
+
+# From an index
+
+
+def made_corpus() -> list[dict[str, object]]:
+    """400 papers of two venues and 20 years; each cites the two before it of its venue, and the one 100 before."""
+    return [
+        {
+            "id": f"d{n:03}",
+            "title": f"{TOPICS[n % 2]} {n}",
+            "year": 2000 + n // 20,
+            "venue": ("Journal of A.", "JOURNAL OF A")[n % 4 // 2] if n % 2 else "B",
+            "authors": [f"Ann {chr(97 + n % 26)}uthor", f"Bob {chr(97 + n // 26)}uilder"],
+            "citations": [f"d{m:03}" for m in (n - 2, n - 4, n - 100) if m >= 0],
+        }
+        for n in range(400)
+    ]
+
+
+def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(build: Any) -> None:
+    index = build(made_corpus())
+    rng = np.random.default_rng(0)
+    rows = np.arange(400)
+    place = np.stack([rows % 2 * 1000.0, rows], axis=1) + 0.01 * rng.standard_normal((400, 2))
+
+    found = run_on_index(index, place.astype(np.float32))
+
+    assert found.metrics["venue f1"] == 1.0
+    assert found.metrics["cite map"] > 0.8
+    assert found.metrics["coupling map"] > 0.7
+    assert not found.left_out
+    assert found.counts["cite queries"] == 40
+    tasks = [metric for metrics in TASKS.values() for metric in metrics]
+    assert set(found.metrics) == {*tasks, "average"}
+    assert found.metrics["average"] == pytest.approx(np.mean([found.metrics[m] for m in tasks]))
+    assert run_on_index(index, place.astype(np.float32)) == found
+
+
+def test_the_tasks_of_an_index_are_what_they_say(build: Any) -> None:
+    records = made_corpus()
+    index = build(records)
+    tasks = index_tasks(index)
+    years = [int(str(record["year"])) for record in records]
+    cites = [{int(str(i)[1:]) for i in record["citations"]} for record in records]  # type: ignore[attr-defined]
+    names = [set(record["authors"]) for record in records]  # type: ignore[call-overload]
+    late = set(range(360, 400))
+
+    def related(task: str, a: int, b: int) -> bool:
+        if task == "cite":
+            return b in cites[a]
+        if task == "coupling":
+            return bool(cites[a] & cites[b])
+        if task == "authors":
+            return bool(names[a] & names[b])
+        citing = {n for n in range(400) if {a, b} <= cites[n]}
+        return bool(citing) and citing <= late
+
+    for task, queries in tasks.ranked.items():
+        for query in queries:
+            found = query.candidates[query.gains > 0].tolist()
+            others = query.candidates[query.gains == 0].tolist()
+            assert 1 <= len(found) <= 5
+            assert len(set(others)) == 25
+            assert all(related(task, query.query, row) for row in found)
+            assert not any(related(task, query.query, row) for row in others)
+            assert query.query not in query.candidates
+            if task != "co-cite":
+                assert query.query in late
+            if task == "cite":
+                assert all(years[row] <= years[query.query] for row in others)
+
+
+def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(build: Any) -> None:
+    tasks = index_tasks(build(made_corpus()))
+
+    for task in tasks.labelled.values():
+        sizes = [len(part.rows) for part in task.parts]
+        rows = np.concatenate([part.rows for part in task.parts])
+        assert sizes == [240, 80, 80]
+        assert len(set(rows.tolist())) == 400
+    train = tasks.labelled["venue"].train
+    assert {label: train.labels.count(label) for label in set(train.labels)} == {
+        "b": 120,
+        "journal of a": 120,  # its two spellings are one
+    }
+    periods = tasks.labelled["period"].train.labels
+    assert sorted(set(periods)) == ["2000-2003", "2004-2007", "2008-2011", "2012-2015", "2016-2019"]
+    assert {periods.count(period) for period in periods} == {48}
+
+
+def test_the_vectors_asked_for_are_those_of_the_tasks(build: Any) -> None:
+    index = build(made_corpus())
+    tasks = index_tasks(index, tasks=["cite"])
+    asked: list[int] = []
+
+    def take(rows: Any) -> Vectors:
+        asked.extend(rows.tolist())
+        return np.random.default_rng(0).standard_normal((len(rows), 3)).astype(np.float32)
+
+    found = judge(tasks, take)
+
+    assert sorted(set(asked)) == tasks.rows.tolist()
+    assert set(found.metrics) == {"cite map", "cite ndcg", "average"}
+
+
+def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -> None:
+    index = build(made_corpus()[:90])  # 5 years; test papers: 9
+    found = run_on_index(index, np.eye(90, dtype=np.float32))
+
+    assert set(found.left_out) == {*TASKS} - {name.split()[0] for name in found.metrics}
+    assert "cite" in found.left_out
+    assert "needs 10" in found.left_out["cite"]
+    assert "venue f1" not in found.metrics
+    with pytest.raises(ConfigError, match="too small for any task: cite: 9 queries"):
+        index_tasks(index, tasks=["cite"])
+    with pytest.raises(ConfigError, match="no task 'mag'; there are: venue"):
+        index_tasks(index, tasks=["mag"])
+    with pytest.raises(ConfigError, match=r"vectors of shape \(3, 3\) for 90 papers"):
+        run_on_index(index, np.eye(3, dtype=np.float32))
+
+
+# Encoders
+
+
+def test_encoding_goes_on_where_it_was_broken_off(tmp_path: Path, tiny_model: str) -> None:
+    model = open_encoder(tiny_model)
+    papers = [Paper(id=str(n), title=f"text {n}") for n in range(SHARD + 5)]
+    whole = model.encode(papers[:SHARD])
+    told: list[int] = []
+
+    class Broken(RuntimeError):
+        pass
+
+    def break_off(what: str, done: int, total: int) -> None:
+        if done > SHARD:
+            raise Broken
+
+    with pytest.raises(Broken):
+        Remembering(model, tmp_path / "kept", break_off)(papers)
+    again = Remembering(model, tmp_path / "kept", lambda what, done, total: told.append(done))
+    vectors = again(papers)
+
+    assert told[0] == SHARD  # the first shard is not encoded again
+    assert np.array_equal(vectors[:SHARD], whole)
+    assert again.kept == 2
+    again.forget()
+    assert not (tmp_path / "kept").exists()
+
+
+def test_what_is_kept_of_one_text_or_encoder_is_not_taken_for_another(
+    tmp_path: Path, tiny_model: str
+) -> None:
+    other = open_encoder(
+        str(tiny_bert(tmp_path / "other", seed=1, spec=EncoderSpec(max_tokens=64)))
+    )
+    papers = [Paper(id="a", title="text")]
+
+    first = Remembering(open_encoder(tiny_model), tmp_path / "kept")(papers)
+    second = Remembering(other, tmp_path / "kept")
+    found = second(papers)
+    changed = second([Paper(id="a", title="text", abstract="graph")])
+
+    assert np.array_equal(found, other.encode(papers))
+    assert not np.allclose(first, found)
+    assert not np.allclose(found, changed)
+
+
+def test_an_index_gives_the_vectors_that_it_keeps(
+    dense_sample: IndexFolder, sample_index: IndexFolder
+) -> None:
+    take = kept_vectors(dense_sample)
+
+    assert take is not None
+    assert take(np.array([3, 1], np.int32)).shape == (2, 32)
+    assert kept_vectors(sample_index) is None
+
+
+# The command
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["scidocs", *(str(argument) for argument in arguments)])
+
+
+def test_the_published_suite_prints_the_papers_table_and_ours(
+    published: Path, tiny_model: str, tmp_path: Path
+) -> None:
+    done = run(
+        "--data", published, "--encoder", tiny_model, "--output", tmp_path / "out.json", "-q"
+    )
+
+    assert done.exit_code == 0, done.output
+    lines = [line.split() for line in done.stdout.split("\n")]
+    assert ["SPECTER", "82.0", "86.4", "83.6"] in [line[:4] for line in lines]
+    assert "tiny" in done.stdout
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert record["published"][SPECTER]["average"] == 0.8
+    assert set(record["encoders"][0]["metrics"]) == {*METRICS, *GROUPS, "average"}
+    assert not (tmp_path / STORE).exists()
+
+
+def test_an_index_is_judged_by_its_own_vectors_or_by_another_encoder(
+    build: Any, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = build(made_corpus(), encoder=tiny_model)
+    other = str(tiny_bert(tmp_path / "other", seed=1, spec=EncoderSpec(max_tokens=64)))
+
+    own = run("--index", index.path, "--format", "json", "--tasks", "cite,venue")
+    both = run(
+        *("--index", index.path, "--encoder", tiny_model, "--encoder", other),
+        *("--format", "json", "--tasks", "cite,venue"),
+    )
+
+    assert own.exit_code == both.exit_code == 0, own.output + both.output
+    first, second = json.loads(both.stdout)["encoders"]
+    assert json.loads(own.stdout)["encoders"][0]["metrics"] == first["metrics"]
+    assert first["metrics"] != second["metrics"]
+    assert set(second["metrics"]) == {"venue f1", "cite map", "cite ndcg", "average"}
+
+
+def write_vectors(folder: Path, papers: Sequence[str]) -> Path:
+    vectors = by_topic([Paper(id=paper, title="") for paper in papers])
+    lines = [
+        json.dumps({"paper_id": paper, "embedding": vector.tolist()})
+        for paper, vector in zip(papers, vectors, strict=True)
+    ]
+    folder.mkdir(exist_ok=True)
+    for name in ("cls", "user-citation", "recomm"):
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_vectors_that_somebody_made_are_judged_as_a_model_is(
+    published: Path, tmp_path: Path
+) -> None:
+    made = write_vectors(tmp_path / "made", PAPERS)
+    lacking = write_vectors(tmp_path / "lacking", PAPERS[1:])
+
+    done = run("--data", published, "--encoder", made, "--tasks", "mag,cite", "--format", "json")
+    other = run("--data", published, "--encoder", lacking, "--tasks", "mag,cite")
+
+    assert done.exit_code == 0, done.output
+    metrics = json.loads(done.stdout)["encoders"][0]["metrics"]
+    assert metrics == {"mag f1": 1, "cite map": 1, "cite ndcg": 1}
+    assert "mag papers without a vector: 1" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "cls.jsonl, line 61: not JSON"),
+        ('{"paper_id": "new"}', "line 61: expected"),
+        ('{"paper_id": "new", "embedding": [1, 2]}', "line 61: 2 dimensions; above there are 4"),
+    ],
+)
+def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) -> None:
+    made = write_vectors(tmp_path / "made", PAPERS)
+    with (made / "cls.jsonl").open("a") as file:
+        file.write(f"\n{line}\n")
+    papers = [Paper(id=paper, title="") for paper in ("p00", "new")]
+
+    with pytest.raises(BadInputError, match=told):
+        GivenVectors(made)(papers)
+    with pytest.raises(BadInputError, match="no vector of any of 1 papers"):
+        GivenVectors(write_vectors(tmp_path / "other", PAPERS))([Paper(id="new", title="")])
+
+
+def test_a_map_is_drawn_of_an_index_and_of_the_published_papers(
+    build: Any, published: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = build(made_corpus()[:120], encoder=tiny_model)
+
+    drawn = run("--index", index.path, "--tasks", "venue", "--map", tmp_path / "map.svg")
+    of_data = run(
+        *("--data", published, "--encoder", tiny_model, "--tasks", "cite"),
+        *("--map", tmp_path / "mag.png", "--format", "json"),
+    )
+
+    assert drawn.exit_code == of_data.exit_code == 0, drawn.output + of_data.output
+    assert "120 papers, homogeneity" in drawn.stderr
+    assert "<svg" in (tmp_path / "map.svg").read_text()
+    assert set(json.loads(of_data.stdout)["encoders"][0]["map"]) == {"homogeneity", "completeness"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--data", "DATA"], "--data needs a model to judge"),
+        (["--data", "DATA", "--index", "x", "--encoder", "y"], "name two suites"),
+        (["--index", "INDEX"], "has no vectors; name a model: --encoder MODEL"),
+        (["--index", "INDEX", "--map", "a.txt"], "cannot draw a.txt"),
+        (["--map", "a.png", "--encoder", "x", "--encoder", "y"], "name one --encoder only"),
+        (["--index", "INDEX", "--tasks", "mag"], "no task 'mag'"),
+        (["--data", "DATA", "--encoder", "x", "--output", "no/x.json"], "there is no folder no"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(
+    arguments: list[str], told: str, published: Path, sample_index: IndexFolder
+) -> None:
+    places = {"DATA": str(published), "INDEX": str(sample_index.path)}
+
+    done = run(*(places.get(argument, argument) for argument in arguments))
+
+    assert isinstance(done.exception, CiterecError)
+    assert told in str(done.exception)
+
+
+def test_the_folder_of_the_fixture_cites_within_its_topic() -> None:
+    for paper in PAPERS:
+        assert {topic(str(p)) for p in metadata(paper)["references"]} <= {topic(paper)}  # type: ignore[attr-defined]

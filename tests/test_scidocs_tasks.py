@@ -1,0 +1,304 @@
+"""The kinds of SciDocs tasks: classification, ranking, recommendation, the map of topics."""
+
+from math import log, log2
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, ndcg_score
+from sklearn.svm import LinearSVC
+
+from citerec.errors import ConfigError, ModelError
+from citerec.scidocs.classify import CS, Examples, classify, macro_f1
+from citerec.scidocs.layout import Click
+from citerec.scidocs.metadata import Record
+from citerec.scidocs.pairs import FEATURES, pair_features
+from citerec.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
+from citerec.scidocs.recommendation import Clicks, RankerConfig, judge, recommend
+from citerec.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
+from citerec.types import Paper
+
+
+def clusters(per_class: int, *, noise: float = 0.1, dim: int = 8) -> tuple[np.ndarray, list[str]]:
+    """Vectors about three corners, and which."""
+    rng = np.random.default_rng(1)
+    labels = [name for name in "abc" for _ in range(per_class)]
+    corners = np.repeat(np.eye(3, dim), per_class, axis=0)
+    return (corners + noise * rng.standard_normal(corners.shape)).astype(np.float32), labels
+
+
+# Classification
+
+
+def test_vectors_about_the_corners_of_their_classes_are_told_apart() -> None:
+    vectors, labels = clusters(20)
+    parts = [Examples(vectors[i::3], tuple(labels[i::3])) for i in range(3)]
+
+    assert classify(*parts).f1 == 1.0
+
+
+def test_c_is_that_of_the_best_validation_f1_and_the_f1_that_of_scikit_learn() -> None:
+    vectors, labels = clusters(40, noise=0.9)
+    train, validation, test = (Examples(vectors[i::3], tuple(labels[i::3])) for i in range(3))
+
+    found = classify(train, validation, test)
+
+    by_hand = {
+        c: LinearSVC(C=c, dual=False).fit(train.vectors.astype(float), train.labels) for c in CS
+    }
+    f1 = {c: macro_f1(validation.labels, by_hand[c].predict(validation.vectors)) for c in CS}
+    assert found.validation == pytest.approx(f1)
+    assert found.c == max(CS, key=lambda c: (f1[c], -c))
+    assert found.f1 == macro_f1(test.labels, by_hand[found.c].predict(test.vectors))
+    assert classify(train, validation, test) == found
+
+
+def test_macro_f1_is_the_mean_over_classes_however_few_papers_each_has() -> None:
+    # a: precision 3/4, recall 1, so 6/7; b: nothing told, so 0
+    assert macro_f1(["a", "a", "a", "b"], ["a"] * 4) == pytest.approx((6 / 7 + 0) / 2)
+
+
+def test_a_paper_without_a_vector_is_a_vector_of_zeros() -> None:
+    vectors, labels = clusters(20)
+    part = Examples(vectors, tuple(labels))
+    blank = Examples(np.full((1, 8), np.nan, np.float32), ("a",))
+    zeros = Examples(np.zeros((1, 8), np.float32), ("a",))
+
+    assert classify(part, part, blank) == classify(part, part, zeros)
+
+
+def test_fewer_examples_than_dimensions_are_solved_alike_each_time() -> None:
+    rng = np.random.default_rng(2)
+    part = Examples(rng.standard_normal((12, 30)).astype(np.float32), tuple("ab" * 6))
+    other = Examples(rng.standard_normal((40, 30)).astype(np.float32), tuple("ab" * 20))
+
+    assert classify(part, other, other, seed=3) == classify(part, other, other, seed=3)
+
+
+def test_one_class_cannot_be_told_from_anything() -> None:
+    part = Examples(np.ones((3, 2), np.float32), ("a", "a", "a"))
+
+    with pytest.raises(ValueError, match="one class only"):
+        classify(part, part, part)
+
+
+# Ranking
+
+
+def test_the_measures_of_a_ranking_by_hand() -> None:
+    found, judged = np.array([1, 0, 1, 0]), np.array([1, 1, 1, 0, 0])  # one of three is not found
+
+    assert average_precision(found, judged) == pytest.approx((1 / 1 + 2 / 3) / 3)
+    best = 1 + 1 / log2(3) + 1 / log2(4)
+    assert ndcg(found, judged) == pytest.approx((1 + 1 / log2(4)) / best)
+
+
+def test_the_measures_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(3)
+    vectors = rng.standard_normal((310, 5)).astype(np.float32)
+    queries, maps, ndcgs = [], [], []
+    for q in range(10):
+        rows = list(range(10 + 30 * q, 40 + 30 * q))
+        gains = [1] * 5 + [0] * 25
+        docids = [f"d{row:03}" for row in rows]
+        queries.append(ranked_query(q, docids, rows, gains))
+        near = -np.linalg.norm(vectors[rows] - vectors[q], axis=1)
+        maps.append(average_precision_score(gains, near))
+        ndcgs.append(ndcg_score([gains], [near]))
+
+    found = score_ranking(queries, lambda rows: vectors[rows])
+
+    assert (found.queries, found.skipped, found.lacking) == (10, 0, 0)
+    assert found.map == pytest.approx(np.mean(maps))
+    assert found.ndcg == pytest.approx(np.mean(ndcgs))
+
+
+def test_of_candidates_equally_far_the_later_docid_stands_first() -> None:
+    vectors = np.array([[0.0], [1.0], [-1.0]], np.float32)
+
+    early = ranked_query(0, ["x", "y"], [1, 2], [1, 0])
+    late = ranked_query(0, ["x", "y"], [1, 2], [0, 1])
+
+    assert score_ranking([early], lambda rows: vectors[rows]).map == 1 / 2
+    assert score_ranking([late], lambda rows: vectors[rows]).map == 1
+
+
+def test_papers_without_a_vector_are_not_found_and_queries_without_one_not_judged() -> None:
+    vectors = np.array([[0.0], [1.0], [np.nan]], np.float32)
+
+    whole = ranked_query(0, ["x", "y"], [1, 2], [1, 1])  # y is not found
+    unknown = ranked_query(-1, ["x", "y"], [1, -1], [1, 0])
+    found = score_ranking([whole, unknown], lambda rows: vectors[rows])
+
+    assert (found.map, found.queries, found.skipped, found.lacking) == (1 / 2, 1, 1, 1)
+    with pytest.raises(ModelError, match="none of 1 queries has a vector"):
+        score_ranking([unknown], lambda rows: vectors[rows])
+
+
+def test_random_vectors_rank_5_of_30_as_chance_does() -> None:
+    rng = np.random.default_rng(4)
+    vectors = rng.standard_normal((31 * 400, 16)).astype(np.float32)
+    gains = [1] * 5 + [0] * 25
+    queries = [
+        ranked_query(q, [f"{i:02}" for i in range(30)], range(400 + 30 * q, 430 + 30 * q), gains)
+        for q in range(400)
+    ]
+
+    found = score_ranking(queries, lambda rows: vectors[rows])
+
+    shuffled = [rng.permutation(gains) for _ in range(4000)]
+    chance = np.mean([average_precision(np.array(g), np.array(g)) for g in shuffled])
+    assert found.map == pytest.approx(chance, abs=0.02)
+    assert 0.23 < chance < 0.27  # table 1 has 25.2 for random vectors
+    assert found.ndcg == pytest.approx(0.515, abs=0.02)  # and 51.6
+
+
+def test_a_query_that_nothing_goes_with_cannot_be_built() -> None:
+    with pytest.raises(ValueError, match="no candidate"):
+        ranked_query(0, ["x"], [1], [0])
+
+
+# Recommendation
+
+
+def record(paper: str, title: str, year: int | None, **more: set[str]) -> Record:
+    made = Paper(id=paper, title=title, year=year)
+    names = ("authors", "references", "cited_by")
+    return Record(made, *(frozenset(more.get(name, set())) for name in names))
+
+
+def test_the_ten_features_of_a_pair_by_hand() -> None:
+    query = record("q", "On Neural search", 2010, authors={"a", "b"}, references={"c", "x"})
+    candidate = record(
+        "c", "Neural search .", 2000, authors={"b"}, references={"x", "y"}, cited_by={"q", "z"}
+    )
+    vectors = {"q": np.array([1.0, 0.0], np.float32), "c": np.array([3.0, 4.0], np.float32)}
+
+    table = pair_features([("q", "c"), ("q", "unknown")], {"q": query, "c": candidate}, vectors)
+
+    by_name = dict(zip(FEATURES, table[0].tolist(), strict=True))
+    assert by_name == pytest.approx(
+        {
+            "author match": 1 / 2,
+            "title match": 2 / 4,  # On, Neural, search, and a full stop
+            "similarity of vectors": 3 / 5,
+            "shared citing papers": 0,  # nobody cites the query
+            "shared references": 1 / 3,
+            "candidate cites query": 0,
+            "query cites candidate": 1,
+            "age": 20 / 20,
+            "age against the query": 10 / 20,
+            "citations": log(1 + 2) / 10,
+        }
+    )
+    assert not table[1].any()
+
+
+def test_ages_are_cut_at_20_years_and_unknown_ones_are_0() -> None:
+    records = {"old": record("old", "x", 1900), "new": record("new", "y", 2050)}
+    records["undated"] = record("undated", "z", None)
+
+    pairs = [("new", "old"), ("old", "new"), ("undated", "old"), ("old", "undated")]
+    table = pair_features(pairs, records, {})
+
+    assert table[:, 7].tolist() == [1, -1, 1, 0]
+    assert table[:, 8].tolist() == [1, -1, 0, 0]
+
+
+def test_each_click_counts_by_the_inverse_of_its_propensity() -> None:
+    clicks = [Click("q", "a", ("a", "b", "c")), Click("q", "c", ("a", "b", "c"))]
+    scores = [np.array([3.0, 1.0, 2.0]), np.array([3.0, 2.0, 2.0])]
+
+    found = judge(clicks, np.array([4.0, 2.0, 1.0]), scores)
+
+    # The first is ranked first and weighs 1/4; above the second stands a, and b stands beside: 1.5; it weighs 1.
+    assert found.p_at_1 == pytest.approx((1 / 4 * 1 + 1 * 0) / (5 / 4))
+    assert found.ndcg == pytest.approx((1 / 4 * 1 + 1 / log2(2 + 1.5)) / (5 / 4))
+    assert found.clicks == 2
+
+
+def test_the_ranker_learns_that_near_papers_are_clicked() -> None:
+    rng = np.random.default_rng(5)
+    vectors: dict[str, np.ndarray] = {}
+    clicks: list[Click] = []
+    for n in range(100):
+        own = rng.standard_normal(8)
+        vectors[f"q{n}"] = own
+        shown = [f"{n}-{i}" for i in range(5)]
+        for paper in shown:
+            vectors[paper] = rng.standard_normal(8)
+        clicked = shown[rng.integers(5)]
+        vectors[clicked] = own + 0.2 * rng.standard_normal(8)
+        clicks.append(Click(f"q{n}", clicked, tuple(shown)))
+    parts = Clicks(clicks[:60], clicks[60:70], clicks[70:], np.ones(5))
+    config = RankerConfig(batch=8)
+
+    found = recommend(parts, {}, vectors, config=config, seed=1)
+    blind = recommend(parts, {}, {}, config=config, seed=1)
+
+    assert found.p_at_1 > 0.9
+    assert blind.p_at_1 == 0  # all scores are equal, so none is first
+    assert blind.ndcg == pytest.approx(1 / log2(2 + 4 / 2))
+    assert recommend(parts, {}, vectors, config=config, seed=1) == found
+
+
+def test_a_ranker_needs_a_round_to_learn() -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        RankerConfig(epochs=0)
+
+
+# The map of topics
+
+
+def test_far_clusters_are_their_topics_and_the_seed_makes_the_map() -> None:
+    vectors, labels = clusters(40, noise=0.02)
+
+    found = topic_map(vectors, labels, seed=1)
+    again = topic_map(vectors, labels, seed=1)
+
+    assert found.xy.shape == (120, 2)
+    in_one = found.clusters >= 0
+    told = {(c, t) for c, t in zip(found.clusters[in_one], np.array(labels)[in_one], strict=True)}
+    assert len({c for c, _ in told}) == len(told)  # no cluster is of two topics
+    assert found.homogeneity > 0.8
+    assert np.array_equal(found.xy, again.xy)
+
+
+def test_clusters_are_found_by_density_alone() -> None:
+    rng = np.random.default_rng(6)
+    one, other = rng.uniform(0, 1, (50, 2)), rng.uniform(0, 1, (50, 2)) + 100
+    found = find_clusters(np.concatenate([one, other, [[50.0, 50.0]]]))
+
+    assert set(found[:50]) & set(found[50:100]) <= {-1}
+    assert found[100] == -1
+
+
+def test_a_map_needs_a_vector_and_a_topic_for_20_papers() -> None:
+    with pytest.raises(ConfigError, match="20 papers or more"):
+        topic_map(np.ones((19, 2), np.float32), ["a"] * 19)
+    with pytest.raises(ConfigError, match="no vector"):
+        topic_map(np.full((20, 2), np.nan, np.float32), ["a"] * 20)
+
+
+def test_a_sample_is_of_papers_that_have_a_topic() -> None:
+    labels = ["", "a"] * 50
+
+    drawn = draw_sample(labels, most=10, seed=1)
+
+    assert len(drawn) == 10
+    assert all(labels[i] for i in drawn)
+    assert drawn == sorted(drawn) == draw_sample(labels, most=10, seed=1)
+
+
+def test_a_map_is_drawn_with_any_names(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    labels = [f"_$topic {n % 23} 論" for n in range(69)]
+    topics = topic_map(rng.standard_normal((69, 4)).astype(np.float32), labels)
+
+    for name in ("map.png", "map.svg"):
+        draw_topics(topics, labels, tmp_path / name)
+
+    assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (tmp_path / "map.svg").read_text()
+    with pytest.raises(ConfigError, match="cannot draw"):
+        draw_topics(topics, labels, tmp_path / "map.txt")
