@@ -858,7 +858,14 @@ def test_the_doctor_examines_this_machine(cli: Cli) -> None:
 # --- evaluate
 
 
-FILES = {"report.json", "report.md", "report.tex", "recall_by_depth.png", "per_query.csv"}
+FILES = {
+    "report.json",
+    "report.md",
+    "report.html",
+    "report.tex",
+    "recall_by_depth.png",
+    "per_query.csv",
+}
 
 
 def test_evaluate_writes_the_report_of_the_contract(sample: Cli, tmp_path: Path) -> None:

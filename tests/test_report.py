@@ -88,7 +88,9 @@ def test_the_folder_holds_every_part(report: Report, tmp_path: Path) -> None:
     write_report(report, tmp_path / "deep" / "out")
 
     folder = tmp_path / "deep" / "out"
-    names = "report.json report.md report.tex recall_by_depth.png per_query.csv qrels.txt"
+    names = (
+        "report.json report.md report.tex report.html recall_by_depth.png per_query.csv qrels.txt"
+    )
     expected = {*names.split(), "bm25.run", "best.run"}
     assert {path.name for path in folder.iterdir()} == expected
     assert read_qrels(folder / "qrels.txt") == QRELS
@@ -116,6 +118,30 @@ def test_figures_break_down_by_gold_and_by_words(report: Report) -> None:
     assert by_words == {"10-20": 2, "30-40": 2, "50-60": 2, "70-80": 2}
     twenty = report.by_gold[3].systems["best"]
     assert (twenty["f1@20"], twenty["f1@20 (of means)"]) == pytest.approx((1, 1))
+
+
+def test_figures_by_year_and_calibration_are_told(tmp_path: Path) -> None:
+    years = {"q1": 2021, "q2": 2020, "q3": 2021}  # the others have none
+    report = assess(replace(evaluation(), query_years=years))
+
+    write_report(report, tmp_path / "out")
+
+    content = json.loads((tmp_path / "out" / "report.json").read_text())
+    f1 = dict(zip(sorted(QRELS), report.systems[1].per_query["f1@20"], strict=True))
+    assert content["by_year"]["best"] == [
+        {"year": 2020, "queries": 1, "mean": pytest.approx(f1["q2"])},
+        {"year": 2021, "queries": 2, "mean": pytest.approx((f1["q1"] + f1["q3"]) / 2)},
+    ]
+    # Below three papers that none cites, each of 8 queries finds all that it cites.
+    ranks = {
+        band["bin"]: (band["papers"], band["cited"])
+        for band in content["calibration"]["bm25"]["ranks"]
+    }
+    assert (ranks["1"], ranks["2-3"], ranks["4-5"]) == ((8, 0), (16, 0), (15, 15))
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "## F1@20 by year of the query" in page
+    assert f"| 2020 | 1 | {decimal(report.by_year['bm25'][0].mean)} |" in page
+    assert "by year of the query" not in "\n".join(markdown(assess(evaluation())))
 
 
 def test_queries_of_one_length_are_one_bin_and_unknown_lengths_none() -> None:

@@ -1,7 +1,7 @@
 """What the commands share: options, messages and progress on stderr, results on stdout."""
 
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from uuid import uuid4
 import typer
 
 from citerec.errors import OutputError
+from citerec.types import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -95,6 +96,13 @@ class Talk:
                 bar.update(tasks[what], completed=done, total=total, amount=amount)
 
             yield tell
+
+
+def track(names: Sequence[str], tell: Progress) -> Iterator[str]:
+    """Yield the names of what is done one by one, and tell how far it is."""
+    for number, name in enumerate(names):
+        tell("systems", number, len(names))
+        yield name
 
 
 def stderr_console() -> "Console":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show
+from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show, track
 from citerec.cli.given_runs import given_runs, report_folder
 from citerec.cli.rank import measurable, told_ranker
 from citerec.cli.recommend import K1, B, StopWordsOption
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from citerec.evaluate.protocol import Setting
     from citerec.evaluate.systems import Systems
     from citerec.folder import IndexFolder
-    from citerec.run import Run
     from citerec.types import Progress
 
 VAIN_WITH_RUNS = (  # what a run was made with
@@ -177,6 +176,7 @@ def _own_systems(
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
     from citerec.evaluate.bias import standing
+    from citerec.evaluate.by_year import years_of
     from citerec.evaluate.catalogue import CEILINGS, RANKED, default_systems, weights
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
@@ -203,7 +203,7 @@ def _own_systems(
         running = Systems(folder, task, setting, talk.note, tell)
         running.check(names)
         reranking = _reranking(names, running, talk)
-        done = _run_all(names, running, tell)
+        done = [running.run(name) for name in track(names, tell)]
         if audited:
             _audit(names, running, talk, tell)
     evaluation = Evaluation(
@@ -213,6 +213,7 @@ def _own_systems(
         qrels=task.qrels,
         runs=[run for run, _ in done],
         query_words=task.words,
+        query_years=years_of(task.queries),
         overlap=overlaps(folder, task),
         standing=standing(folder, task, setting.known_graph),
         seconds={run.name: seconds for run, seconds in done},
@@ -252,16 +253,6 @@ def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, An
         talk.note(f"the reranker's weight: {each}")
     stages = [stage.as_json() for stage in systems.cascade.stages]
     return {"rerank": stages, "rerank_weights": weights}
-
-
-def _run_all(
-    names: list[str], systems: "Systems", tell: "Progress"
-) -> list[tuple["Run", float | None]]:
-    done: list[tuple[Run, float | None]] = []
-    for number, name in enumerate(names):
-        tell("systems", number, len(names))
-        done.append(systems.run(name))
-    return done
 
 
 def _system_names(systems: str) -> list[str]:

@@ -61,6 +61,7 @@ def given_runs(
         qrels=trec_qrels(judged.qrels),
         runs=runs,
         query_words={trec_id(qid): count for qid, count in judged.words.items()},
+        query_years={trec_id(qid): year for qid, year in judged.years.items()},
         overlap={
             trec_id(qid): {trec_id(docid): share for docid, share in shares.items()}
             for qid, shares in judged.overlap.items()
@@ -81,6 +82,7 @@ class _Judgements:
     target: Path
     qrels: "Qrels"
     words: Mapping[str, int] = field(default_factory=dict[str, int])
+    years: Mapping[str, int] = field(default_factory=dict[str, int])
     overlap: "Overlap" = field(default_factory=dict[str, Mapping[str, float]])
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -93,6 +95,7 @@ def _judgements(
 
         target = report_folder(output, f"{qrels.stem}-qrels-runs", inputs)
         return _Judgements(qrels.stem, "qrels", target, read_qrels(qrels))
+    from citerec.evaluate.by_year import years_of
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
     from citerec.folder import find_index, open_index
@@ -101,8 +104,8 @@ def _judgements(
     name = folder.manifest.name
     task = load_task(folder, split)
     target = report_folder(output, f"{name}-{split}-runs", inputs)
-    overlap = overlaps(folder, task)
-    return _Judgements(name, split, target, task.qrels, task.words, overlap, task.left_out)
+    years, overlap = years_of(task.queries), overlaps(folder, task)
+    return _Judgements(name, split, target, task.qrels, task.words, years, overlap, task.left_out)
 
 
 def _run_names(files: list[Path]) -> list[str]:

@@ -1,13 +1,15 @@
 """From runs and qrels to everything that a report says: figures, tests, and where they come from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from citerec.errors import ConfigError
 from citerec.evaluate.bias import Standing, by_age, by_citations
+from citerec.evaluate.by_year import Year, by_year
+from citerec.evaluate.calibration import Band, Calibration, calibrate
 from citerec.evaluate.metrics import (
     METRICS,
     Comparison,
@@ -33,6 +35,7 @@ class Evaluation:
     qrels: Qrels
     runs: Sequence[Run]  # in the order of the report; names differ
     query_words: Mapping[str, int] = field(default_factory=dict[str, int])  # as far as known
+    query_years: Mapping[str, int] = field(default_factory=dict[str, int])  # likewise
     overlap: Mapping[str, Mapping[str, float]] = field(  # `citerec.evaluate.overlap`; if known
         default_factory=dict[str, Mapping[str, float]]
     )
@@ -76,6 +79,8 @@ class Report:
     pairs_by_overlap: tuple[PairBin, ...]  # of each query with each paper that it cites; likewise
     by_age: tuple[PairBin, ...]  # likewise, by how old the paper was
     by_citations: tuple[PairBin, ...]  # likewise, by how often it was known to be cited
+    by_year: Mapping[str, tuple[Year, ...]]  # f1@20 by the year of the query; empty if not known
+    calibration: Mapping[str, Calibration]  # how often what stands somewhere is cited
 
 
 def assess(evaluation: Evaluation) -> Report:
@@ -98,6 +103,8 @@ def assess(evaluation: Evaluation) -> Report:
         pairs_by_overlap=pair_bins(evaluation.overlap, evaluation.qrels, evaluation.runs),
         by_age=by_age(evaluation.standing, evaluation.qrels, evaluation.runs),
         by_citations=by_citations(evaluation.standing, evaluation.qrels, evaluation.runs),
+        by_year=_by_year(evaluation, systems),
+        calibration={run.name: calibrate(run, evaluation.qrels) for run in evaluation.runs},
     )
 
 
@@ -125,6 +132,8 @@ def as_json(report: Report) -> dict[str, Any]:
         },
         "by_age": [_pairs_json(part) for part in report.by_age],
         "by_citations": [_pairs_json(part) for part in report.by_citations],
+        "by_year": {name: [*map(asdict, years)] for name, years in report.by_year.items()},
+        "calibration": {name: _calibration_json(one) for name, one in report.calibration.items()},
         "provenance": dict(evaluation.provenance),
     }
 
@@ -151,6 +160,14 @@ def _by_gold(evaluation: Evaluation, systems: Sequence[SystemResult]) -> tuple[B
         for low, high in GOLD_BINS
     )
     return tuple(part for part in parts if part.queries)
+
+
+def _by_year(
+    evaluation: Evaluation, systems: Sequence[SystemResult]
+) -> dict[str, tuple[Year, ...]]:
+    qids = sorted(evaluation.qrels)
+    years = evaluation.query_years
+    return {system.name: by_year(system.per_query["f1@20"], qids, years) for system in systems}
 
 
 def _by_quartile(
@@ -216,3 +233,14 @@ def _bin_json(part: Bin) -> dict[str, Any]:
 
 def _pairs_json(part: PairBin) -> dict[str, Any]:
     return {"bin": part.label, "pairs": part.pairs, "recall@20": dict(part.recall)}
+
+
+def _calibration_json(calibration: Calibration) -> dict[str, Any]:
+    return {
+        "scores": [_band_json(band) for band in calibration.scores],
+        "ranks": [_band_json(band) for band in calibration.ranks],
+    }
+
+
+def _band_json(band: Band) -> dict[str, Any]:
+    return {"bin": band.label, "mean": band.at, "papers": band.papers, "cited": band.cited}

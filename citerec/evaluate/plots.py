@@ -1,16 +1,24 @@
-"""The one picture of a report: how much of what queries cite is found down to each rank."""
+"""The pictures of a report: recall by depth as a PNG, and what the page shows as SVG.
+
+Every line of an SVG is drawn for a system by its number: names stand in the legend of the page.
+"""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from citerec.evaluate.by_year import Year
+from citerec.evaluate.calibration import Band
 from citerec.evaluate.significance import Floats
+from citerec.evaluate.svg import INK, as_svg, marked, new_figure, settings, style
 from citerec.run import Qrels, Run
 
 DEPTH = 1000
+POINTS = 200  # of a line in an SVG, at most: more would not be seen
 _LINES = ("-", "--", "-.", ":")  # change where the ten colours start again
 
 
@@ -54,3 +62,136 @@ def draw_recall(curves: Mapping[str, Floats], path: Path, *, title: str) -> None
         # The font lacks some scripts; a box in a name is no reason to fail.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         figure.savefig(path, format="png")
+
+
+def recall_svg(curves: Mapping[int, Sequence[float] | Floats], key: str, title: str) -> str:
+    """Draw recall at depths from 1, which has a logarithmic axis.
+
+    Args:
+        curves: As `recall_by_depth` gives them, by number of the system.
+        key: Of the ids in the SVG, as in `as_svg`.
+        title: What it shows, in words.
+    """
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for number, curve in curves.items():
+            depths = thinned(len(curve))
+            axes.plot(depths, np.asarray(curve)[depths - 1], **style(number))
+        deepest = max(len(curve) for curve in curves.values())
+        axes.set(xscale="log", xlim=(1, max(deepest, 2)), ylim=(0, 1.02))
+        axes.set(xlabel="papers read", ylabel="recall")
+        _plain_ticks(
+            axes.xaxis, [tick for tick in (1, 3, 10, 30, 100, 300, 1000) if tick <= deepest]
+        )
+        axes.grid(visible=True)
+
+    return _drawn(draw, key, title)
+
+
+def differences_svg(differences: Mapping[int, Floats], key: str, title: str, *, metric: str) -> str:
+    """Draw what each query gains over the first system, the queries of a line sorted by it.
+
+    Args:
+        differences: (n,) per query, in any order, by number of the system.
+        key: Of the ids in the SVG, as in `as_svg`.
+        title: What it shows, in words.
+        metric: Of which the differences are.
+    """
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        axes.axhline(0, color=INK, linewidth=0.8)
+        for number, values in differences.items():
+            share, height = sorted_line(values)
+            axes.plot(share, height, **style(number))
+        axes.set(xlim=(0, 100), xlabel="queries, sorted by it, in %")
+        axes.set_ylabel(f"{metric} less that of the first")
+        axes.grid(visible=True)
+
+    return _drawn(draw, key, title)
+
+
+def calibration_svg(
+    bands: Mapping[int, Sequence[Band]], key: str, title: str, *, place: str, is_log: bool = False
+) -> str:
+    """Draw the share that is cited, and below it of how many papers, by where they stand.
+
+    Args:
+        bands: By number of the system.
+        key: Of the ids in the SVG, as in `as_svg`.
+        title: What it shows, in words.
+        place: What the axis calls it.
+        is_log: Whether that axis is logarithmic: for ranks.
+    """
+
+    def draw(figure: Any) -> None:
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+        for number, points in bands.items():
+            at = [band.at for band in points]
+            upper.plot(at, [band.share for band in points], **marked(number))
+            lower.plot(at, [band.papers for band in points], **marked(number))
+        upper.set(ylabel="share cited", ylim=(0, None))
+        lower.set(ylabel="papers", yscale="log", xlabel=place)
+        counts = [band.papers for points in bands.values() for band in points]
+        powers = [10**n for n in range(8) if min(counts) <= 10**n <= max(counts)]
+        _plain_ticks(lower.yaxis, powers or [min(counts)])
+        if is_log:
+            lower.set(xscale="log")
+            _plain_ticks(lower.xaxis, [1, 3, 10, 30, 100, 300, 1000])
+        for axes in (upper, lower):
+            axes.grid(visible=True)
+
+    return _drawn(draw, key, title, height=3.8)
+
+
+def by_year_svg(years: Mapping[int, Sequence[Year]], key: str, title: str, *, metric: str) -> str:
+    """Draw a metric by the year of the query.
+
+    Args:
+        years: By number of the system.
+        key: Of the ids in the SVG, as in `as_svg`.
+        title: What it shows, in words.
+        metric: What the axis calls it.
+    """
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for number, points in years.items():
+            at, height = [one.year for one in points], [one.mean for one in points]
+            axes.plot(at, height, **marked(number))
+        all_years = sorted({one.year for points in years.values() for one in points})
+        axes.set_xticks(all_years[:: len(all_years) // 12 + 1])
+        axes.set(xlim=(all_years[0] - 0.4, all_years[-1] + 0.4), ylim=(0, None))
+        axes.set(xlabel="year of the query", ylabel=metric)
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        axes.grid(visible=True)
+
+    return _drawn(draw, key, title)
+
+
+def thinned(depth: int) -> npt.NDArray[np.int64]:
+    """Return the depths of a line that are drawn: from 1 to `depth`, denser where the axis is wider."""
+    return np.unique(np.geomspace(1, depth, min(depth, POINTS)).round().astype(np.int64))
+
+
+def sorted_line(values: Floats) -> tuple[Floats, Floats]:
+    """Return a line through sorted values, largest first: the share of queries in %, and the value."""
+    falling = np.sort(values)[::-1]
+    kept = np.unique(
+        np.linspace(0, len(falling) - 1, min(len(falling), POINTS)).round().astype(int)
+    )
+    return (kept + 0.5) / len(falling) * 100, falling[kept]
+
+
+def _drawn(draw: Callable[[Any], None], key: str, title: str, height: float = 3.2) -> str:
+    with settings():
+        figure = new_figure(height)
+        draw(figure)
+        return as_svg(figure, key, title)
+
+
+def _plain_ticks(axis: Any, ticks: Sequence[int]) -> None:
+    """Label a logarithmic axis with numbers, not powers."""
+    axis.set_ticks(ticks, [f"{tick:,}" for tick in ticks])
+    axis.set_ticks([], minor=True)

@@ -2,6 +2,7 @@
 
 report.json          everything that was measured
 report.md            the same for reading
+report.html          the same with figures, in one file
 report.tex           the table for a paper
 recall_by_depth.png  how deep one must read
 per_query.csv        every metric of every system for every query
@@ -23,12 +24,13 @@ from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Report, as_json
 from citerec.evaluate.metrics import PER_QUERY
 from citerec.evaluate.plots import draw_recall, recall_by_depth
-from citerec.evaluate.tables import latex, markdown
+from citerec.evaluate.report_page import report_html
+from citerec.evaluate.tables import decimal, latex, markdown, table
 from citerec.run import write_qrels, write_run
 
-JSON, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
+JSON, MARKDOWN, LATEX, HTML = "report.json", "report.md", "report.tex", "report.html"
 PLOT, PER_QUERY_CSV, QRELS = "recall_by_depth.png", "per_query.csv", "qrels.txt"
-FILES = {JSON, MARKDOWN, LATEX, PLOT, PER_QUERY_CSV, QRELS}
+FILES = {JSON, MARKDOWN, LATEX, HTML, PLOT, PER_QUERY_CSV, QRELS}
 
 
 def write_report(report: Report, folder: Path) -> None:
@@ -44,6 +46,7 @@ def write_report(report: Report, folder: Path) -> None:
         (new / JSON).write_bytes(_json(as_json(report)))
         (new / MARKDOWN).write_text("\n".join(_page(report)), encoding="utf-8")
         (new / LATEX).write_text(latex(report), encoding="utf-8")
+        (new / HTML).write_text(report_html(report), encoding="utf-8")
         _draw(report, new / PLOT)
         _write_per_query(report, new / PER_QUERY_CSV)
         write_qrels(report.evaluation.qrels, new / QRELS)
@@ -114,6 +117,7 @@ def _json(content: dict[str, Any]) -> bytes:
 
 def _page(report: Report) -> Iterator[str]:
     yield from markdown(report)
+    yield from _by_year(report)
     yield f"![recall by depth]({PLOT})"
     yield ""
     yield "## Provenance"
@@ -122,6 +126,20 @@ def _page(report: Report) -> Iterator[str]:
     yield _json(dict(report.evaluation.provenance)).decode().rstrip()
     yield "```"
     yield ""
+
+
+def _by_year(report: Report) -> Iterator[str]:
+    names = [system.name for system in report.systems]
+    by_name = [report.by_year[name] for name in names]
+    if not all(by_name):
+        return
+    rows = [
+        [str(years[0].year), str(years[0].queries), *(decimal(one.mean) for one in years)]
+        for years in zip(*by_name, strict=True)
+    ]
+    yield "## F1@20 by year of the query"
+    yield ""
+    yield from table(["year", "queries", *names], rows)
 
 
 def _draw(report: Report, path: Path) -> None:

@@ -113,7 +113,7 @@ def _latex_rows(report: Report) -> Iterator[str]:
         values = [
             _value(s, m, best[m] if is_rival else "", beaten.get((s.name, m), "")) for m in METRICS
         ]
-        yield " & ".join([letters.get(s.name, ""), _tex(s.name), *values])
+        yield " & ".join([letters.get(s.name, ""), tex(s.name), *values])
 
 
 def summary_table(report: Report) -> "Table":
@@ -140,7 +140,7 @@ def _systems(report: Report) -> Iterator[str]:
         [s.name, *(f"{decimal(s.metrics[m])} {_interval(s, m)}" for m in METRICS), _seconds(s)]
         for s in report.systems
     ]
-    yield from _table(["system", *HEADINGS.values(), "seconds"], rows)
+    yield from table(["system", *HEADINGS.values(), "seconds"], rows)
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _comparisons(report: Report) -> Iterator[str]:
         for c in shown
     ]
     heading = ["metric", "a", "b", "b - a", "p Student", "p Fisher", "p Holm"]
-    yield from _table(heading, rows)
+    yield from table(heading, rows)
 
 
 def _breakdown(by: str, bins: Sequence[Bin], metric: str = "f1@20") -> Iterator[str]:
@@ -188,7 +188,7 @@ def _breakdown(by: str, bins: Sequence[Bin], metric: str = "f1@20") -> Iterator[
     rows = [
         [b.label, str(b.queries), *(decimal(b.systems[n][metric]) for n in names)] for b in bins
     ]
-    yield from _table([by, "queries", *names], rows)
+    yield from table([by, "queries", *names], rows)
 
 
 def _pairs(by: str, heading: str, bins: Sequence[PairBin]) -> Iterator[str]:
@@ -199,10 +199,11 @@ def _pairs(by: str, heading: str, bins: Sequence[PairBin]) -> Iterator[str]:
     yield ""
     names = list(bins[0].recall)
     rows = [[b.label, str(b.pairs), *(decimal(b.recall[n]) for n in names)] for b in bins]
-    yield from _table([heading, "cited papers", *names], rows)
+    yield from table([heading, "cited papers", *names], rows)
 
 
-def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table, and an empty one."""
     yield _row(heading)
     yield _row(["---"] * len(heading))
     yield from (_row(row) for row in rows)
@@ -258,17 +259,17 @@ def _value(system: SystemResult, metric: str, best: str, beaten: str) -> str:
 def _caption(report: Report) -> str:
     evaluation = report.evaluation
     ceilings = (
-        f" {_tex(name)} is made from the gold: a ceiling, not compared."
+        f" {tex(name)} is made from the gold: a ceiling, not compared."
         for name in sorted(evaluation.ceilings)
     )
     return (
-        f"{_tex(evaluation.corpus)}, {_tex(evaluation.split)} split, {len(evaluation.qrels)} queries. "
+        f"{tex(evaluation.corpus)}, {tex(evaluation.split)} split, {len(evaluation.qrels)} queries. "
         "Superscripts name the systems that are significantly worse (paired randomisation test, "
         f"Holm-corrected over pairs, $p < {ALPHA}$)." + "".join(ceilings)
     )
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
     """Escape what LaTeX reads as a command, and put `?` for what its default fonts lack."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     known = "".join(c if ord(c) < 0x180 or ord(c) in _LATEX else "?" for c in plain)

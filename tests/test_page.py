@@ -1,0 +1,333 @@
+"""The page of a report: one file that loads nothing, the same bytes each time, harmless whatever is named in it."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from citerec.errors import ConfigError
+from citerec.evaluate.assessment import Evaluation, Report, assess
+from citerec.evaluate.by_year import years_of
+from citerec.evaluate.page import Cell, Page, Section, Table, is_address, render
+from citerec.evaluate.plots import sorted_line, thinned
+from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.report_page import report_html
+from citerec.evaluate.systems import Systems
+from citerec.folder import IndexFolder
+from citerec.run import Run
+from citerec.types import Ranking
+
+NASTY = ['<script>alert("x")</script>', '"><img src=x onerror=alert(1)>', "$\\frac{", "_a|b & c"]
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Seen(HTMLParser):
+    """What a page holds, and whether its tags are well nested."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and data.strip():
+            self.texts.setdefault(self._open[-1], []).append(data.strip())
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def evaluation(sample_index: IndexFolder) -> Evaluation:
+    task = load_task(sample_index, "test")
+    systems = Systems(sample_index, task, Setting())
+    return Evaluation(
+        corpus="sample",
+        split="test",
+        known_graph="train",
+        qrels=task.qrels,
+        runs=[systems.run(name)[0] for name in ("bm25", "bm25-title", "random", "oracle")],
+        query_words=task.words,
+        query_years=years_of(task.queries),
+        provenance={"versions": {"citerec": "0.1"}},
+        ceilings=frozenset({"oracle"}),
+        resamples=500,
+    )
+
+
+@pytest.fixture(scope="module")
+def report(evaluation: Evaluation) -> Report:
+    return assess(evaluation)
+
+
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
+    return report_html(report)
+
+
+def test_the_page_has_every_part(page: str, report: Report) -> None:
+    seen = Seen(page)
+
+    assert seen.texts["h1"] == ["sample, test split"]
+    assert seen.texts["h2"] == [
+        "Systems",
+        "Significance",
+        "Recall by depth",
+        "Query by query",
+        "Calibration",
+        "By year",
+        "Kinds of queries",
+        "Provenance",
+    ]
+    mrr = report.systems[0].metrics["mrr"]
+    assert f"{mrr:.3f}".lstrip("0") in seen.texts["td"]
+    assert '"citerec": "0.1"' in "".join(seen.texts["pre"])
+
+
+def test_the_page_loads_nothing(page: str) -> None:
+    seen = Seen(page)
+
+    assert not any("src" in attributes for _, attributes in seen.tags)
+    assert not {"link", "iframe", "img", "object", "embed", "base", "form"} & {
+        t for t, _ in seen.tags
+    }
+    targets = [a[key] for _, a in seen.tags for key in ("href", "xlink:href") if key in a]
+    assert targets
+    assert all(target.startswith("#") for target in targets)
+    assert "@import" not in page
+    assert set(re.findall(r"url\((.)", page)) == {"#"}
+    assert "http://" not in page
+    assert "https://" not in page
+    policy = next(a["content"] for a in seen.all("meta") if "http-equiv" in a)
+    assert policy.startswith("default-src 'none'")
+
+
+def test_every_place_that_the_page_refers_to_is_there_once(page: str) -> None:
+    seen = Seen(page)
+
+    ids = [attributes["id"] for _, attributes in seen.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    wanted = {a["href"][1:] for _, a in seen.tags if a.get("href", "").startswith("#")}
+    wanted |= {a["aria-labelledby"] for _, a in seen.tags if "aria-labelledby" in a}
+    wanted |= set(re.findall(r"url\(#([^)]*)\)", page))
+    assert wanted <= set(ids)
+
+
+def test_figures_have_a_title_and_tables_have_headings(page: str) -> None:
+    seen = Seen(page)
+
+    drawings = [a for a in seen.all("svg") if "aria-hidden" not in a]
+    assert len(drawings) == 6
+    assert all(a["role"] == "img" and a["aria-labelledby"] for a in drawings)
+    assert any("bm25-title" in title for title in seen.texts["title"][1:])
+    assert len(seen.texts["caption"]) == len(seen.all("table"))
+    assert {a["scope"] for a in seen.all("th")} == {"row", "col"}
+    assert seen.all("html") == [{"lang": "en"}]
+
+
+def test_the_same_report_gives_the_same_bytes(
+    report: Report, page: str, evaluation: Evaluation
+) -> None:
+    assert report_html(report) == page
+    assert report_html(assess(evaluation)) == page
+    assert "<dc:" not in page
+
+
+def test_a_ceiling_is_drawn_but_not_tested(page: str) -> None:
+    seen = Seen(page)
+
+    headings = seen.texts["th"]
+    assert "oracle" in headings
+    matrix = page.partition("F1@20: row less column")[2].partition("</table>")[0]
+    assert "random" in matrix
+    assert "oracle" not in matrix
+    assert (
+        "oracle is made from the gold: a ceiling, which no comparison counts." in seen.texts["li"]
+    )
+
+
+def test_the_matrix_holds_every_pair_both_ways(page: str, report: Report) -> None:
+    matrix = page.partition("MRR: row less column")[2].partition("</table>")[0]
+
+    cells = re.findall(
+        r"<td[^>]*>(?:[▲▼] )?([+−]?[.\d]+)<small>p ([<. \d]+)</small>", matrix.replace("&lt;", "<")
+    )
+    assert len(cells) == 3 * 2
+    tests = {(c.a, c.b): c for c in report.comparisons if c.metric == "mrr"}
+    gain = tests["bm25", "bm25-title"].difference  # of the title, in its row
+    below = cells[2]
+    assert float(below[0].replace("−", "-")) == pytest.approx(gain, abs=0.0005)
+    assert cells[0][1] == below[1]
+
+
+def test_names_are_text_whatever_they_hold(evaluation: Evaluation) -> None:
+    runs = [replace(run, name=name) for run, name in zip(evaluation.runs, NASTY, strict=True)]
+    nasty = replace(
+        evaluation,
+        corpus="</title><b>",
+        runs=runs,
+        ceilings=frozenset[str](),
+        provenance={"x": "</pre><i>"},
+    )
+
+    seen = Seen(report_html(assess(nasty)))
+
+    tags = {tag for tag, _ in seen.tags}
+    assert not {"img", "b", "i"} & tags
+    assert len(seen.all("script")) == 1
+    assert not any(name.startswith("on") for _, a in seen.tags for name in a)
+    assert {*NASTY} <= {*seen.texts["th"]}
+
+
+def test_one_system_and_one_query_are_a_page() -> None:
+    run = Run("only", {"q": Ranking(("a",), (1.0,))})
+    empty = Run("nothing", {})
+    alone = Evaluation(
+        corpus="c",
+        split="s",
+        known_graph=None,
+        qrels={"q": frozenset("a")},
+        runs=[run],
+        resamples=10,
+    )
+
+    one = Seen(report_html(assess(alone)))
+    two = Seen(report_html(assess(replace(alone, runs=[run, empty], query_years={"q": 2020}))))
+    none = Seen(report_html(assess(replace(alone, runs=[empty]))))
+
+    assert one.texts["h2"] == ["Systems", "Recall by depth", "Calibration", "Kinds of queries"]
+    assert "By year" in two.texts["h2"]
+    assert "nothing finds nothing for 1 queries." in two.texts["li"]
+    assert "Calibration" not in none.texts["h2"]
+
+
+def test_ten_systems_on_a_thousand_queries_stay_below_a_megabyte() -> None:
+    rng = np.random.default_rng(0)
+    qrels = {f"q{n}": frozenset({"d1", "d5", f"d{n % 40}"}) for n in range(1000)}
+    docids = [f"d{n}" for n in range(50)]
+
+    def run(name: str) -> Run:
+        scores = rng.random((1000, 50)).tolist()
+        return Run(
+            name,
+            {
+                qid: Ranking.from_scores(dict(zip(docids, row, strict=True)))
+                for qid, row in zip(qrels, scores, strict=True)
+            },
+        )
+
+    big = Evaluation(
+        corpus="big",
+        split="test",
+        known_graph="train",
+        qrels=qrels,
+        runs=[run(f"system {n}") for n in range(10)],
+        query_years={qid: 2000 + n % 15 for n, qid in enumerate(qrels)},
+        resamples=20,
+    )
+
+    assert len(report_html(assess(big)).encode()) < 500_000
+
+
+def test_a_line_keeps_its_ends_and_is_sorted() -> None:
+    assert thinned(1000)[[0, 1, -1]].tolist() == [1, 2, 1000]
+    assert thinned(3).tolist() == [1, 2, 3]
+    share, height = sorted_line(np.array([0.1, -0.5, 0.3, 0.0]))
+    assert share.tolist() == [12.5, 37.5, 62.5, 87.5]
+    assert height.tolist() == [0.3, 0.1, 0.0, -0.5]
+    share, height = sorted_line(np.arange(1000.0))
+    assert len(share) == 200
+    assert (height[0], height[-1]) == (999, 0)
+
+
+def test_a_link_runs_no_script() -> None:
+    def page(link: str) -> Page:
+        table = Table(caption="t", heading=["a"], rows=[[Cell(text="x", link=link)]])
+        return Page(title="p", facts=[], sections=[Section(title="s", tables=[table])])
+
+    assert (
+        Seen(render(page("https://example.org/?a=1&b=2"))).all("a")[-1]["href"].endswith("?a=1&b=2")
+    )
+    with pytest.raises(ConfigError, match="http, https or relative"):
+        render(page("javascript:alert(1)"))
+    assert is_address("https://example.org")
+    assert not is_address("see https://example.org")
+    assert not is_address("javascript:alert(1)")
+    with pytest.raises(ValueError, match="a row of 2 cells, 1 columns"):
+        Table(caption="t", heading=["a"], rows=[[Cell(text="x"), Cell(text="y")]])
+
+
+CLICK = """<script>
+addEventListener("load", () => {
+  const table = document.querySelector("table.sortable"), names = () =>
+    [...table.tBodies[0].rows].map(row => row.cells[0].textContent.trim()).join(" ");
+  const before = names(); table.tHead.rows[0].cells[1].querySelector("button").click();
+  const down = names(); table.tHead.rows[0].cells[1].querySelector("button").click();
+  document.title = [before, down, names()].join("; ");
+});
+</script>"""
+
+
+def browse(page: Path, tmp_path: Path, *options: str, is_loud: bool = False) -> str:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs a browser: no chromium here")
+    quiet = (
+        "--no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    )
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", *quiet.split()]
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    where = [profile, "--enable-logging=stderr", *options, page.as_uri()]
+    done = subprocess.run(
+        [*command, *where], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ("CONSOLE" in done.stderr) == is_loud, done.stderr
+    return done.stdout
+
+
+def test_a_browser_sorts_the_table_by_a_click(page: str, tmp_path: Path) -> None:
+    # The page forbids other scripts than its own, ours here, too.
+    open_page = re.sub(r"<meta http-equiv[^>]*>", "", page).replace("</body>", f"{CLICK}</body>")
+    file = tmp_path / "page.html"
+    file.write_text(open_page, encoding="utf-8")
+
+    seen = Seen(browse(file, tmp_path, "--dump-dom"))
+
+    before, down, up = seen.texts["title"][0].split("; ")
+    assert before == "bm25 bm25-title random oracle"
+    assert down.split()[0] == "oracle"
+    assert up.split() == down.split()[::-1]
+
+
+def test_a_browser_runs_the_pages_script_and_no_other(page: str, tmp_path: Path) -> None:
+    evil = "<script>document.title = 'evil'</script>"
+    files = [tmp_path / "page.html", tmp_path / "evil.html"]
+    files[0].write_text(page, encoding="utf-8")
+    files[1].write_text(page.replace("<main>", f"<main>{evil}"), encoding="utf-8")
+
+    clean = browse(files[0], tmp_path, "--dump-dom")
+    spoilt = browse(files[1], tmp_path, "--dump-dom", is_loud=True)
+
+    assert "<button" in clean
+    assert "<title>sample, test split</title>" in clean
+    assert "<title>sample, test split</title>" in spoilt
