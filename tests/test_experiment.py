@@ -1,6 +1,8 @@
 """Rows of a table: reading one, running it, judging what it gives, and the table."""
 
+import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +16,10 @@ from citerec.config import Bm25Config, StopWords
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
+from citerec.experiment.outcome import Verdict, judge, write_result
 from citerec.experiment.row import Experiment, read_experiment
-from citerec.experiment.run import Verdict, judge, run_experiment, write_result
-from citerec.experiment.table import tables
+from citerec.experiment.run import run_experiment
+from citerec.experiment.table import tables, tables_as_latex
 from citerec.folder import IndexFolder
 from citerec.text import QueryForm
 
@@ -274,6 +277,149 @@ def test_a_result_that_cannot_be_written_is_an_error(
 
     with pytest.raises(OutputError, match="cannot write"):
         write_result(outcome, tmp_path / "file")
+
+
+def test_a_figure_may_be_expected_within_a_range() -> None:
+    expect = {"mrr": (0.4, 0.5)}
+
+    assert judge(expect, {"mrr": 0.45})[0] is Verdict.OK
+    assert judge(expect, {"mrr": 0.509})[0] is Verdict.NEAR  # 9 thousandths above
+    assert judge(expect, {"mrr": 0.38}) == (
+        Verdict.FAIL,
+        "mrr is 0.3800, expected 0.4000 to 0.5000",
+    )
+
+
+def test_published_figures_stand_beside_ours(
+    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    theirs = 'published = { mrr = 0.25 }\nsource = "A paper"'
+    outcome = run_experiment(row(theirs), Path("indexes"))
+    row(f'kind = "published"\n{theirs}', name="theirs")
+    write_result(outcome, tmp_path / "experiments" / "results")
+
+    done, alone = tables(tmp_path / "experiments").splitlines()[-2:]
+
+    assert " | 1.0000 / 0.250 | " in done  # MRR: ours, theirs
+    assert " | – / 0.250 | " in alone
+    assert alone.endswith("| published |")
+    latex = tables_as_latex(tmp_path / "experiments")
+    assert r"1.0000 / 0.250" in latex
+    assert latex.count(r"\begin{tabular}") == 1
+
+
+def test_a_table_says_its_title_its_figures_and_rows_of_other_folders(
+    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    row(name="elsewhere")
+    folder = tmp_path / "experiments" / "main_results"
+    folder.mkdir(parents=True)
+    (folder / "one.toml").write_text(f'{HEAD}corpus = "fruit"')
+    (folder / "table.toml").write_text(
+        'title = "Table 2"\nnote = "All of it."\ncolumns = ["mrr"]\nrows = ["bm25/elsewhere.toml"]'
+    )
+
+    text = tables(tmp_path / "experiments")
+
+    table = text[text.index("## Table 2") :].splitlines()
+    assert table[2] == "All of it."
+    assert table[4] == "| row | corpus | mrr | verdict |"
+    assert [line.split("](")[1].split(")")[0] for line in table[6:8]] == [
+        "main_results/one.toml",
+        "bm25/elsewhere.toml",
+    ]
+
+
+def test_a_table_that_says_what_is_not_known_is_named(
+    tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    row()
+    (tmp_path / "experiments" / "bm25" / "table.toml").write_text("colour = 1")
+
+    with pytest.raises(
+        BadInputError, match="unknown key 'colour'; known: columns, note, rows, title"
+    ):
+        tables(tmp_path / "experiments")
+
+
+def test_a_result_keeps_figures_of_each_query_and_no_id(
+    corpus: Path, row: Callable[..., Experiment], tmp_path: Path
+) -> None:
+    outcome = run_experiment(row(), Path("indexes"))
+
+    kept = json.loads(write_result(outcome, tmp_path / "results").read_text())["per_query"]
+
+    assert kept["mrr"] == [1.0]  # one query, q
+    assert kept["f1@20"] == [0.09524]  # 2/21, five digits
+    assert kept["queries_sha256"] == hashlib.sha256(b"q").hexdigest()
+
+
+# --- rows of other kinds
+
+
+def test_a_row_counts_a_corpus(corpus: Path, row: Callable[..., Experiment]) -> None:
+    outcome = run_experiment(row('kind = "statistics"'), Path("indexes"))
+
+    assert outcome.metrics["papers"] == 4
+    assert outcome.metrics["citations"] == 2
+    assert (outcome.metrics["first year"], outcome.metrics["last year"]) == (2000, 2001)
+
+
+def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Experiment]) -> None:
+    unfetched = run_experiment(row(corpus="datasets/dblp"), Path("indexes"))
+    theirs = row('kind = "published"\npublished = { mrr = 0.5 }\nsource = "A paper"')
+    no_hub = run_experiment(row('system = "dense"\nencoder = "nobody/no-model"'), Path("indexes"))
+
+    assert unfetched.verdict is Verdict.NOT_RUN
+    assert unfetched.why == ("datasets/dblp is not here; fetch it: citerec datasets fetch dblp")
+    assert run_experiment(theirs, Path("indexes")).verdict is Verdict.PUBLISHED
+    assert no_hub.verdict is Verdict.NOT_RUN
+    assert "nobody/no-model is not in the local cache" in no_hub.why
+
+
+def test_a_row_that_needs_a_gpu_waits_for_one(
+    corpus: Path, row: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citerec.experiment.run.gpus", list[str])
+
+    outcome = run_experiment(row('needs = "gpu"'), Path("indexes"))
+
+    assert (outcome.verdict, outcome.why) == (
+        Verdict.NOT_RUN,
+        "it needs a GPU, and there is none",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('kind = "census"', "kind must be one of recommend, statistics"),
+        ("expect = { mrr = [0.5, 0.4] }", "expect.mrr must be a number, or the least and the"),
+        ("expect = { papers = 4 }", "unknown key 'expect.papers'"),
+        ("published = { mrr = 0.5 }", "'published' needs 'source'"),
+        ('kind = "statistics"\nsystem = "bm25"', "'system' has no effect: a row of kind"),
+        ('kind = "scidocs"', "a row of kind 'scidocs' needs 'encoder' or 'train'"),
+        ('kind = "scidocs"\ntrain = "x.toml"', "'trained_on' goes with 'train'"),
+        ("rules = { min_gold = 0 }", "rules: min_gold must be at least 1, got 0"),
+        ("rules = { most_gold = 1 }", "unknown key 'rules.most_gold'"),
+    ],
+)
+def test_a_row_of_any_kind_that_cannot_be_is_refused(
+    row: Callable[..., Experiment], more: str, says: str
+) -> None:
+    with pytest.raises(BadInputError, match=re.escape(says)):
+        row(more)
+
+
+def test_a_rows_rules_decide_which_queries_are_asked(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    with pytest.raises(ConfigError, match="no query with 2 gold citations"):
+        run_experiment(row("rules = { min_gold = 2 }"), Path("indexes"))
+
+    outcome = run_experiment(row("rules = { min_gold = 1, train_only = true }"), Path("indexes"))
+
+    assert outcome.result["provenance"]["settings"]["rules"] == {"min_gold": 1, "train_only": True}
 
 
 # --- rows with vectors

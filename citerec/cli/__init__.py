@@ -10,7 +10,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from citerec.cli import encode, evaluate, index, inspect, recommend, tune
+from citerec.cli import encode, evaluate, index, inspect, recommend, scidocs, tune
+from citerec.cli.datasets import datasets
 from citerec.cli.experiment import experiment
 from citerec.cli.train import train_encoder, train_ranker, train_reranker
 from citerec.errors import CiterecError
@@ -32,6 +33,8 @@ app.command(name="train-encoder")(train_encoder)
 app.command(name="train-reranker")(train_reranker)
 app.command(name="train-ranker")(train_ranker)
 app.add_typer(experiment, name="experiment")
+app.command()(scidocs.scidocs)
+app.add_typer(datasets, name="datasets")
 app.command()(inspect.info)
 app.command()(inspect.verify)
 app.command()(inspect.doctor)

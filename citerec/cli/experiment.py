@@ -8,6 +8,7 @@ import typer
 from citerec.cli.console import Quiet, Talk, Verbose, write_result
 
 EXPERIMENTS = Path("experiments")
+SHOWN = 3  # figures of a row that expects none
 
 experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table; write the table.")
 
@@ -17,44 +18,66 @@ def run(
     files: Annotated[list[Path], typer.Argument(help="Rows: TOML files.")],
     results: Annotated[Path, typer.Option(help="Where results are written.")] = EXPERIMENTS
     / "results",
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Where a report on these rows is written: a page, Markdown and LaTeX."),
+    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Run rows of a table and say for each whether it gives what it should."""
+    from citerec.experiment.kind import told
+    from citerec.experiment.outcome import Outcome, Verdict
+    from citerec.experiment.outcome import write_result as write
+    from citerec.experiment.page import refuse_others_files, write_page
     from citerec.experiment.row import read_experiment
-    from citerec.experiment.run import Verdict, run_experiment
-    from citerec.experiment.run import write_result as write
+    from citerec.experiment.run import run_experiment
+    from citerec.experiment.shown import shown
     from citerec.folder import INDEXES
 
     talk = Talk(quiet, verbose)
     rows = [read_experiment(file) for file in files]
-    failed = False
+    if report:
+        refuse_others_files(report)  # before the work, and not after it
+    done: list[Outcome] = []
     for row in rows:
         talk.detail(f"{row.path}: {row.claim} ({row.cost})")
         with talk.progress() as tell:
             outcome = run_experiment(row, INDEXES, tell)
-        failed |= outcome.verdict is Verdict.FAIL
+        done.append(outcome)
         if outcome.result:
-            write(outcome, results)
+            file = write(outcome, results)
+            if outcome.draw:
+                outcome.draw(file.with_suffix(".svg"))
+        names = row.expect or [*outcome.metrics][:SHOWN]
         figures = "  ".join(
-            f"{name} {outcome.metrics[name]:.4f}" for name in row.expect if outcome.metrics
+            f"{name} {told(name, outcome.metrics[name])}"
+            for name in names
+            if name in outcome.metrics
         )
         typer.echo(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
-    if failed:
+    if report:
+        write_page([shown(outcome) for outcome in done], report)
+        talk.note(f"the report is in {report / 'report.html'}")
+    if any(outcome.verdict is Verdict.FAIL for outcome in done):
         raise typer.Exit(1)
 
 
 @experiment.command()
 def table(
     output: Annotated[
-        Path | None, typer.Option(help="The file; experiments/TABLES.md by default.")
+        Path | None,
+        typer.Option(
+            help="The file, Markdown, and beside it the same as LaTeX; experiments/TABLES.md by default."
+        ),
     ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write the tables from the rows' files and their results."""
-    from citerec.experiment.table import tables
+    """Write the tables from the rows' files and their results, others' figures beside."""
+    from citerec.experiment.table import tables, tables_as_latex
 
     target = output or EXPERIMENTS / "TABLES.md"
     write_result(tables(EXPERIMENTS), target)
-    Talk(quiet, verbose).note(f"the tables are in {target}")
+    write_result(tables_as_latex(EXPERIMENTS), target.with_suffix(".tex"))
+    Talk(quiet, verbose).note(f"the tables are in {target} and {target.with_suffix('.tex')}")

@@ -4,83 +4,24 @@ A row is a TOML file: its claim, what it costs, the corpus, split and system, th
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage, StopWords
-from citerec.corpus.splits import SPLITS
-from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluate.catalogue import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, SYSTEMS
-from citerec.evaluate.metrics import METRICS
-from citerec.evaluate.protocol import KnownGraph
-from citerec.rank.features import Group
+from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
+from citerec.evaluate.protocol import KnownGraph, Rules
+from citerec.experiment.checks import check_all
+from citerec.experiment.kind import Kind, Needs
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
 
-_Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
-_Kind = TypeVar("_Kind", FuseConfig, "Reranking")
+Expected = float | tuple[float, float]
+"""A figure that a row should give, or the least and the greatest."""
 
-
-def _one_of(names: Iterable[str]) -> _Check:
-    there = tuple(names)
-    return f"one of {', '.join(there)}", lambda value: value in there
-
-
-_TEXT: _Check = ("a text", lambda value: isinstance(value, str) and bool(value.strip()))
-_TEXTS: _Check = (
-    "a list of texts",
-    lambda value: isinstance(value, list) and bool(value) and all(map(_TEXT[1], value)),
-)
-_TABLE: _Check = ("a table, such as { mrr = 0.5 }", lambda value: isinstance(value, dict))
-_WHOLE: _Check = ("a whole number", lambda value: type(value) is int)
-_NUMBER: _Check = ("a number", lambda value: type(value) in (int, float))
-_SHARE: _Check = ("a number in [0, 1]", lambda v: type(v) in (int, float) and 0 <= v <= 1)
-_KEYS: Mapping[str, _Check] = {
-    **dict.fromkeys(("title", "claim", "cost", "corpus"), _TEXT),
-    "split": _one_of(SPLITS),
-    "system": _one_of(SYSTEMS),
-    "known_graph": _one_of(KnownGraph),
-    "bm25": _TABLE,
-    "encoder": _TEXT,
-    "train": _TEXT,
-    "fuse": _TABLE,
-    "reranker": _TEXT,
-    "train_reranker": _TEXT,
-    "rerank": _TABLE,
-    "ranker": _TEXT,
-    "train_ranker": _TEXT,
-    "ranker_corpora": _TEXTS,
-    "lacking": (
-        f"a list of {', '.join(Group)}",
-        lambda value: isinstance(value, list) and bool(value) and {*value} <= {*Group},
-    ),
-    "expect": _TABLE,
-}
-_FUSE_KEYS: Mapping[str, _Check] = {
-    "k0": _WHOLE,
-    "bm25_weight": _SHARE,
-    "dense_weight": _SHARE,
-}
-_RERANK_KEYS: Mapping[str, _Check] = {
-    "candidates": _one_of(CANDIDATES),
-    "depth": _WHOLE,
-    "weight": _SHARE,
-    "query_tokens": _WHOLE,
-    "candidate_tokens": _WHOLE,
-    "precision": _one_of(Precision),
-    "backend": _one_of(Backend),
-}
-_BM25_KEYS: Mapping[str, _Check] = {
-    "k1": _NUMBER,
-    "b": _NUMBER,
-    "form": _one_of(QueryForm),
-    "key_terms": _WHOLE,
-    "stop_words": _one_of(StopWords),
-    "threads": _WHOLE,
-}
+_Kind = TypeVar("_Kind", FuseConfig, "Reranking", Rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +64,19 @@ class Experiment:
 
     path: Path
     title: str  # of the row
-    claim: str
-    cost: str
-    corpus: str  # relative to the folder that citerec is run in
+    claim: str = ""
+    cost: str = ""
+    corpus: str = ""  # relative to the folder that citerec is run in
+    kind: Kind = Kind.RECOMMEND
+    needs: Needs | None = None  # what it is not run without
+    rules: Rules = Rules()  # which queries are asked, and among which papers
     split: str = "test"
     system: str = "bm25"
     known_graph: KnownGraph = KnownGraph.TRAIN
     bm25: Bm25Config = Bm25Config()
     encoder: str | None = None  # whose vectors the index has; None for an index without
     train: str | None = None  # the settings of the training that makes the encoder, a TOML file
+    trained_on: str | None = None  # the corpus that makes it, where the row's own data are none
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
     reranker: str | None = None  # a folder or a hub id; None for none
     train_reranker: str | None = None  # the settings of the training that makes it, a TOML file
@@ -140,12 +85,21 @@ class Experiment:
     train_ranker: str | None = None  # the settings of the training that makes it, a TOML file
     ranker_corpora: Sequence[str] = ()  # that it learns from; by default the row's own
     lacking: Sequence[str] = ()  # sources that it does without
-    expect: Mapping[str, float] = field(default_factory=dict[str, float])  # by `METRICS`
+    expect: Mapping[str, Expected] = field(default_factory=dict[str, Expected])  # by `MEASURES`
+    published: Mapping[str, float] = field(
+        default_factory=dict[str, float]
+    )  # others' figures, likewise
+    source: str = ""  # of these
 
     @property
     def table(self) -> str:
         """The table that the row belongs to: the folder of its file."""
         return self.path.parent.name
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Every corpus that the row reads."""
+        return (self.corpus, *self.ranker_corpora, *filter(None, [self.trained_on]))
 
     @property
     def has_vectors(self) -> bool:
@@ -180,30 +134,42 @@ def read_experiment(path: Path) -> Experiment:
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInputError(path, f"not TOML: {error}") from error
-    _check_all(path, content)
+    check_all(path, content)
     keys = frozenset(content)
+    kind = Kind(content.pop("kind", Kind.RECOMMEND))
+    needs = Needs(content.pop("needs")) if "needs" in content else None
+    rules = _settings(path, "rules", Rules, content.pop("rules", {}))
+    expect = {name: _expected(value) for name, value in content.pop("expect", {}).items()}
     graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
     bm25 = _bm25(path, content.pop("bm25", {}))
     fuse = _settings(path, "fuse", FuseConfig, content.pop("fuse", {}))
     rerank = _settings(path, "rerank", Reranking, content.pop("rerank", {}))
-    row = Experiment(path=path, known_graph=graph, bm25=bm25, fuse=fuse, rerank=rerank, **content)
+    row = Experiment(
+        path=path,
+        kind=kind,
+        needs=needs,
+        rules=rules,
+        known_graph=graph,
+        bm25=bm25,
+        fuse=fuse,
+        rerank=rerank,
+        expect=expect,
+        **content,
+    )
     _check_models(row, keys)
     return row
 
 
-def _check_all(path: Path, content: Mapping[str, Any]) -> None:
-    _check(path, content, _KEYS)
-    _check(path, content.get("bm25", {}), _BM25_KEYS, "bm25.")
-    _check(path, content.get("fuse", {}), _FUSE_KEYS, "fuse.")
-    _check(path, content.get("rerank", {}), _RERANK_KEYS, "rerank.")
-    _check(path, content.get("expect", {}), dict.fromkeys(METRICS, _SHARE), "expect.")
-    if missing := [key for key in ("title", "claim", "cost", "corpus") if key not in content]:
-        raise BadInputError(path, f"{missing[0]!r} is missing")
+def _expected(value: Any) -> Expected:
+    return (value[0], value[-1]) if isinstance(value, list) else value
 
 
 def _check_models(row: Experiment, keys: frozenset[str]) -> None:
     """Refuse a row that names two models for one stage, none where it needs one, or one that it does not read."""
     path, reranks = row.path, row.system in RERANKED
+    if row.kind is not Kind.RECOMMEND:
+        _check_other(row, keys)
+        return
     if row.encoder and row.train:
         raise BadInputError(path, "'encoder' and 'train' name two encoders; give one")
     if row.reranker and row.train_reranker:
@@ -229,16 +195,17 @@ def _check_models(row: Experiment, keys: frozenset[str]) -> None:
         raise BadInputError(path, f"{what} needs 'encoder' or 'train'")
 
 
-def _check(
-    path: Path, table: Mapping[str, Any], checks: Mapping[str, _Check], within: str = ""
-) -> None:
-    for key, value in table.items():
-        if key not in checks:
-            known = ", ".join(sorted(checks))
-            raise BadInputError(path, f"unknown key {within + key!r}; known: {known}")
-        what, fits = checks[key]
-        if not fits(value):
-            raise BadInputError(path, f"{within}{key} must be {what}, got {repr(value)[:60]}")
+def _check_other(row: Experiment, keys: frozenset[str]) -> None:
+    """Refuse a row of another kind that asks for what it does not read, or lacks what it does."""
+    common = {"title", "claim", "cost", "corpus", "kind", "needs", "expect", "published", "source"}
+    encodes = row.kind in (Kind.SCIDOCS, Kind.INDEX_TASKS, Kind.TOPICS)
+    read = common | {"encoder", "train", "trained_on"} if encodes else common
+    if vain := keys - read:
+        raise BadInputError(row.path, f"{min(vain)!r} has no effect: a row of kind '{row.kind}'")
+    if encodes and bool(row.encoder) == bool(row.train):
+        raise BadInputError(row.path, f"a row of kind '{row.kind}' needs 'encoder' or 'train'")
+    if (row.kind is Kind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
+        raise BadInputError(row.path, "'trained_on' goes with 'train' in a row of kind 'scidocs'")
 
 
 def _bm25(path: Path, settings: dict[str, Any]) -> Bm25Config:

@@ -1,0 +1,101 @@
+"""Rows that recommend nothing: a corpus is counted, an encoder does SciDocs' tasks or such tasks on a corpus."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.datasets.statistics import corpus_statistics
+from citerec.encode.encoder import open_encoder, reopen
+from citerec.experiment.kind import MEASURES, Kind
+from citerec.experiment.models import index_of
+from citerec.experiment.outcome import Outcome, judge
+from citerec.experiment.row import Experiment
+from citerec.folder import IndexFolder
+from citerec.provenance import provenance
+from citerec.scidocs.from_index import run_on_index
+from citerec.scidocs.labelled import venue_topics
+from citerec.scidocs.suite import run_published
+from citerec.scidocs.topics import draw_sample, draw_topics, topic_map
+from citerec.scidocs.vectors import embedded_by, kept_vectors
+from citerec.types import Progress
+
+
+def statistics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+    """Count a corpus and its splits, as the reranker paper's Table 1 does."""
+    index = index_of(experiment, indexes, tell)
+    return _outcome(experiment, corpus_statistics(index), _about(index))
+
+
+def scidocs(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+    """Let an encoder do the seven tasks of SciDocs, on the published data."""
+    name = experiment.encoder
+    if experiment.trained_on:
+        made = replace(experiment, corpus=experiment.trained_on, kind=Kind.INDEX_TASKS)
+        name = str(index_of(made, indexes, tell).models / "encoder")
+    assert name is not None
+    encoder = open_encoder(name)
+    done = run_published(Path(experiment.corpus), encoder.encode, tell=tell)
+    about = {"encoder": encoder.fingerprint.to_json(), "counts": dict(done.counts)}
+    return _outcome(experiment, done.metrics, about)
+
+
+def index_tasks(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+    """Let an encoder do such tasks as a corpus itself can ask."""
+    index = index_of(experiment, indexes, tell)
+    every = np.arange(len(index.papers), dtype=np.int32)
+    done = run_on_index(index, _vectors(index, every, tell), tell=tell)
+    return _outcome(experiment, done.metrics, _about(index) | {"counts": dict(done.counts)})
+
+
+def topics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+    """Draw an encoder's vectors, and say how well venues stand apart in the picture."""
+    index = index_of(experiment, indexes, tell)
+    venues = venue_topics(index.papers)
+    rows = draw_sample(venues)
+    labels = [venues[row] for row in rows]
+    drawn = topic_map(_vectors(index, np.array(rows, np.int32), tell), labels)
+    metrics = {"homogeneity": drawn.homogeneity, "completeness": drawn.completeness}
+    about = _about(index) | {"papers": len(rows), "clusters": int(drawn.clusters.max()) + 1}
+    picture = partial(draw_topics, drawn, labels)
+    return replace(_outcome(experiment, metrics, about), draw=picture)
+
+
+def _vectors(
+    index: IndexFolder, rows: npt.NDArray[np.int32], tell: Progress
+) -> npt.NDArray[np.float32]:
+    """Return the vectors of some papers: as the index keeps them, or anew where it keeps rounded ones."""
+    if kept := kept_vectors(index):
+        return kept(rows)
+    fingerprint = embedded_by(index)
+    assert fingerprint is not None  # the row names an encoder
+    papers = index.papers.at(rows.tolist())
+    return reopen(fingerprint, index.path).encode([papers[row] for row in rows.tolist()], tell)
+
+
+def _about(index: IndexFolder) -> dict[str, Any]:
+    return {
+        "encoder": index.manifest.settings["encoder"],
+        "corpus_sha256": index.manifest.corpus["sha256"],
+    }
+
+
+def _outcome(
+    experiment: Experiment, metrics: Mapping[str, float], settings: dict[str, Any]
+) -> Outcome:
+    shown = {name: metrics[name] for name in MEASURES[experiment.kind] if name in metrics}
+    verdict, why = judge(experiment.expect, shown)
+    result = {
+        "row": experiment.path.name,
+        "kind": experiment.kind,
+        "corpus": Path(experiment.corpus).name,
+        "metrics": shown,
+        "expect": dict(experiment.expect),
+        "verdict": str(verdict),
+        "provenance": provenance({"kind": experiment.kind, **settings}),
+    }
+    return Outcome(experiment, verdict, why, shown, result)
