@@ -1040,3 +1040,35 @@ def test_what_would_fail_at_the_end_is_refused_before_any_system_runs(
     assert (folder.code, ids.code) == (2, 2)
     assert "thesis.tex" in folder.err
     assert "'a_b' and 'a b' of the corpus are the same in a TREC file" in ids.err
+
+
+# --- rows
+
+
+def test_a_run_of_rows_goes_past_a_broken_one_and_leaves_a_page(cli: Cli, tmp_path: Path) -> None:
+    head = f'claim = "It runs."\ncost = "1 s"\ncorpus = "{SAMPLE / "papers.jsonl"}"\n'
+    rows = tmp_path / "experiments" / "mine"
+    rows.mkdir(parents=True)
+    (rows / "a.toml").write_text(f'title = "Broken"\n{head}rules = {{ min_gold = 999 }}')
+    (rows / "b.toml").write_text(
+        f'title = "Whole"\n{head}published = {{ mrr = 0.5 }}\nsource = "A paper"'
+    )
+    (rows / "c.toml").write_text(f'title = "Chance"\n{head}system = "random"')
+    (rows / "table.toml").write_text('title = "Mine"')
+
+    done = cli("experiment", "run", *sorted(rows.glob("*.toml")), "--report", "page")
+
+    assert done.code == 2  # for the broken row, told once the others are done
+    assert "no query with 999 gold citations" in done.err.splitlines()[-1]
+    verdicts = [line.split()[:2] for line in done.out.splitlines()]
+    assert verdicts == [["measured", str(rows / "b.toml")], ["measured", str(rows / "c.toml")]]
+    assert {file.name for file in Path("page").iterdir()} == {
+        "report.html",
+        "report.md",
+        "report.tex",
+    }
+    markdown = Path("page/report.md").read_text()
+    assert "published .500" in markdown
+    assert "| F1@20 | Whole | Chance |" in markdown  # the two are tested as a pair
+    assert cli("experiment", "table").code == 0
+    assert "## Mine" in Path("experiments/TABLES.md").read_text()

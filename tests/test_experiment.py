@@ -13,6 +13,7 @@ from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
+from citerec.datasets.record import Record, write_record
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
@@ -130,8 +131,8 @@ def test_the_worst_figure_decides_and_is_named() -> None:
     assert why == "mrr is 0.1000, expected 0.5000"
 
 
-def test_a_row_that_expects_nothing_is_ok() -> None:
-    assert judge({}, {"mrr": 0.3}) == (Verdict.OK, "")
+def test_a_row_that_expects_nothing_is_measured() -> None:
+    assert judge({}, {"mrr": 0.3}) == (Verdict.MEASURED, "")
 
 
 # --- running
@@ -351,7 +352,8 @@ def test_a_result_keeps_figures_of_each_query_and_no_id(
 
     assert kept["mrr"] == [1.0]  # one query, q
     assert kept["f1@20"] == [0.09524]  # 2/21, five digits
-    assert kept["queries_sha256"] == hashlib.sha256(b"q").hexdigest()
+    # q (2001) cites a: what two rows must share to be compared is whom they ask, for what, and among which years.
+    assert kept["queries_sha256"] == hashlib.sha256(b'[["q","a"]][2001]').hexdigest()
 
 
 # --- rows of other kinds
@@ -380,7 +382,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
 def test_a_row_that_needs_a_gpu_waits_for_one(
     corpus: Path, row: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.experiment.run.gpus", list[str])
+    monkeypatch.setattr("citerec.experiment.missing.gpus", list[str])
 
     outcome = run_experiment(row('needs = "gpu"'), Path("indexes"))
 
@@ -411,6 +413,66 @@ def test_a_row_of_any_kind_that_cannot_be_is_refused(
         row(more)
 
 
+@pytest.mark.parametrize(
+    ("more", "lacks"),
+    [
+        (
+            'system = "bm25+rerank"\nreranker = "models/of/mine"',
+            "models/of/mine is not here, which {row} names",
+        ),
+        (
+            'system = "dense"\ntrain = "settings.toml"',
+            "co-views.json is not here, which settings.toml names",
+        ),
+    ],
+)
+def test_a_row_waits_for_models_and_files_of_ones_own(
+    corpus: Path, row: Callable[..., Experiment], more: str, lacks: str
+) -> None:
+    Path("settings.toml").write_text(
+        'recipe = "specter"\npositives = "counts"\ncounts = ["co-views.json"]'
+    )
+    asked = row(more)
+
+    outcome = run_experiment(asked, Path("indexes"))
+
+    assert outcome.verdict is Verdict.NOT_RUN
+    assert outcome.why == lacks.format(row=asked.path)
+
+
+def test_a_row_waits_until_its_test_papers_were_left_out_of_training(
+    corpus: Path, row: Callable[..., Experiment]
+) -> None:
+    shutil.copytree(corpus, "datasets/openresearch")
+    asked = row('trained_on = "datasets/openresearch"\napart = ["dblp"]')
+    about = dict.fromkeys(("title", "licence", "citation", "fetched", "citerec"), "")
+    record = Record(dataset="openresearch", files={}, counts={}, **about)
+
+    mixed = run_experiment(asked, Path("indexes"))
+    write_record(Path("datasets/openresearch"), record.leaving_out("dblp", 3))
+    apart = run_experiment(asked, Path("indexes"))
+
+    assert mixed.verdict is Verdict.NOT_RUN
+    assert mixed.why.startswith("datasets/openresearch may hold test papers of dblp")
+    assert mixed.why.endswith("citerec datasets fetch openresearch --without dblp")
+    assert apart.verdict is Verdict.MEASURED
+
+
+def test_a_figure_that_is_no_number_fails_a_row_wherever_it_stands() -> None:
+    expect = {"mrr": 0.5, "map": 0.5}
+
+    assert judge(expect, {"mrr": 0.5, "map": float("nan")})[0] is Verdict.FAIL
+    assert judge(expect, {"mrr": float("nan"), "map": 0.5})[0] is Verdict.FAIL
+    assert judge(expect, {"mrr": 0.5}) == (Verdict.FAIL, "map is missing, expected 0.5000")
+
+
+def test_the_committed_tables_are_what_rows_and_results_give() -> None:
+    root = Path(__file__).parent.parent / "experiments"
+
+    assert tables(root) == (root / "TABLES.md").read_text(encoding="utf-8")
+    assert tables_as_latex(root) == (root / "TABLES.tex").read_text(encoding="utf-8")
+
+
 def test_a_rows_rules_decide_which_queries_are_asked(
     corpus: Path, row: Callable[..., Experiment]
 ) -> None:
@@ -432,7 +494,7 @@ def test_a_row_with_an_encoder_gets_an_index_of_its_own(
 
     outcome = run_experiment(asked, tmp_path / "indexes")
 
-    assert outcome.verdict is Verdict.OK
+    assert outcome.verdict is Verdict.MEASURED
     settings = outcome.result["provenance"]["settings"]
     assert settings["encoder"]["dim"] == 32
     assert (settings["fuse"]["method"], settings["fuse"]["k0"]) == ("rrf", 60)

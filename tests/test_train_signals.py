@@ -492,7 +492,7 @@ def differences(one: EncoderTraining, other: EncoderTraining) -> dict[str, Any]:
 
 @pytest.mark.parametrize("folder", [SETTINGS, SETTINGS / "paper"])
 def test_each_row_of_tables_2_and_3_differs_from_specter_in_one_point(folder: Path) -> None:
-    base = read_training(folder / "specter.toml", {})
+    base = read_training(folder / "citations.toml", {})
 
     found = {
         file.stem: differences(base, read_training(file, {})) for file in folder.glob("*.toml")
@@ -506,7 +506,7 @@ def test_each_row_of_tables_2_and_3_differs_from_specter_in_one_point(folder: Pa
         }
 
     assert found == {
-        "specter": {},
+        "citations": {},
         "no-abstract": {"form": EncoderForm.TITLE},
         "venue": {"form": EncoderForm.VENUE},
         "author": {"form": EncoderForm.AUTHORS},
@@ -522,7 +522,7 @@ def test_each_row_of_tables_2_and_3_differs_from_specter_in_one_point(folder: Pa
 
 
 def test_the_settings_of_the_paper_are_those_it_states() -> None:
-    paper = read_training(SETTINGS / "paper" / "specter.toml", {})
+    paper = read_training(SETTINGS / "paper" / "citations.toml", {})
 
     assert (paper.model, paper.max_tokens, paper.train_tokens) == ("scibert", 512, 0)
     assert (paper.epochs, paper.examples, paper.hard) == (2, 5, 2)

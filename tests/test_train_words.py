@@ -35,7 +35,7 @@ from citerec.train.words.config import (
 )
 from citerec.train.words.corpus import TrainTexts, first_query_year
 from citerec.train.words.train import train_words, was_trained_so
-from citerec.train.words.triplets import NEAR, RANDOM, SECOND, Drawer
+from citerec.train.words.triplets import NEAR, RANDOM, SECOND, Drawer, nearest
 from citerec.train.words.vectors import WordVectors, read_word2vec
 from citerec.types import Paper, Query
 
@@ -47,7 +47,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fasttext": {"dim": 16, "epochs": 1, "buckets": 1000},
     "sif": {"dim": 16, "epochs": 1, "buckets": 1000},
     "sgc": {"dim": 16, "epochs": 1, "buckets": 1000},
-    "citeomatic": {"dim": 16, "epochs": 2, "negatives": 3},
+    "citeomatic": {"dim": 75, "epochs": 2, "negatives": 3, "threads": 2},
 }
 
 
@@ -482,3 +482,28 @@ def test_the_settings_of_the_rows_can_be_read() -> None:
     read = {file.stem: read_words_training(file, {}) for file in files}
 
     assert {name: str(one.recipe) for name, one in read.items()} == {n: n for n in WORD_RECIPES}
+
+
+def test_citeomatic_learns_the_same_on_one_thread_as_on_two(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    # 75 dimensions of some 500 places are more than the 32,768 numbers that torch adds up on one thread.
+    for threads in (1, 2):
+        config = small("citeomatic", dim=75, threads=threads)
+        train_words(sample_index, tmp_path / str(threads), config)
+
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in "12")
+    assert one == two
+
+
+def test_neighbours_are_those_of_brute_force_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("citerec.train.words.triplets.PART", 7)
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(50, 4)).astype(np.float32)
+    rows, pool = np.arange(5, dtype=np.int32), np.arange(3, 50)
+
+    found = nearest(vectors, rows, pool, 6)
+
+    scores = vectors[rows] @ vectors[pool].T
+    for mine, expected in zip(found, np.argsort(-scores, axis=1)[:, :6], strict=True):
+        assert {*mine.tolist()} == {*pool[expected].tolist()}

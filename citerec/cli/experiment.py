@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from citerec.cli.console import Quiet, Talk, Verbose, write_result
+from citerec.errors import CiterecError
 
 EXPERIMENTS = Path("experiments")
 SHOWN = 3  # figures of a row that expects none
@@ -15,7 +16,9 @@ experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table
 
 @experiment.command()
 def run(
-    files: Annotated[list[Path], typer.Argument(help="Rows: TOML files.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Rows: TOML files; a table.toml among them is passed over.")
+    ],
     results: Annotated[Path, typer.Option(help="Where results are written.")] = EXPERIMENTS
     / "results",
     report: Annotated[
@@ -33,17 +36,24 @@ def run(
     from citerec.experiment.row import read_experiment
     from citerec.experiment.run import run_experiment
     from citerec.experiment.shown import shown
+    from citerec.experiment.table import ABOUT
     from citerec.folder import INDEXES
 
     talk = Talk(quiet, verbose)
-    rows = [read_experiment(file) for file in files]
+    rows = [read_experiment(file) for file in files if file.name != ABOUT]
     if report:
         refuse_others_files(report)  # before the work, and not after it
     done: list[Outcome] = []
+    broken: CiterecError | None = None
     for row in rows:
         talk.detail(f"{row.path}: {row.claim} ({row.cost})")
-        with talk.progress() as tell:
-            outcome = run_experiment(row, INDEXES, tell)
+        try:
+            with talk.progress() as tell:
+                outcome = run_experiment(row, INDEXES, tell)
+        except CiterecError as error:  # the other rows are worth running
+            broken = broken or error
+            talk.warn(f"{row.path}: {error}")
+            continue
         done.append(outcome)
         if outcome.result:
             file = write(outcome, results)
@@ -56,9 +66,11 @@ def run(
             if name in outcome.metrics
         )
         typer.echo(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
-    if report:
+    if report and done:
         write_page([shown(outcome) for outcome in done], report)
         talk.note(f"the report is in {report / 'report.html'}")
+    if broken:
+        raise broken
     if any(outcome.verdict is Verdict.FAIL for outcome in done):
         raise typer.Exit(1)
 

@@ -57,6 +57,7 @@ _KEYS: Mapping[str, _Check] = {
     "encoder": _TEXT,
     "train": _TEXT,
     "trained_on": _TEXT,
+    "apart": _TEXTS,
     "fuse": _TABLE,
     "reranker": _TEXT,
     "train_reranker": _TEXT,

@@ -19,6 +19,8 @@ from citerec.rank.ranker import DEFAULT
 from citerec.rerank.opening import OWN
 from citerec.types import Progress
 
+ENCODER = "encoder"  # among the models of an index
+
 
 def index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFolder:
     """Open the index of a row; what is missing of it is made, from where it was broken off."""
@@ -33,7 +35,7 @@ def index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFold
     if not _has_splits_of(index, source.folder):
         raise ConfigError(f"{folder} asks other queries than {corpus} ships; {advice}")
     if experiment.train:
-        return _embedded(index, _trained(Path(experiment.train), index, tell), tell)
+        return _embedded(index, trained_encoder(Path(experiment.train), index, tell), tell)
     return _embedded(index, experiment.encoder, tell) if experiment.encoder else index
 
 
@@ -47,7 +49,7 @@ def _embedded(index: IndexFolder, encoder: str, tell: Progress) -> IndexFolder:
     return open_index(index.path)
 
 
-def _trained(settings: Path, index: IndexFolder, tell: Progress) -> str:
+def trained_encoder(settings: Path, index: IndexFolder, tell: Progress, name: str = ENCODER) -> str:
     """Train the encoder of a row on its index, unless that was done; return its folder."""
     from citerec.train.encoder import config as nets
     from citerec.train.encoder.train import train_encoder
@@ -56,7 +58,7 @@ def _trained(settings: Path, index: IndexFolder, tell: Progress) -> str:
     from citerec.train.words.train import train_words
     from citerec.train.words.train import was_trained_so as words_were_trained_so
 
-    model = index.models / "encoder"
+    model = index.models / name
     if words.wants_words(settings, None):
         of_words = words.read_words_training(settings, {})
         if not words_were_trained_so(model, index, of_words):

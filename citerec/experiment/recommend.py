@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from citerec.config import FuseMethod
 from citerec.evaluate.catalogue import RANKED, RERANKED, bm25_of, fuse_of, read_by
@@ -43,12 +44,13 @@ def recommend(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
 
 
 def paired(measured: SystemResult, task: Task) -> dict[str, Any]:
-    """Return what two rows are compared by: figures of each query, by rising query id, and what names the queries.
+    """Return what two rows are compared by: figures of each query, by rising query id, and what names queries and gold.
 
     The ids themselves stay out: a result is figures alone.
     """
-    qids = "\n".join(sorted(task.qrels))
-    digest = hashlib.sha256(qids.encode(errors="surrogatepass")).hexdigest()
+    asked = orjson.dumps([[qid, *sorted(task.qrels[qid])] for qid in sorted(task.qrels)])
+    among = orjson.dumps([rule.year_max for rule in task.eligible])
+    digest = hashlib.sha256(asked + among).hexdigest()
     figures = {name: measured.per_query[name].round(DIGITS).tolist() for name in PAIRED}
     return {"queries_sha256": digest, **figures}
 

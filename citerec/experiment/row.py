@@ -76,7 +76,8 @@ class Experiment:
     bm25: Bm25Config = Bm25Config()
     encoder: str | None = None  # whose vectors the index has; None for an index without
     train: str | None = None  # the settings of the training that makes the encoder, a TOML file
-    trained_on: str | None = None  # the corpus that makes it, where the row's own data are none
+    trained_on: str | None = None  # the corpus that makes its models, where that is another
+    apart: Sequence[str] = ()  # datasets whose test papers that corpus was fetched without
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
     reranker: str | None = None  # a folder or a hub id; None for none
     train_reranker: str | None = None  # the settings of the training that makes it, a TOML file
@@ -156,6 +157,8 @@ def read_experiment(path: Path) -> Experiment:
         expect=expect,
         **content,
     )
+    if row.apart and not row.trained_on:
+        raise BadInputError(path, "'apart' goes with 'trained_on'")
     _check_models(row, keys)
     return row
 
@@ -199,7 +202,7 @@ def _check_other(row: Experiment, keys: frozenset[str]) -> None:
     """Refuse a row of another kind that asks for what it does not read, or lacks what it does."""
     common = {"title", "claim", "cost", "corpus", "kind", "needs", "expect", "published", "source"}
     encodes = row.kind in (Kind.SCIDOCS, Kind.INDEX_TASKS, Kind.TOPICS)
-    read = common | {"encoder", "train", "trained_on"} if encodes else common
+    read = common | {"encoder", "train", "trained_on", "apart"} if encodes else common
     if vain := keys - read:
         raise BadInputError(row.path, f"{min(vain)!r} has no effect: a row of kind '{row.kind}'")
     if encodes and bool(row.encoder) == bool(row.train):

@@ -3,18 +3,16 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from citerec.corpus.readers.source import reading
 from citerec.encode.hub import HubError
 from citerec.errors import MissingExtraError
-from citerec.experiment.kind import Kind, Needs
+from citerec.experiment.kind import Kind
+from citerec.experiment.missing import missing
 from citerec.experiment.outcome import Outcome, Verdict
 from citerec.experiment.recommend import recommend
 from citerec.experiment.row import Experiment
 from citerec.experiment.tasks import index_tasks, scidocs, statistics, topics
-from citerec.machine import gpus
 from citerec.types import Progress, untold
 
-DATASETS = Path("datasets")  # where `citerec datasets fetch` puts them
 _RUNS: Mapping[Kind, Callable[[Experiment, Path, Progress], Outcome]] = {
     Kind.RECOMMEND: recommend,
     Kind.STATISTICS: statistics,
@@ -39,23 +37,9 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
     """
     if experiment.kind is Kind.PUBLISHED:
         return Outcome(experiment, Verdict.PUBLISHED, "others' figures; nothing is run")
-    if missing := _missing(experiment):
-        return Outcome(experiment, Verdict.NOT_RUN, missing)
+    if why := missing(experiment):
+        return Outcome(experiment, Verdict.NOT_RUN, why)
     try:
         return _RUNS[experiment.kind](experiment, indexes, tell)
     except (HubError, MissingExtraError) as error:
         return Outcome(experiment, Verdict.NOT_RUN, str(error))
-
-
-def _missing(experiment: Experiment) -> str:
-    """Say what a row lacks here; nothing if it can be run."""
-    for path in map(Path, experiment.corpora):
-        with reading(path):
-            there = path.exists()
-        if not there:
-            fetched = path.parent == DATASETS
-            advice = f"; fetch it: citerec datasets fetch {path.name}" if fetched else ""
-            return f"{path} is not here{advice}"
-    if experiment.needs is Needs.GPU and not gpus():
-        return "it needs a GPU, and there is none"
-    return ""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from citerec.datasets.statistics import corpus_statistics
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.experiment.kind import MEASURES, Kind
-from citerec.experiment.models import index_of
+from citerec.experiment.models import ENCODER, index_of, trained_encoder
 from citerec.experiment.outcome import Outcome, judge
 from citerec.experiment.row import Experiment
 from citerec.folder import IndexFolder
@@ -33,15 +33,22 @@ def statistics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome
 
 def scidocs(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
     """Let an encoder do the seven tasks of SciDocs, on the published data."""
-    name = experiment.encoder
-    if experiment.trained_on:
-        made = replace(experiment, corpus=experiment.trained_on, kind=Kind.INDEX_TASKS)
-        name = str(index_of(made, indexes, tell).models / "encoder")
-    assert name is not None
-    encoder = open_encoder(name)
+    encoder = open_encoder(_encoder_of(experiment, indexes, tell))
     done = run_published(Path(experiment.corpus), encoder.encode, tell=tell)
     about = {"encoder": encoder.fingerprint.to_json(), "counts": dict(done.counts)}
     return _outcome(experiment, done.metrics, about)
+
+
+def _encoder_of(experiment: Experiment, indexes: Path, tell: Progress) -> str:
+    """Return the encoder of a row; one that is trained lies in the index of what it learns from, whose vectors stay."""
+    if not experiment.train:
+        assert experiment.encoder is not None
+        return experiment.encoder
+    assert experiment.trained_on is not None
+    made = replace(experiment, corpus=experiment.trained_on, train=None, kind=Kind.STATISTICS)
+    settings = Path(experiment.train)
+    model = f"{ENCODER}-{settings.stem}"
+    return trained_encoder(settings, index_of(made, indexes, tell), tell, model)
 
 
 def index_tasks(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:

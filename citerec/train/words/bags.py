@@ -20,6 +20,7 @@ from citerec.train.words.vectors import WordVectors, word_vectors
 WEIGHTINGS = [{"tf": tf, "idf": idf} for tf, idf in product(Tf, Idf)]  # the nine that differ
 SIF_A = [float(a) for a in np.logspace(-5, -3, 9)]
 STEPS = range(1, 9)
+BLOCK = 65_536  # papers whose vectors are in float64 at once
 
 
 def make_tfidf(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
@@ -112,8 +113,12 @@ def sif(found: WordVectors, counts: Any, a: float) -> Bag:
 
 def first_component(vectors: Vectors) -> Numbers:
     """Return the first right singular vector, of unit length, shape (dim,); nothing is centred."""
-    wide = vectors.astype(np.float64)
-    _, directions = np.linalg.eigh(wide.T @ wide)
+    dim = vectors.shape[1]
+    products = np.zeros((dim, dim))
+    for start in range(0, len(vectors), BLOCK):  # of 7 million papers float64 would take 17 GB
+        wide = vectors[start : start + BLOCK].astype(np.float64)
+        products += wide.T @ wide
+    _, directions = np.linalg.eigh(products)
     first = directions[:, -1]
     return (first * np.sign(first[np.abs(first).argmax()])).astype(np.float32)
 

@@ -1,6 +1,7 @@
 """Citeomatic's embedding: a weighted sum of word vectors that triplets of citations teach."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,26 @@ def make_citeomatic(texts: TrainTexts, config: WordsTraining, judge: Judge) -> M
 
     Source: Bhagavatula et al., NAACL 2018, section 3.1, https://arxiv.org/abs/1802.08301.
     """
+    with _repeatable(config.threads):
+        return _trained(texts, config, judge)
+
+
+@contextmanager
+def _repeatable(threads: int) -> Generator[None]:
+    """Let torch add in one order, whatever the threads; what was set before is set again."""
     import torch
 
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(threads or before[0])
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1])
+
+
+def _trained(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
     words = texts.vocabulary(config.min_df, config.max_df)
     papers = [*texts.data.index.papers.at(range(texts.data.papers)).values()]
     learner = _Learner(words, papers, config)

@@ -18,6 +18,7 @@ RANDOM, NEAR, SECOND = 0.3, 0.2, 0.1  # margins: any paper, a neighbour, cited b
 BOOST, SLOPE = 0.02, 0.01  # what being cited adds to a score at most, and how soon
 NEIGHBOURS = 50  # of a query, that negatives are drawn from
 BLOCK = 1024  # queries whose neighbours are searched at once
+PART = 65_536  # papers among which they are
 
 Places = npt.NDArray[np.int64]
 
@@ -103,12 +104,34 @@ class Drawer:
         parts: list[Lists] = []
         for first in range(0, len(queries), BLOCK):
             rows: Rows = queries[first : first + BLOCK]
-            scores = vectors[rows] @ vectors[pool].T
-            best = pool[np.argpartition(-scores, count - 1, axis=1)[:, :count]]
+            best = nearest(vectors, rows, pool, count)
             found = Lists.of(np.repeat(np.arange(len(rows)), count), best.ravel(), len(rows))
             cited = self.forbidden.holds(rows[found.owners], found.indices)
             parts.append(found.where(~cited))
         return Lists.joined(parts)
+
+
+def nearest(vectors: Vectors, rows: Rows, pool: Places, count: int) -> Places:
+    """Return the papers of the pool of the highest inner product with each of some, shape (rows, count).
+
+    The pool is searched part by part: the scores of a million papers and a thousand queries take 4 GB.
+
+    Args:
+        vectors: Of all papers, shape (papers, dim).
+        rows: Whose neighbours.
+        pool: Who may be one, at least `count`.
+        count: Neighbours of each.
+    """
+    kept, best = np.zeros((len(rows), 0), np.float32), np.zeros((len(rows), 0), np.int64)
+    for first in range(0, len(pool), PART):
+        part = pool[first : first + PART]
+        scores = np.hstack([kept, vectors[rows] @ vectors[part].T])
+        among = np.hstack([best, np.broadcast_to(part, (len(rows), len(part)))])
+        most = min(count, scores.shape[1])
+        chosen = np.argpartition(-scores, most - 1, axis=1)[:, :most]
+        kept = np.take_along_axis(scores, chosen, 1)
+        best = np.take_along_axis(among, chosen, 1)
+    return best
 
 
 def _replace(
