@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
         settings: How the result was made.
     """
     return {
-        "versions": {"python": platform.python_version()} | _versions(),
+        "versions": {"python": platform.python_version()} | versions(PACKAGES),
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "processor": _processor(),
@@ -39,9 +40,10 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str | None]:
+def versions(packages: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each package, None for one that is not installed."""
     found: dict[str, str | None] = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -1,7 +1,6 @@
 """The folder that the training of an encoder of words leaves: model, story, model card."""
 
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from citerec.encode.spec import Similarity
 from citerec.encode.words.folder import write_words
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
-from citerec.provenance import provenance
+from citerec.provenance import provenance, versions
 from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import cell, finish_folder
 from citerec.train.words.config import WordRecipe, WordsTraining
@@ -42,7 +41,7 @@ def write_model(folder: Path, made: Made, index: IndexFolder, config: WordsTrain
         "counts": dict(made.counts),
         "history": [asdict(tried) for tried in made.tried],
         "chosen": asdict(made.best),
-        "packages": _versions(),
+        "packages": versions(PACKAGES),
         "provenance": provenance(settings),
     }
     finish_folder(folder, story, model_card(made, index, config, settings))
@@ -100,13 +99,3 @@ def _lines(lines: list[str]) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
