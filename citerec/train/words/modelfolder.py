@@ -1,6 +1,7 @@
 """The folder that the training of an encoder of words leaves: model, story, model card."""
 
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
