@@ -1,5 +1,6 @@
 """What is known of each dataset, and its corpus and splits on fixtures of its published format."""
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -16,7 +17,7 @@ import pytest
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
-from citerec.datasets import citeomatic, openresearch, scidocs
+from citerec.datasets import citeomatic, openresearch, scidocs, without
 from citerec.datasets.catalogue import DATASETS, find_dataset, is_fetched, where
 from citerec.datasets.dataset import Dataset, DatasetError, Item, Remote
 from citerec.datasets.fetch import FetchConfig, fetch
@@ -24,7 +25,7 @@ from citerec.datasets.record import Record, read_record
 from citerec.datasets.statistics import corpus_statistics, statistics
 from citerec.datasets.unpack import take_member
 from citerec.datasets.without import drop_train_queries
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.folder import IndexFolder, open_index
 from citerec.types import untold
 
@@ -246,11 +247,7 @@ def test_dblp_asks_queries_of_ten_train_papers_and_more(tmp_path: Path) -> None:
     assert set(read_ids(splits / "train.ids")) == {f"t{i}" for i in range(1, 12)}  # t0 cites none
     assert read_ids(splits / "dev.ids") == ["dev10"]
     assert read_ids(splits / "test.ids") == ["test12"]
-    assert set(read_ids(splits / "candidates.ids")) == {f"t{i}" for i in range(12)}
-    assert json.loads((splits / "protocol.json").read_bytes()) == {
-        "min_gold": 10,
-        "candidates": "train",
-    }
+    assert {file.name for file in splits.iterdir()} == {"train.ids", "dev.ids", "test.ids"}
     assert record.counts["too_late"] == 1
     assert index_of(tmp_path / "dblp", tmp_path).manifest.counts["papers"] == 16
 
@@ -395,11 +392,68 @@ def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
         got(DATASETS["vis"], tmp_path / "mine", source)
 
 
-def test_a_damaged_record_is_said_so(tmp_path: Path) -> None:
-    (tmp_path / "SOURCE.json").write_text('{"dataset": "vis"}')
+@pytest.mark.parametrize("other", ["biomed", "acm_vis"])
+def test_a_folder_of_another_dataset_is_not_taken_for_this_one(
+    tmp_path: Path, other: str, capfd: Any
+) -> None:
+    source = local_folder(tmp_path / "given", LOCAL)
+    got(DATASETS["vis"], tmp_path / "x", source)
 
-    with pytest.raises(BadInputError, match="is no record of a dataset"):
-        read_record(tmp_path)
+    for force in (False, True):
+        with pytest.raises(ConfigError, match=f"x holds vis, not {other}; name another folder"):
+            got(DATASETS[other], tmp_path / "x", source, force=force)
+    assert run(["datasets", "fetch", other, "--to", str(tmp_path / "x")]) == 2
+
+    assert "is there already" not in capfd.readouterr().err
+
+
+def test_a_file_is_no_folder_to_fetch_to(tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").touch()
+
+    with pytest.raises(ConfigError, match=r"plain.txt is a file; name a folder with --to"):
+        got(DATASETS["vis"], tmp_path / "plain.txt", local_folder(tmp_path / "given", LOCAL))
+
+
+@pytest.mark.parametrize("packed", ["corpus.jsonl", "corpus.jsonl.bz2"])
+def test_a_local_corpus_keeps_how_it_is_packed(tmp_path: Path, packed: str) -> None:
+    source = local_folder(tmp_path / "given", LOCAL)
+    got(DATASETS["vis"], tmp_path / "vis", source)
+    (source / "corpus.jsonl.gz").unlink()
+    content = lines(LOCAL)
+    (source / packed).write_bytes(bz2.compress(content) if packed.endswith("bz2") else content)
+
+    record = got(DATASETS["vis"], tmp_path / "vis", source, force=True)
+
+    there = {file.name for file in (tmp_path / "vis").iterdir()}
+    assert there == {packed, "splits", "SOURCE.json"}
+    assert {name for name in record.files if "corpus" in name} == {packed}
+    assert index_of(tmp_path / "vis", tmp_path).manifest.counts["papers"] == 4
+
+
+def test_a_link_in_a_given_folder_is_followed(tmp_path: Path) -> None:
+    source = local_folder(tmp_path / "given", LOCAL)
+    (source / "corpus.jsonl.gz").rename(source / "kept.gz")
+    (source / "corpus.jsonl.gz").symlink_to("kept.gz")  # relative: it would dangle elsewhere
+
+    got(DATASETS["vis"], tmp_path / "vis", source)
+
+    stored = tmp_path / "vis" / "corpus.jsonl.gz"
+    assert not stored.is_symlink()
+    assert gzip.decompress(stored.read_bytes()) == lines(LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("counts", 3), ("counts", {"papers": "x"}), ("fetched", 3), ("without", 1)]
+)
+def test_a_damaged_record_is_said_so(tmp_path: Path, field: str, value: object) -> None:
+    got(DATASETS["vis"], tmp_path / "vis", local_folder(tmp_path / "given", LOCAL))
+    file = tmp_path / "vis" / "SOURCE.json"
+    whole = json.loads(file.read_bytes())
+
+    for content in ({"dataset": "vis"}, whole | {field: value}):
+        file.write_text(json.dumps(content))
+        with pytest.raises(BadInputError, match="is no record of a dataset"):
+            read_record(tmp_path / "vis")
 
 
 # Archives.
@@ -455,6 +509,30 @@ def test_an_archive_of_something_else_is_said_so(tmp_path: Path) -> None:
         take_member(tmp_path / "a.zip", "papers.json", tmp_path / "x", lambda done, size: None)
 
 
+def test_an_encrypted_zip_is_said_so(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("x", "secret")
+    content = (tmp_path / "a.zip").read_bytes()
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # of the member, and of its entry
+        place = content.index(start) + flags
+        content = content[:place] + b"\x01" + content[place + 1 :]
+    (tmp_path / "a.zip").write_bytes(content)
+
+    with pytest.raises(BadInputError, match="x is encrypted"):
+        take_member(tmp_path / "a.zip", "x", tmp_path / "x", lambda done, size: None)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("size", [100, 5_000_000])  # the first is not written until the file closes
+def test_a_full_disk_is_not_a_damaged_archive(tmp_path: Path, size: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("x", b"0" * size)
+    (tmp_path / "x.unpacking").symlink_to("/dev/full")
+
+    with pytest.raises(OutputError, match="No space left on device"):
+        take_member(tmp_path / "a.zip", "x", tmp_path / "x", lambda done, size: None)
+
+
 # Train queries without those of another dataset.
 
 
@@ -491,6 +569,52 @@ def test_train_queries_of_the_title_of_a_test_query_are_dropped(tmp_path: Path) 
     record = read_record(ours)
     assert record is not None
     assert record.without == {"dblp": 1}
+
+
+def test_a_kill_before_the_record_is_written_does_not_lose_the_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = held_apart(tmp_path)
+
+    def killed(folder: Path, record: Record) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(without, "write_record", killed)
+        drop_train_queries(ours, theirs, untold)
+    dropped = drop_train_queries(ours, theirs, untold)
+
+    record = read_record(ours)
+    assert dropped == 0  # p3 is gone already
+    assert record is not None
+    assert record.without == {"dblp": 1}
+    assert read_ids(ours / "splits" / "without_dblp.ids") == ["p3"]
+
+
+def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    held_apart(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    published = scidocs_folder(tmp_path / "given")
+    held = {
+        "mag_mesh": {"p2": {"title": "Another title"}, "x": {"title": None}},
+        "view_cite_read": {"y": {"title": "Mining the citation graph!"}},  # that of p3
+        "recomm": {"z": {"title": "Paper p6 of a corpus"}},
+    }
+    for name, papers in held.items():
+        (published / f"paper_metadata_{name}.json").write_text(json.dumps(papers))
+    assert run(["datasets", "fetch", "scidocs", "--from", str(published), "--quiet"]) == 0
+
+    options = ["--to", "openresearch", "--without", "scidocs"]
+    assert run(["datasets", "fetch", "openresearch", *options]) == 0
+
+    # "Paper p1 of a corpus" shares 4 of 6 words with that of p6: 0.67 is below 0.7.
+    assert read_ids(tmp_path / "openresearch/splits/train.ids") == ["p1", "p4", "p5", "p7"]
+    record = read_record(tmp_path / "openresearch")
+    assert record is not None
+    assert record.without == {"scidocs": 3}
+    assert "3 train queries dropped" in capfd.readouterr().err
 
 
 def test_the_other_dataset_has_to_be_there(tmp_path: Path) -> None:
@@ -537,6 +661,7 @@ def test_datasets_are_listed(
     assert [line.split()[0] for line in listed.splitlines()] == list(DATASETS)
     assert "licence:      not stated by its makers" in about
     assert "comparison/dblp/corpus.json" in about
+    assert "takes rules = { min_gold = 10, train_only = true }" in about
 
 
 def test_fetching_says_what_was_made(

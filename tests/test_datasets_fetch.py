@@ -2,8 +2,10 @@
 
 import gzip
 import hashlib
+import io
 import json
 import threading
+import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -35,6 +37,7 @@ class Server(ThreadingHTTPServer):
         self.breaks = 0  # how many answers are cut off after a million bytes
         self.lies = 0  # bytes more than there are that it says a file has
         self.heads = True  # whether it answers HEAD
+        self.circles = False  # whether it sends everybody to where they are
         self.asked: list[tuple[str, str, str]] = []  # (method, path, range)
 
     @property
@@ -61,6 +64,12 @@ class Handler(BaseHTTPRequestHandler):
         content = server.files.get(self.path)
         if content is None or (not body and not server.heads):
             self.send_response(405 if content else 403)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if server.circles:
+            self.send_response(302)
+            self.send_header("Location", self.path)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
@@ -227,6 +236,24 @@ def test_a_server_that_answers_no_head_is_fetched_from_too(server: Server, tmp_p
     assert (tmp_path / "data.bin").read_bytes() == CONTENT
 
 
+def test_an_empty_note_beside_a_part_is_of_another_version(server: Server, tmp_path: Path) -> None:
+    part = broken_off(server, tmp_path)
+    part.with_name("data.bin.part.json").write_bytes(b"")  # a kill may leave it so
+
+    get(server, tmp_path / "data.bin")
+
+    assert (tmp_path / "data.bin").read_bytes() == CONTENT
+    assert gets(server) == ["", ""]
+    assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
+
+
+def test_redirects_without_end_are_one_line(server: Server) -> None:
+    server.circles = True
+
+    with pytest.raises(DatasetError, match=r"data.bin cannot be reached \(Exceeded maximum"):
+        ask(f"{server.url}/data.bin")
+
+
 def test_an_empty_file_is_a_file(server: Server, tmp_path: Path) -> None:
     server.files["/data.bin"] = b""
 
@@ -371,9 +398,6 @@ def test_a_file_that_is_needed_and_gone_ends_it(server: Server, tmp_path: Path) 
 
 
 def test_a_file_that_is_gone_is_to_be_had_in_the_archive(server: Server, tmp_path: Path) -> None:
-    import io
-    import zipfile
-
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("all/data.bin", "inside")
@@ -390,6 +414,27 @@ def test_a_file_that_is_gone_is_to_be_had_in_the_archive(server: Server, tmp_pat
     fetch(toy, tmp_path / "toy", FetchConfig(archive=True), untold, lambda _: None)
 
     assert (tmp_path / "toy" / "data.bin").read_text() == "inside"
+
+
+def test_datasets_of_one_release_share_its_archive(server: Server, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a/corpus.json", "of a")
+        archive.writestr("b/corpus.json", "of b")
+    server.files = {"/all.zip": packed.getvalue()}
+    for name in "ab":
+        item = Item(
+            file=Remote(name=f"{name}.json"),
+            archive=Remote(name="all.zip", urls=(f"{server.url}/all.zip",)),
+            member=f"{name}/corpus.json",
+        )
+        toy = Dataset(name=name, title=name, about="", url=server.url, release="r-1", items=(item,))
+        fetch(toy, tmp_path / name, FetchConfig(archive=True), untold, lambda _: None)
+
+    assert len(gets(server)) == 1
+    assert (tmp_path / "b" / "b.json").read_text() == "of b"
+    assert (tmp_path / "_downloads" / "r-1" / "all.zip").is_file()
+    assert DATASETS["dblp"].release == DATASETS["pubmed"].release == "citeomatic-2018-02-12"
 
 
 def test_dblp_is_fetched_and_prepared(server: Server, tmp_path: Path) -> None:

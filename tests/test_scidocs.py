@@ -19,11 +19,17 @@ from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.scidocs.from_index import TASKS, index_tasks, judge, run_on_index
 from citerec.scidocs.given import GivenVectors
+from citerec.scidocs.labelled import (
+    TooSmallError,
+    _split,  # pyright: ignore[reportPrivateUsage]
+)
 from citerec.scidocs.layout import read_clicks, read_judgements, read_labels, read_propensity
 from citerec.scidocs.metadata import read_metadata
 from citerec.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
+from citerec.scidocs.related import TRIED, Related, Relations, draw_task
 from citerec.scidocs.suite import means, run_published
 from citerec.scidocs.vectors import SHARD, Remembering, kept_vectors
+from citerec.text import EncoderForm
 from citerec.types import Paper
 
 Vectors = np.ndarray[Any, np.dtype[np.float32]]
@@ -61,7 +67,7 @@ def test_vectors_that_know_the_topic_solve_every_task(published: Path) -> None:
 
     perfect = [metric for metric in METRICS if not metric.startswith("recommendation")]
     assert {metric: found.metrics[metric] for metric in perfect} == dict.fromkeys(perfect, 1.0)
-    assert found.counts["mag train"], found.counts["mag test"] == (36, 12)
+    assert (found.counts["mag train"], found.counts["mag test"]) == (36, 12)
     assert found.counts["co-view queries"] == 8
     assert found.counts["recommendation clicks"] == 20
     assert set(found.metrics) == {*METRICS, *GROUPS, "average"}
@@ -106,6 +112,9 @@ def test_papers_without_a_vector_are_counted(published: Path) -> None:
     assert found.counts["cite papers without a vector"] == as_paper
     with pytest.raises(ModelError, match="vectors of shape"):
         run_published(published, lambda papers: by_topic(papers)[:-1])
+    for task in ("mag", "cite", "recommendation"):
+        with pytest.raises(ModelError, match="none of 60 papers has a vector"):
+            run_published(published, lambda papers: by_topic(papers) * np.inf, tasks=[task])
 
 
 def test_table_1_is_whole_and_its_averages_are_those_of_its_figures() -> None:
@@ -159,6 +168,9 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
         ("cite/test.qrel", "p00 0 p02 1\np00 0 p02 0\n", "line 2: paper 'p02' stands twice"),
         ("cite/test.qrel", "p00 0 p02 0\n", "query 'p00' has no paper of relevance 1 or more"),
         ("cite/test.qrel", "p00 0 p02 yes\n", "line 1: expected: query 0 paper relevance"),
+        ("cite/test.qrel", "p00 0 p02 --1\n", "line 1: expected: query 0 paper relevance"),
+        ("cite/test.qrel", "p00 0 p02 ²\n", "line 1: expected: query 0 paper relevance"),
+        ("cite/test.qrel", f"p00 0 p02 {'9' * 5000}\n", "line 1: expected: query 0 paper rel"),
         ("cite/test.qrel", "", "an empty file"),
         ("mag/test.csv", "pid,class\np50,x\n", "class 'x' is of no paper in train.csv"),
         ("mag/train.csv", "pid,class\np50,x\n", "one class only"),
@@ -188,6 +200,41 @@ def test_what_is_wrong_is_said_with_its_file_and_line(
     folder: Path, file: str, content: str, told: str
 ) -> None:
     assert told in fault(folder, file, content)
+
+
+def test_a_propensity_is_looked_up_for_test_clicks_alone(folder: Path) -> None:
+    whole = run_published(folder, by_topic, tasks=["recommendation"])
+    with (folder / "recomm" / "train.csv").open("a") as file:
+        file.write('p00,p02,"p01,p03,p05,p07,p02"\n')  # position 5; propensities end at 4
+
+    found = run_published(folder, by_topic, tasks=["recommendation"])
+
+    assert found.counts == whole.counts
+
+
+def test_what_pythons_json_takes_is_taken(folder: Path) -> None:
+    for name in ("mag_mesh", "view_cite_read", "recomm"):
+        file = folder / f"paper_metadata_{name}.json"
+        records = json.loads(file.read_text())
+        records["p00"] |= {"year": float("nan"), "title": "half a pair: \ud83d"}
+        file.write_text(json.dumps(records))
+
+    paper = read_metadata(file, ["p00"])["p00"].paper
+
+    assert (paper.year, paper.title) == (None, "half a pair: \ufffd")
+    assert run_published(folder, by_topic).metrics["mag f1"] == 1
+
+
+def test_distances_are_compared_by_five_decimals_as_the_published_suite_has_it(
+    folder: Path,
+) -> None:
+    (folder / "cite" / "test.qrel").write_text("p00 0 p02 1\np00 0 p04 0\n")
+    place = {"p02": 1.000001, "p04": 1.000004}  # both 1.00000: p04 is the later id
+
+    def encode(papers: Sequence[Paper]) -> Vectors:
+        return np.array([[place.get(paper.id, 0)] for paper in papers], np.float32)
+
+    assert run_published(folder, encode, tasks=["cite"]).metrics["cite map"] == 1 / 2
 
 
 def test_what_the_files_say_is_read(published: Path) -> None:
@@ -275,6 +322,7 @@ def test_the_tasks_of_an_index_are_what_they_say(build: Any) -> None:
                 assert query.query in late
             if task == "cite":
                 assert all(years[row] <= years[query.query] for row in others)
+                assert {*others} <= set[int]().union(*cites)  # as what goes with a query is
 
 
 def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(build: Any) -> None:
@@ -295,6 +343,81 @@ def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(build
     assert {periods.count(period) for period in periods} == {48}
 
 
+def test_a_rare_class_is_drawn_too() -> None:
+    labels = ["a"] * 100_000 + ["b"] * 60
+
+    task = _split(np.arange(100_060, dtype=np.int32), labels, np.random.default_rng(0))
+
+    # a: 25,000 * 100,000 / 100,060 = 24,985; b would have 15, and has 50: 30, 10 and 10
+    assert [part.labels.count("b") for part in task.parts] == [30, 10, 10]
+    assert sum(part.labels.count("a") for part in task.parts) == 24_985
+
+
+def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) -> None:
+    index = build(made_corpus())
+    vectors = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
+
+    plain = run_on_index(index, vectors, form=EncoderForm.TITLE_ABSTRACT)
+    venue = run_on_index(index, vectors, form=EncoderForm.VENUE)
+    authors = run_on_index(index, vectors, form=EncoderForm.AUTHORS)
+
+    assert plain == run_on_index(index, vectors)
+    assert plain.metrics.keys() - venue.metrics.keys() == {"venue f1", "average"}
+    assert plain.metrics.keys() - authors.metrics.keys() == {
+        *("authors map", "authors ndcg", "average")
+    }
+    assert venue.left_out == {"venue": "the encoder reads title+venue+abstract, and so its answer"}
+    with pytest.raises(ConfigError, match="no task is left: venue: the encoder reads title"):
+        judge(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
+
+
+def test_tasks_are_told_out_of_those_asked(build: Any) -> None:
+    tasks = index_tasks(build(made_corpus()), tasks=["cite", "venue"])
+    told: list[tuple[str, int, int]] = []
+
+    def tell(what: str, done: int, total: int) -> None:
+        told.append((what, done, total))
+
+    judge(tasks, np.eye(400, dtype=np.float32).__getitem__, tell=tell)
+
+    assert told == [("tasks", 1, 2), ("tasks", 2, 2)]
+
+
+def test_no_vector_at_all_is_an_error_and_no_figure(build: Any) -> None:
+    tasks = index_tasks(build(made_corpus()), tasks=["venue"])
+
+    with pytest.raises(ModelError, match="none of 240 train papers has a vector"):
+        judge(tasks, lambda rows: np.full((len(rows), 2), np.inf, np.float32))
+
+
+def test_a_pool_is_not_tried_to_its_end(build: Any) -> None:
+    index = build(made_corpus())
+    relations = Relations(index)
+    tried: list[int] = []
+
+    def nothing(row: int, rng: np.random.Generator) -> Related:
+        tried.append(row)
+        return Related(relations.test[:0], relations.test)
+
+    with pytest.raises(TooSmallError):
+        draw_task(
+            index, nothing, np.arange(TRIED + 5, dtype=np.int32), relations.cited, seed=(0, 0)
+        )
+
+    assert len(tried) == TRIED
+
+
+def test_names_and_papers_are_told_from_each_other_both_ways(build: Any) -> None:
+    authors = [["Ann Author"], ["Bob Builder", "Ann Author"], [], ["Bob Builder", "B. Builder"]]
+    records = [{"id": f"d{n}", "title": "x", "authors": who} for n, who in enumerate(authors)]
+
+    names, written = Relations(build(records)).authors
+
+    ann, bob = names.cited_by(1).tolist()
+    assert [names.cited_by(row).tolist() for row in range(4)] == [[ann], [ann, bob], [], [bob]]
+    assert [written.cited_by(name).tolist() for name in (ann, bob)] == [[0, 1], [1, 3]]
+
+
 def test_the_vectors_asked_for_are_those_of_the_tasks(build: Any) -> None:
     index = build(made_corpus())
     tasks = index_tasks(index, tasks=["cite"])
@@ -307,7 +430,7 @@ def test_the_vectors_asked_for_are_those_of_the_tasks(build: Any) -> None:
     found = judge(tasks, take)
 
     assert sorted(set(asked)) == tasks.rows.tolist()
-    assert set(found.metrics) == {"cite map", "cite ndcg", "average"}
+    assert set(found.metrics) == {"cite map", "cite ndcg"}  # some tasks alone have no average
 
 
 def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -> None:
@@ -423,7 +546,7 @@ def test_an_index_is_judged_by_its_own_vectors_or_by_another_encoder(
     first, second = json.loads(both.stdout)["encoders"]
     assert json.loads(own.stdout)["encoders"][0]["metrics"] == first["metrics"]
     assert first["metrics"] != second["metrics"]
-    assert set(second["metrics"]) == {"venue f1", "cite map", "cite ndcg", "average"}
+    assert set(second["metrics"]) == {"venue f1", "cite map", "cite ndcg"}
 
 
 def write_vectors(folder: Path, papers: Sequence[str]) -> Path:
@@ -468,9 +591,23 @@ def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) ->
     papers = [Paper(id=paper, title="") for paper in ("p00", "new")]
 
     with pytest.raises(BadInputError, match=told):
-        GivenVectors(made)(papers)
+        GivenVectors(made).of("mag")(papers)
     with pytest.raises(BadInputError, match="no vector of any of 1 papers"):
-        GivenVectors(write_vectors(tmp_path / "other", PAPERS))([Paper(id="new", title="")])
+        GivenVectors(write_vectors(tmp_path / "other", PAPERS)).of("mag")(papers[1:])
+
+
+def test_each_kind_of_task_has_a_file_of_vectors(published: Path, tmp_path: Path) -> None:
+    made = write_vectors(tmp_path / "made", PAPERS)
+    swapped = [{"paper_id": paper, "embedding": [topic(paper), 0, 0, 0]} for paper in PAPERS]
+    (made / "recomm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in swapped))
+    (made / "user-citation.jsonl").unlink()
+    given = GivenVectors(made)
+    p01 = [Paper(id="p01", title="")]
+
+    assert given.of("recommendation")(p01).tolist() == [[1, 0, 0, 0]]
+    assert given.of("mesh")(p01)[0] == pytest.approx([0, 1, 0, 0], abs=0.3)
+    with pytest.raises(BadInputError, match=r"holds no user-citation.jsonl, which has the vec"):
+        run_published(published, given, tasks=["mag", "cite"])
 
 
 def test_a_map_is_drawn_of_an_index_and_of_the_published_papers(
@@ -489,6 +626,46 @@ def test_a_map_is_drawn_of_an_index_and_of_the_published_papers(
     assert "120 papers, homogeneity" in drawn.stderr
     assert "<svg" in (tmp_path / "map.svg").read_text()
     assert set(json.loads(of_data.stdout)["encoders"][0]["map"]) == {"homogeneity", "completeness"}
+
+
+def test_a_map_that_cannot_be_drawn_loses_no_figure(
+    build: Any, published: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    papers = [{**record, "venue": ""} for record in made_corpus()]
+    index = build(papers, encoder=tiny_model)
+    made = write_vectors(tmp_path / "made", PAPERS[1:])
+    few = write_vectors(tmp_path / "few", PAPERS[:19])
+    ask = ("--data", published, "--tasks", "mag", "--format", "json", "--map", "map.png")
+
+    untold = run("--index", index.path, "--tasks", "period", "--map", "no.png", "--format", "json")
+    without_one = run(*ask, "--encoder", made)
+    there = (tmp_path / "map.png").is_file()
+    too_few = run(*ask, "--encoder", few)
+
+    for done in (untold, without_one, too_few):
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["encoders"][0]["metrics"]
+    assert "warning: no map is drawn: 0 papers have a topic, and it needs 20" in untold.stderr
+    assert not (tmp_path / "no.png").exists()
+    assert "1 papers of the map have no vector" in without_one.stderr
+    assert "59 papers, homogeneity" in without_one.stderr
+    assert there
+    assert "no map is drawn: 19 vectors and 19 topics" in too_few.stderr
+
+
+def test_an_index_whose_encoder_reads_venues_is_not_asked_for_them(
+    build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = EncoderSpec(max_tokens=64, form=EncoderForm.VENUE)
+    index = build(made_corpus(), encoder=str(tiny_bert(tmp_path / "venues", seed=1, spec=spec)))
+
+    done = run("--index", index.path, "--tasks", "cite,venue", "--format", "json")
+
+    assert done.exit_code == 0, done.output
+    assert set(json.loads(done.stdout)["encoders"][0]["metrics"]) == {"cite map", "cite ndcg"}
+    assert "venue is left out: the encoder reads title+venue+abstract" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,16 @@ def test_of_candidates_equally_far_the_later_docid_stands_first() -> None:
     assert score_ranking([late], lambda rows: vectors[rows]).map == 1
 
 
+def test_distances_may_be_rounded_before_they_are_compared() -> None:
+    vectors = np.array([[0.0], [1.000001], [1.000004]], np.float32)
+    query = ranked_query(0, ["x", "y"], [1, 2], [1, 0])  # y is the later docid
+
+    exact = score_ranking([query], lambda rows: vectors[rows])
+    rounded = score_ranking([query], lambda rows: vectors[rows], decimals=5)
+
+    assert (exact.map, rounded.map) == (1, 1 / 2)
+
+
 def test_papers_without_a_vector_are_not_found_and_queries_without_one_not_judged() -> None:
     vectors = np.array([[0.0], [1.0], [np.nan]], np.float32)
 
@@ -278,6 +288,24 @@ def test_a_map_needs_a_vector_and_a_topic_for_20_papers() -> None:
         topic_map(np.ones((19, 2), np.float32), ["a"] * 19)
     with pytest.raises(ConfigError, match="no vector"):
         topic_map(np.full((20, 2), np.nan, np.float32), ["a"] * 20)
+
+
+def test_a_map_of_vectors_that_are_all_the_same_is_none() -> None:
+    with pytest.raises(ConfigError, match="the 20 vectors are all the same"):
+        topic_map(np.ones((20, 2), np.float32), ["a", "b"] * 10)
+
+
+def test_the_same_map_gives_the_same_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    labels = ["a", "b"] * 10
+    topics = topic_map(rng.standard_normal((20, 4)).astype(np.float32), labels)
+
+    for kind in ("svg", "pdf", "png"):
+        first, again = tmp_path / f"1.{kind}", tmp_path / f"2.{kind}"
+        draw_topics(topics, labels, first)
+        draw_topics(topics, labels, again)
+        assert first.read_bytes() == again.read_bytes()
+        assert b"CreationDate" not in first.read_bytes()
 
 
 def test_a_sample_is_of_papers_that_have_a_topic() -> None:

@@ -66,7 +66,9 @@ def fetch(
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(help="Drop train queries of the same title as dev or test queries of this."),
+        typer.Option(
+            help="Drop train queries of the same title as dev or test queries of this; of scidocs, as any paper."
+        ),
     ] = None,
     archive: Annotated[
         bool, typer.Option("--archive", help="Fetch the whole archive, if need be.")
@@ -96,7 +98,7 @@ def fetch(
     for other in others:
         with talk.progress() as tell:
             dropped = drop_train_queries(folder, other, tell)
-        talk.note(f"{dropped:,} train queries dropped: titles of dev and test queries of {other}")
+        talk.note(f"{dropped:,} train queries dropped that are held-out papers of {other}")
     if not quiet:
         typer.echo(f"{folder}  {_counted(record)}")
 

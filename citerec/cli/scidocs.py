@@ -25,13 +25,14 @@ from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
+    from citerec.encode.spec import Fingerprint
     from citerec.folder import IndexFolder
+    from citerec.scidocs.given import GivenVectors
     from citerec.scidocs.ranking import Rows, Take
     from citerec.scidocs.record import Judged
     from citerec.scidocs.suite import Encode
-    from citerec.scidocs.topics import TopicMap
     from citerec.scidocs.vectors import Remembering
-    from citerec.types import Progress
+    from citerec.types import Paper, Progress
 
 SHOWN = 24  # signs of an encoder's name
 STORE = ".scidocs.encoding"  # where vectors lie while there are more to come
@@ -126,14 +127,20 @@ def _on_data(
 ) -> tuple[str, list["Judged"]]:
     from citerec.scidocs.layout import check_folder
     from citerec.scidocs.record import Judged
-    from citerec.scidocs.suite import check_tasks, run_published
+    from citerec.scidocs.suite import check_tasks, encode_of, run_published
+    from citerec.scidocs.topics import try_map
 
     check_folder(data, [*check_tasks(wanted.tasks), *(["mag"] if wanted.map else [])])
+    papers, labels = _papers_of_map(data, wanted, talk)
     judged: list[Judged] = []
     for name in names:
         with talk.progress() as tell, _encoding(name, wanted, talk, tell) as (fingerprint, encode):
+            of_map = encode_of(encode, "mag") if papers else None  # or it says what is missing
             result = run_published(data, encode, tasks=wanted.tasks, seed=wanted.seed, tell=tell)
-            topics = _map_of_data(data, encode, wanted)
+            topics = None
+            if of_map and wanted.map:
+                vectors = of_map(papers)
+                topics = try_map(vectors, labels, wanted.map, seed=wanted.seed, warn=talk.warn)
         judged.append(Judged(name, fingerprint, result, topics))
     return str(data), judged
 
@@ -141,7 +148,7 @@ def _on_data(
 @contextmanager
 def _encoding(
     name: str, wanted: _Wanted, talk: Talk, tell: "Progress"
-) -> "Generator[tuple[str, Encode]]":
+) -> "Generator[tuple[str, Encode | GivenVectors]]":
     """Give what encodes, and its fingerprint: a model, or a folder of vectors that somebody made."""
     from citerec.encode.encoder import open_encoder
     from citerec.scidocs.given import GivenVectors, is_given
@@ -154,20 +161,19 @@ def _encoding(
         yield str(model.fingerprint), encode
 
 
-def _map_of_data(data: Path, encode: "Encode", wanted: _Wanted) -> "TopicMap | None":
-    """Draw the map of the papers of MAG's topics, if one is wanted."""
+def _papers_of_map(
+    data: Path, wanted: _Wanted, talk: Talk
+) -> "tuple[Sequence[Paper], Sequence[str]]":
+    """Return some papers of MAG's topics, and these; none if there is no map to draw."""
     from citerec.scidocs.layout import read_labels
     from citerec.scidocs.suite import labelled_papers
-    from citerec.scidocs.topics import draw_sample, draw_topics, topic_map
+    from citerec.scidocs.topics import draw_map_sample
 
     if not wanted.map:
-        return None
+        return [], []
     papers, labels = labelled_papers(data, read_labels(data, "mag"))
-    drawn = draw_sample(labels, seed=wanted.seed)
-    mine = [labels[i] for i in drawn]
-    topics = topic_map(encode([papers[i] for i in drawn]), mine, seed=wanted.seed)
-    draw_topics(topics, mine, wanted.map)
-    return topics
+    drawn = draw_map_sample(labels, seed=wanted.seed, warn=talk.warn)
+    return [papers[i] for i in drawn], [labels[i] for i in drawn]
 
 
 def _on_index(
@@ -179,42 +185,31 @@ def _on_index(
     from citerec.scidocs.from_index import index_tasks, judge
     from citerec.scidocs.labelled import venue_topics
     from citerec.scidocs.record import Judged
-    from citerec.scidocs.topics import draw_sample
+    from citerec.scidocs.topics import draw_map_sample, try_map
 
     folder = open_index(find_index(index))
     labels = venue_topics(folder.papers) if wanted.map else []
-    sample = np.array(draw_sample(labels, seed=wanted.seed), np.int32)
+    drew = draw_map_sample(labels, seed=wanted.seed, warn=talk.warn) if wanted.map else []
+    sample, drawn = np.array(drew, np.int32), [labels[row] for row in drew]
     judged: list[Judged] = []
     with talk.progress() as tell:
         tasks = index_tasks(folder, tasks=wanted.tasks, seed=wanted.seed, tell=tell)
         rows = np.union1d(tasks.rows, sample)
         for name in names or [""]:
-            with _vectors(name, folder, rows, wanted, talk, tell) as (shown, fingerprint, take):
-                result = judge(tasks, take, seed=wanted.seed, tell=tell)
-                topics = _map_of_index(sample, labels, take, wanted)
-            judged.append(Judged(shown, fingerprint, result, topics))
+            with _vectors(name, folder, rows, wanted, talk, tell) as (shown, made_by, take):
+                result = judge(tasks, take, form=made_by.spec.form, seed=wanted.seed, tell=tell)
+                topics = None
+                if drawn and wanted.map:
+                    vectors = take(sample)
+                    topics = try_map(vectors, drawn, wanted.map, seed=wanted.seed, warn=talk.warn)
+            judged.append(Judged(shown, str(made_by), result, topics))
     return folder.manifest.name, judged
-
-
-def _map_of_index(
-    sample: "Rows", labels: Sequence[str], take: "Take", wanted: _Wanted
-) -> "TopicMap | None":
-    """Draw the map of some papers by venue, if one is wanted."""
-    from citerec.scidocs.topics import draw_topics, topic_map
-
-    if not wanted.map:
-        return None
-    rows: list[int] = sample.tolist()
-    mine = [labels[row] for row in rows]
-    topics = topic_map(take(sample), mine, seed=wanted.seed)
-    draw_topics(topics, mine, wanted.map)
-    return topics
 
 
 @contextmanager
 def _vectors(
     name: str, folder: "IndexFolder", rows: "Rows", wanted: _Wanted, talk: Talk, tell: "Progress"
-) -> "Generator[tuple[str, str, Take]]":
+) -> "Generator[tuple[str, Fingerprint, Take]]":
     """Give an encoder's name, its fingerprint, and what gives its vectors of some papers of an index.
 
     They are those that the index keeps, if they are its own and exact; else the papers are encoded.
@@ -228,7 +223,7 @@ def _vectors(
     if not name and own is None:
         raise ConfigError(f"{folder.path} has no vectors; name a model: --encoder MODEL")
     if not name and own and kept:
-        yield own.name, str(own), kept
+        yield own.name, own, kept
         return
     if name:
         model = open_encoder(name, wanted.how, base=folder.path, tell=talk.note)
@@ -236,7 +231,7 @@ def _vectors(
         assert own is not None
         model = reopen(own, folder.path, wanted.how, tell=talk.note)
     if kept and own and model.fingerprint.key == own.key:
-        yield name, str(own), kept
+        yield name, own, kept
         return
     talk.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
     with _going_on(model, wanted.store, talk, tell) as encode:
@@ -246,7 +241,7 @@ def _vectors(
         def take(asked: "Rows") -> Any:
             return matrix[np.searchsorted(rows, asked)]
 
-        yield name or model.fingerprint.name, str(model.fingerprint), take
+        yield name or model.fingerprint.name, model.fingerprint, take
 
 
 @contextmanager

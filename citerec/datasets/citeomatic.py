@@ -1,7 +1,8 @@
 """What DBLP and PubMed have in common: ClusCite's corpora in Citeomatic's format, split by fixed years.
 
-The protocol is Citeomatic's: dev and test queries cite at least 10 train papers; gold and candidates are train papers
-alone. Citeomatic's own code begins the train years at 1966; here they have no beginning, as in its paper.
+The queries are Citeomatic's: those of dev and test cite at least 10 train papers. That gold and candidates are train
+papers alone is nothing a folder can say: a row of an experiment takes these `RULES`, else all papers are candidates.
+Citeomatic's own code begins the train years at 1966; here they have no beginning, as in its paper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,22 +12,19 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from citerec.corpus.graph import Graph
-from citerec.corpus.splits import FOLDER as SPLITS
-from citerec.corpus.splits import SPLITS as NAMES
-from citerec.corpus.splits import gold_citations
+from citerec.corpus.splits import SPLITS, gold_citations
 from citerec.datasets.dataset import Counts, Dataset, Item, Remote
 from citerec.datasets.prepare import prepare_corpus
-from citerec.errors import ConfigError, writing
+from citerec.errors import ConfigError
 from citerec.types import Progress
 
 S3 = "https://s3-us-west-2.amazonaws.com/ai2-s2-research-public"
 RELEASE = "citeomatic-2018-02-12"
 ARCHIVE_BYTES = 75_000_000_000  # "~75G" in Citeomatic's README
 MIN_GOLD = 10
-PROTOCOL, CANDIDATES = "protocol.json", "candidates"
+RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # of a row of an experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ def split(
     ends: Years,
     min_gold: int = MIN_GOLD,
 ) -> dict[str, list[str]]:
-    """Return the queries of each split, oldest first, and as `candidates` all train papers.
+    """Return the queries of each split, oldest first.
 
     Args:
         ids: The docid of each row.
@@ -65,25 +63,20 @@ def split(
     firsts = (np.iinfo(np.int32).min, ends.train + 1, ends.dev + 1)
     rows = np.argsort(years, kind="stable")
     splits: dict[str, list[str]] = {}
-    for name, first, last in zip(NAMES, firsts, (ends.train, ends.dev, ends.test), strict=True):
+    for name, first, last in zip(SPLITS, firsts, (ends.train, ends.dev, ends.test), strict=True):
         asked = (
             (years >= first) & (years <= last) & (answers >= (1 if name == "train" else min_gold))
         )
         splits[name] = [ids[int(row)] for row in rows[asked[rows]]]
-    splits[CANDIDATES] = [ids[int(row)] for row in rows[is_train[rows]]]
     return splits
 
 
 def prepare(ends: Years, files: Mapping[str, Path], folder: Path, tell: Progress) -> Counts:
-    """Make corpus, splits, and beside these what the evaluation has to restrict."""
+    """Make corpus and splits."""
     (corpus,) = files.values()
-    counts = prepare_corpus(
+    return prepare_corpus(
         corpus, "citeomatic", folder, partial(split, ends=ends), tell, until=ends.test
     )
-    with writing(folder):
-        content = orjson.dumps({"min_gold": MIN_GOLD, "candidates": "train"}) + b"\n"
-        (folder / SPLITS / PROTOCOL).write_bytes(content)
-    return counts
 
 
 def citeomatic_dataset(name: str, title: str, about: str, ends: Years) -> Dataset:
@@ -93,6 +86,8 @@ def citeomatic_dataset(name: str, title: str, about: str, ends: Years) -> Datase
         name=name,
         title=title,
         about=about,
+        protocol=f"a row of an experiment that asks it takes {RULES}",
+        release=RELEASE,
         url=f"{S3}/{RELEASE}/{inside}",
         citation=(
             "Ren et al., ClusCite, KDD 2014; in this form Bhagavatula et al., Content-Based Citation "

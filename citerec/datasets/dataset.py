@@ -64,6 +64,8 @@ class Dataset:
     name: str
     title: str
     about: str  # one sentence
+    protocol: str = ""  # what an evaluation on it has to be told, if anything
+    release: str = ""  # datasets of one release keep what is downloaded in one folder
     url: str | None  # None: it is not published, and has to be given with `--from`
     size: int | None = None  # bytes of all that is fetched
     sha256: str | None = None  # of its only file
@@ -78,6 +80,8 @@ class Dataset:
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise ConfigError(f"a dataset's name is of a-z, 0-9 and _, got {self.name!r}")
+        if len(Path(self.release).parts) > 1 or self.release == "..":
+            raise ConfigError(f"a release is the name of one folder, got {self.release!r}")
         if not self.items:
             raise ConfigError(f"{self.name} is made of no file")
 
@@ -89,6 +93,7 @@ class Dataset:
         sums = [f"{f.name}: {k} {v}" for f in files for k in DIGEST if (v := getattr(f, k))]
         return {
             "what": self.about,
+            **({"protocol": self.protocol} if self.protocol else {}),
             "from": self.url or "not published; given by path: --from FOLDER",
             "size": size,
             "checksum": "; ".join(sums) or UNSTATED,

@@ -172,9 +172,19 @@ def _keep_only_parts_of(offered: Offered, part: Path) -> None:
     about = {"url": offered.url, "size": offered.size, "mark": offered.mark}
     note = _note_of(part)
     with writing(part):
-        if part.exists() and (not note.is_file() or orjson.loads(note.read_bytes()) != about):
+        if part.exists() and _noted(note) != about:
             part.unlink()
-        note.write_bytes(orjson.dumps(about))
+        beside = note.with_name(f".{note.name}.new")
+        beside.write_bytes(orjson.dumps(about))
+        beside.replace(note)
+
+
+def _noted(note: Path) -> Any:
+    """Return which version a part is of, None if nobody knows."""
+    try:
+        return orjson.loads(note.read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return None
 
 
 def _note_of(part: Path) -> Path:
@@ -214,7 +224,7 @@ def _reaching() -> Generator[None]:
 
     try:
         yield
-    except httpx.TransportError as error:
+    except (httpx.RequestError, httpx.InvalidURL) as error:  # of redirects without end, too
         raise _BrokenOffError(_said(error)) from error
 
 

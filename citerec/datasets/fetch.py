@@ -1,7 +1,8 @@
 """Fetches a dataset: gets its files from the network or a folder, checks them, makes a corpus of them.
 
-What is downloaded lies in `_downloads/<name>` beside the dataset, and stays there; the dataset's own folder appears
-whole or not at all. A file that `--from` names is read where it lies, or linked or copied; it is never moved.
+What is downloaded lies in `_downloads/<name>` beside the dataset, and stays there; datasets of one release share
+`_downloads/<release>`, since one archive may hold them all. The dataset's own folder appears whole or not at all. A
+file that `--from` names is read where it lies, or linked or copied; it is never moved.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from citerec.datasets.dataset import UNSTATED, Dataset, DatasetError, Item, Remo
 from citerec.datasets.download import GoneError, Offered, ask, check_space, download, missing
 from citerec.datasets.record import Got, Record, check, read_record, write_record
 from citerec.datasets.unpack import link_or_copy, take_member
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, writing
 from citerec.types import Note, Progress
 
 DOWNLOADS = "_downloads"  # no reader of a corpus looks into a folder that begins so
@@ -59,12 +60,10 @@ def fetch(
         ConfigError: If the folder holds something else.
         OutputError: If the disk is too small, or the folder cannot be written.
     """
-    first = read_record(folder)
+    first = _there(dataset, folder)
     if first and not config.force:
         return first
-    if first is None and folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder} is there and is no dataset; it is left alone, name another")
-    downloads = folder.absolute().parent / DOWNLOADS / dataset.name
+    downloads = folder.absolute().parent / DOWNLOADS / (dataset.release or dataset.name)
     if config.source is not None:
         files = _from_folder(dataset, config.source, downloads, tell)
     else:
@@ -82,6 +81,27 @@ def fetch(
     return record
 
 
+def _there(dataset: Dataset, folder: Path) -> Record | None:
+    """Return the record of a dataset in its folder, None if the folder is new or empty.
+
+    Raises:
+        ConfigError: If it holds something else, or is a file.
+    """
+    first = read_record(folder)
+    if first and first.dataset != dataset.name:
+        raise ConfigError(
+            f"{folder} holds {first.dataset}, not {dataset.name}; name another folder with --to"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; name a folder with --to")
+    with writing(folder):
+        if first is None and folder.exists() and any(folder.iterdir()):
+            raise ConfigError(
+                f"{folder} is there and is no dataset; it is left alone, name another"
+            )
+    return first
+
+
 def _record(
     dataset: Dataset, got: Mapping[str, Got], counts: Mapping[str, int], first: Record | None
 ) -> Record:
@@ -92,9 +112,20 @@ def _record(
         citation=dataset.citation or UNSTATED,
         fetched=datetime.now(UTC).isoformat(timespec="seconds"),
         citerec=version("citerec"),
-        files={**(first.files if first else {}), **got},
+        files={**_still_there(dataset, got, first), **got},
         counts=counts,
     )
+
+
+def _still_there(dataset: Dataset, got: Mapping[str, Got], first: Record | None) -> dict[str, Got]:
+    """Return the files that were got before, but for those that came again, packed otherwise."""
+    again = {
+        name
+        for item in dataset.items
+        if (names := {item.file.name, *item.aliases}) & got.keys()
+        for name in names
+    }
+    return {name: one for name, one in (first.files if first else {}).items() if name not in again}
 
 
 def _checked(dataset: Dataset, files: _Files, first: Record | None) -> dict[str, Got]:
@@ -103,7 +134,7 @@ def _checked(dataset: Dataset, files: _Files, first: Record | None) -> dict[str,
         name: Got(
             origin=files.origins[name],
             bytes=path.stat().st_size,
-            sha256=check(path, remotes[name], first),
+            sha256=check(path, remotes.get(name, Remote(name=name)), first),
         )
         for name, path in files.paths.items()
     }
@@ -120,7 +151,9 @@ def _from_folder(dataset: Dataset, source: Path, downloads: Path, tell: Progress
     files, missing = _Files(), list[str]()
     for item in dataset.items:
         if found := _found(item, source):
-            files.add(item.file.name, found, str(found))
+            # What is prepared goes by the name of its item; what is taken as it is keeps its suffix.
+            name = item.file.name if dataset.prepare else str(found.relative_to(source))
+            files.add(name, found, str(found))
         elif item.archive and (source / item.archive.name).is_file():
             archive = source / item.archive.name
             (downloads / item.file.name).unlink(missing_ok=True)  # of another archive, perhaps

@@ -69,7 +69,7 @@ def prepare_corpus(
     with writing(folder):
         shutil.rmtree(folder / "graph.tmp")
         write_splits(folder / SPLITS, dict(splits))
-    kept = {f"{name}_queries": len(ids) for name, ids in splits.items() if name != "candidates"}
+    kept = {f"{name}_queries": len(ids) for name, ids in splits.items()}
     return {**collector.counts, **asdict(counts), **kept}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -38,9 +38,8 @@ class Record:
     without: Mapping[str, int] = field(default_factory=dict[str, int])  # train queries left out
 
     def leaving_out(self, name: str, queries: int) -> "Record":
-        """Return the record of the same dataset with more train queries left out because of `name`."""
-        more = {name: self.without.get(name, 0) + queries}
-        return replace(self, without={**self.without, **more})
+        """Return the record of the same dataset with so many train queries left out because of `name`."""
+        return replace(self, without={**self.without, name: queries})
 
 
 def read_record(folder: Path) -> Record | None:
@@ -55,11 +54,38 @@ def read_record(folder: Path) -> Record | None:
     try:
         content: Any = orjson.loads(path.read_bytes())
         files = {name: Got(**got) for name, got in content.pop("files").items()}
-        return Record(**content, files=files)
+        record = Record(**content, files=files)
+        _check_types(record)
+        return record
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BadInputError(
             path, f"is no record of a dataset ({error}); remove {folder} and fetch it again"
         ) from error
+
+
+def _check_types(record: Record) -> None:
+    """Refuse what was not written here.
+
+    Raises:
+        TypeError: If a field is of another type than it says.
+    """
+    texts = (record.dataset, record.title, record.licence, record.citation, record.fetched)
+    texts = (*texts, record.citerec, *(t for got in record.files.values() for t in _texts(got)))
+    numbers = (*_numbers(record.counts, "counts"), *_numbers(record.without, "without"))
+    numbers = (*numbers, *(got.bytes for got in record.files.values()))
+    for value, kind in (*((t, str) for t in texts), *((n, int) for n in numbers)):
+        if not isinstance(value, kind):
+            raise TypeError(f"found {value!r:.40}, expected {kind.__name__}")
+
+
+def _texts(got: Got) -> tuple[Any, ...]:
+    return got.origin, got.sha256
+
+
+def _numbers(counts: Any, name: str) -> list[Any]:
+    if not isinstance(counts, dict):
+        raise TypeError(f"{name} is {counts!r:.40}, expected names and numbers")
+    return [*cast("dict[str, Any]", counts).values()]
 
 
 def write_record(folder: Path, record: Record) -> None:

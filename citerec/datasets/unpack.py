@@ -16,6 +16,7 @@ from citerec.datasets.download import check_space
 from citerec.errors import BadInputError, writing
 
 CHUNK = 2**20
+ENCRYPTED = 1  # the flag of a member of a zip
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, NotImplementedError)
 
 
@@ -47,12 +48,9 @@ def take_member(archive: Path, member: str, target: Path, tell: Callable[[int, i
 
 def _copy(archive: Path, stream: IO[bytes], part: Path, tell: Callable[[int], None]) -> None:
     done = 0
-    with writing(part):
-        sink = part.open("wb")
-    with sink:
+    with writing(part), part.open("wb") as sink:  # its close may fail, too: on a full disk
         while chunk := _read(archive, stream):
-            with writing(part):
-                sink.write(chunk)
+            sink.write(chunk)
             done += len(chunk)
             tell(done)
 
@@ -70,6 +68,8 @@ def _opened(archive: Path, member: str) -> Generator[tuple[IO[bytes], int]]:
             name = _found(
                 archive, member, [i.filename for i in packed.infolist() if not i.is_dir()]
             )
+            if packed.getinfo(name).flag_bits & ENCRYPTED:
+                raise BadInputError(archive, f"{name} is encrypted; expected it as it is published")
             with packed.open(name) as stream:
                 yield stream, packed.getinfo(name).file_size
         return
@@ -116,7 +116,7 @@ def link_or_copy(source: Path, target: Path) -> None:
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            target.hardlink_to(source)
+            target.hardlink_to(source.resolve())  # a link to a link would be another link
         except OSError:  # another disk, or a file of somebody else
             check_space(target.parent, source.stat().st_size, what=target.name)
             shutil.copyfile(source, target)

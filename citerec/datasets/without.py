@@ -1,10 +1,14 @@
-"""Keeps the test papers of one dataset out of the training of another: drops train queries of the same title.
+"""Keeps the test papers of one dataset out of the training of another: drops train queries of the same papers.
 
-So the reranker paper trains on Open Research for DBLP and PubMed (section 4.1).
+So the reranker paper trains on Open Research for DBLP and PubMed (section 4.1). What is held out of a dataset are its
+dev and test queries, told by their titles, as ids differ between datasets. SciDocs has no queries of its own: all its
+papers are held out, told by title or by id, which it shares with Open Research (both are Semantic Scholar's).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from citerec.corpus.readers import detect_format, read_papers
 from citerec.corpus.readers.source import find_source
@@ -13,20 +17,31 @@ from citerec.corpus.splits import read_ids
 from citerec.datasets.dataset import DatasetError
 from citerec.datasets.record import Record, read_record, write_record
 from citerec.datasets.titles import same_titles
-from citerec.errors import ConfigError, writing
+from citerec.errors import BadInputError, ConfigError, writing
+from citerec.scidocs.layout import METADATA, read_json
 from citerec.types import Paper, Progress
 
 TRAIN, HELD_OUT = "train.ids", ("dev.ids", "test.ids")
+SCIDOCS = "scidocs"
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldOut:
+    """Papers that no train query may be."""
+
+    titles: list[str]
+    ids: Set[str] = frozenset()  # where ids of both datasets mean the same
 
 
 def drop_train_queries(folder: Path, other: Path, tell: Progress) -> int:
-    """Drop the train queries of a dataset whose title is that of a dev or test query of another.
+    """Drop the train queries of a dataset that are held-out papers of another.
 
-    The queries alone: the papers stay in the corpus, and may be cited. Done twice, it drops nothing more.
+    The queries alone: the papers stay in the corpus, and may be cited. Done twice, it drops nothing more. Which were
+    dropped is kept in `splits/without_<other>.ids`, written first: so their number is right after a kill, too.
 
     Args:
         folder: The dataset, fetched; its `splits/train.ids` is written anew.
-        other: The dataset whose queries are held out, fetched.
+        other: The dataset whose papers are held out, fetched.
         tell: Is told how many titles have been compared.
 
     Returns:
@@ -34,31 +49,65 @@ def drop_train_queries(folder: Path, other: Path, tell: Progress) -> int:
 
     Raises:
         DatasetError: If one of the two was not fetched, or has no splits.
+        BadInputError: If a file of one of them cannot be read.
         ConfigError: If they are one.
     """
     if folder.resolve() == other.resolve():
         raise ConfigError(f"{folder} cannot be kept apart from itself; name another dataset")
-    record, held_out = fetched(folder), fetched(other)
-    asked = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS / name)}
-    against = [paper.title for paper in _papers(other) if paper.id in asked]
-    same = _same_as(folder, against, record.counts.get("papers", 0), tell)
-    dropped = _drop(folder / SPLITS / TRAIN, same)
-    write_record(folder, record.leaving_out(held_out.dataset, dropped))
-    return dropped
+    record, name = _with_splits(folder), fetched(other).dataset
+    out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
+    same = _same_as(folder, out.titles, record.counts.get("papers", 0), tell) | out.ids
+    train, dropped = folder / SPLITS / TRAIN, folder / SPLITS / f"without_{name}.ids"
+    before = read_ids(dropped) if dropped.is_file() else []
+    queries = read_ids(train)
+    more = [docid for docid in queries if docid in same]
+    every = list(dict.fromkeys([*before, *more]))
+    _write_ids(dropped, every)
+    _write_ids(train, [docid for docid in queries if docid not in same])
+    write_record(folder, record.leaving_out(name, len(every)))
+    return len(more)
 
 
-def fetched(folder: Path) -> Record:
-    """Return the record of a dataset that was fetched and has splits.
+def fetched(other: Path) -> Record:
+    """Return the record of a dataset that was fetched and has papers that can be held out.
 
     Raises:
         DatasetError: If it is none.
     """
+    record = read_record(other)
+    if record is not None and record.dataset == SCIDOCS:
+        return record
+    return _with_splits(other)
+
+
+def _with_splits(folder: Path) -> Record:
     record = read_record(folder)
     if record is None or not (folder / SPLITS / TRAIN).is_file():
         raise DatasetError(
             f"{folder} holds no dataset with splits; fetch it: citerec datasets fetch {folder.name}"
         )
     return record
+
+
+def _queries(other: Path) -> _HeldOut:
+    asked = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS / name)}
+    return _HeldOut([paper.title for paper in _papers(other) if paper.id in asked])
+
+
+def _scidocs_papers(other: Path) -> _HeldOut:
+    """Read the ids and titles of all papers of SciDocs; one file in memory at a time."""
+    titles = dict[str, str]()
+    for name in METADATA:
+        records = read_json(other / name)
+        titles |= {paper: _title(other / name, paper, raw) for paper, raw in records.items()}
+    return _HeldOut(list(dict.fromkeys(titles.values())), frozenset(titles))
+
+
+def _title(path: Path, paper: str, raw: Any) -> str:
+    title = raw.get("title") or "" if isinstance(raw, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(title, str):
+        raise BadInputError(path, f"the title of paper {paper!r} is no text")
+    return title
 
 
 def _same_as(folder: Path, against: list[str], papers: int, tell: Progress) -> set[str]:
@@ -88,20 +137,9 @@ def _papers(folder: Path) -> Iterator[Paper]:
             yield located.paper
 
 
-def _drop(file: Path, ids: set[str]) -> int:
-    """Write a file of ids without some of them; return how many these were."""
-    dropped = 0
+def _write_ids(file: Path, ids: list[str]) -> None:
+    """Write a file of ids, whole or not at all."""
     beside = file.with_name(f".{file.name}.new")
-    with (
-        writing(file),
-        file.open(encoding="utf-8") as old,
-        beside.open("w", encoding="utf-8") as new,
-    ):
-        for line in old:
-            if line.removesuffix("\n") in ids:
-                dropped += 1
-            else:
-                new.write(line)
     with writing(file):
+        beside.write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")
         beside.replace(file)
-    return dropped

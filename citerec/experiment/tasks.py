@@ -55,8 +55,15 @@ def index_tasks(experiment: Experiment, indexes: Path, tell: Progress) -> Outcom
     """Let an encoder do such tasks as a corpus itself can ask."""
     index = index_of(experiment, indexes, tell)
     every = np.arange(len(index.papers), dtype=np.int32)
-    done = run_on_index(index, _vectors(index, every, tell), tell=tell)
-    return _outcome(experiment, done.metrics, _about(index) | {"counts": dict(done.counts)})
+    encoder = embedded_by(index)
+    assert encoder is not None  # the row names one
+    vectors = _vectors(index, every, tell)
+    done = run_on_index(index, vectors, form=encoder.spec.form, tell=tell)
+    return _outcome(
+        experiment,
+        done.metrics,
+        _about(index) | {"counts": dict(done.counts), "left_out": dict(done.left_out)},
+    )
 
 
 def topics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:

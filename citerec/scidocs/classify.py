@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.errors import ModelError
 from citerec.index.dense.library import Vectors
 from citerec.scidocs.library import load
 from citerec.scidocs.ranking import has_vector
@@ -54,9 +55,14 @@ def classify(train: Examples, validation: Examples, test: Examples, *, seed: int
 
     Raises:
         ValueError: If the train examples are of one class only.
+        ModelError: If none of them has a vector.
     """
     if len(set(train.labels)) < 2:
         raise ValueError(f"one class only, {train.labels[:1]}; a classifier needs two")
+    if not has_vector(train.vectors).any():
+        raise ModelError(
+            f"none of {len(train.labels)} train papers has a vector; expected one for each"
+        )
     machines = _fitted(train, seed)
     f1 = {c: macro_f1(validation.labels, _told(m, validation)) for c, m in machines.items()}
     best = max(CS, key=lambda c: (f1[c], -c))

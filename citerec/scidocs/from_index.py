@@ -16,7 +16,7 @@ paper cites together: an encoder trained on the train split has not seen them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from citerec.scidocs.labelled import LabelledTask, TooSmallError, period_task, v
 from citerec.scidocs.ranking import RankedQuery, Rows, Take, score_ranking
 from citerec.scidocs.related import draw_task, ranked_tasks
 from citerec.scidocs.suite import SuiteResult, ranking_counts, ranking_metrics
+from citerec.text import EncoderForm
 from citerec.types import Progress, untold
 
 TASKS: Mapping[str, tuple[str, ...]] = {
@@ -40,6 +41,9 @@ TASKS: Mapping[str, tuple[str, ...]] = {
 }
 """The tasks in the order of the published ones that they stand for, and their metrics."""
 
+READS = {EncoderForm.VENUE: "venue", EncoderForm.AUTHORS: "authors"}
+"""The task whose answer an encoder reads, by its form."""
+
 _LABELLED: Mapping[str, Callable[..., LabelledTask]] = {"venue": venue_task, "period": period_task}
 
 
@@ -50,6 +54,36 @@ class IndexTasks:
     labelled: Mapping[str, LabelledTask]
     ranked: Mapping[str, Sequence[RankedQuery]]
     left_out: Mapping[str, str]  # tasks that the index is too small for, and why
+    unfair: Mapping[str, str] = field(default_factory=dict[str, str])  # tasks not asked, and why
+
+    @property
+    def asked(self) -> list[str]:
+        """The tasks that are asked, in the order of `TASKS`."""
+        return [task for task in TASKS if task in self.labelled or task in self.ranked]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tasks are asked that the index is large enough for."""
+        return {*self.asked, *self.left_out} == {*TASKS}
+
+    def fair_to(self, form: EncoderForm | None) -> "IndexTasks":
+        """Leave out the task whose answer an encoder of a form reads: the venue, or the authors.
+
+        Raises:
+            ConfigError: If there is no other.
+        """
+        task = READS.get(form) if form else None
+        if task not in self.asked:
+            return self
+        why = f"the encoder reads {form}, and so its answer"
+        if self.asked == [task]:
+            raise ConfigError(f"no task is left: {task}: {why}")
+        return replace(
+            self,
+            labelled={name: one for name, one in self.labelled.items() if name != task},
+            ranked={name: one for name, one in self.ranked.items() if name != task},
+            unfair={task: why},
+        )
 
     @property
     def rows(self) -> Rows:
@@ -90,9 +124,8 @@ def index_tasks(
             if task in _LABELLED:
                 labelled[task] = _LABELLED[task](index.papers, seed=seed)
             else:
-                ranked[task] = draw_task(
-                    index, *finders[task], seed=(seed, list(TASKS).index(task))
-                )
+                seeds = (seed, list(TASKS).index(task))
+                ranked[task] = draw_task(index, *finders[task](), seed=seeds)
         except TooSmallError as error:
             left_out[task] = str(error)
         tell("building", done, len(named))
@@ -102,24 +135,35 @@ def index_tasks(
     return IndexTasks(labelled, ranked, left_out)
 
 
-def judge(tasks: IndexTasks, take: Take, *, seed: int = 0, tell: Progress = untold) -> SuiteResult:
+def judge(
+    tasks: IndexTasks,
+    take: Take,
+    *,
+    form: EncoderForm | None = None,
+    seed: int = 0,
+    tell: Progress = untold,
+) -> SuiteResult:
     """Judge vectors by the tasks of an index.
 
     Args:
         tasks: Which.
         take: Gives the vectors of some papers.
+        form: What of a paper their encoder reads; None if that is not known.
         seed: Of the SVM.
         tell: Is told how many tasks are done.
 
     Returns:
-        The metrics of each task that was not left out, and `average`, the mean of them all.
+        The metrics of each task that was not left out, and `average`, the mean of them all, if these are all that the
+        index is large enough for: a mean of other tasks could be compared with none.
 
     Raises:
-        ModelError: If no query of a task has a vector.
+        ConfigError: If there is no task whose answer the encoder does not read.
+        ModelError: If no query, or no train paper, of a task has a vector.
     """
+    tasks = tasks.fair_to(form)
     metrics: dict[str, float] = {}
     counts: dict[str, int] = {}
-    for done, task in enumerate(task for task in TASKS if task not in tasks.left_out):
+    for done, task in enumerate(tasks.asked, start=1):
         if task in tasks.labelled:
             train, validation, test = (
                 Examples(take(part.rows), part.labels) for part in tasks.labelled[task].parts
@@ -127,22 +171,22 @@ def judge(tasks: IndexTasks, take: Take, *, seed: int = 0, tell: Progress = unto
             metrics[f"{task} f1"] = classify(train, validation, test, seed=seed).f1
             sizes = {"classes": len({*train.labels}), "train": len(train.labels)}
             counted = {**sizes, "test": len(test.labels)}
-        elif task in tasks.ranked:
+        else:
             score = score_ranking(tasks.ranked[task], take)
             metrics |= ranking_metrics(task, score)
             counted = ranking_counts(score)
-        else:
-            continue
         counts |= {f"{task} {what}": count for what, count in counted.items()}
-        tell("tasks", done + 1, len(TASKS) - len(tasks.left_out))
-    metrics["average"] = float(np.mean([*metrics.values()]))
-    return SuiteResult(metrics, counts, tasks.left_out)
+        tell("tasks", done, len(tasks.asked))
+    if tasks.whole:
+        metrics["average"] = float(np.mean([*metrics.values()]))
+    return SuiteResult(metrics, counts, {**tasks.left_out, **tasks.unfair})
 
 
 def run_on_index(
     index: IndexFolder,
     vectors: npt.NDArray[np.float32],
     *,
+    form: EncoderForm | None = None,
     seed: int = 0,
     tell: Progress = untold,
 ) -> SuiteResult:
@@ -151,16 +195,17 @@ def run_on_index(
     Args:
         index: The index.
         vectors: One row for each of its papers.
+        form: What of a paper their encoder reads; None if that is not known.
         seed: Of the tasks and of the SVM.
         tell: Is told how many tasks are done.
 
     Raises:
         ConfigError: If the index is too small for any task, or there is not one vector for each paper.
-        ModelError: If no query of a task has a vector.
+        ModelError: If no query, or no train paper, of a task has a vector.
     """
     if vectors.ndim != 2 or len(vectors) != len(index.papers):
         raise ConfigError(
             f"vectors of shape {vectors.shape} for {len(index.papers)} papers of {index.path}"
         )
     tasks = index_tasks(index, seed=seed, tell=tell)
-    return judge(tasks, lambda rows: vectors[rows], seed=seed, tell=tell)
+    return judge(tasks, lambda rows: vectors[rows], form=form, seed=seed, tell=tell)

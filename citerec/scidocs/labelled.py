@@ -13,7 +13,7 @@ from citerec.scidocs.ranking import Rows
 VENUES = 20  # classes at most
 PAPERS_OF_VENUE = 50  # at least
 PERIODS = 5
-PAPERS = 25_000  # in a task at most: about as many as MAG's
+PAPERS = 25_000  # in a task at most: about as many as MAG's; more where a rare class would vanish
 SHARES = (0.6, 0.8)  # of each class: where validation begins, and where test begins
 
 _WORD = re.compile(r"\w+")
@@ -107,11 +107,14 @@ def _periods(years: npt.NDArray[np.int32]) -> list[str]:
 
 
 def _split(rows: Rows, labels: list[str], rng: np.random.Generator) -> LabelledTask:
-    """Split each class 60/20/20 by chance, of at most `PAPERS` papers."""
-    order = rng.permutation(len(rows))[:PAPERS]
+    """Split each class 60/20/20 by chance: its share of `PAPERS` papers, but no fewer than `PAPERS_OF_VENUE`."""
+    order = rng.permutation(len(rows))
+    names, of_row = np.unique(np.array(labels, np.object_), return_inverse=True)
+    share = min(1.0, PAPERS / len(rows))
     parts: tuple[list[int], list[int], list[int]] = ([], [], [])
-    for name in sorted(set(labels)):
-        mine = [int(i) for i in order if labels[i] == name]
+    for number in range(len(names)):
+        every = order[of_row[order] == number]
+        mine = every[: max(round(len(every) * share), PAPERS_OF_VENUE)].tolist()
         validation, test = (int(len(mine) * share) for share in SHARES)
         parts[0].extend(mine[:validation])
         parts[1].extend(mine[validation:test])

@@ -10,6 +10,8 @@ s3://ai2-s2-research-public/specter/scidocs/ FOLDER.
 """
 
 import csv
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,9 @@ LABELLED = ("mag", "mesh")
 RANKED = {"co-view": "coview", "co-read": "coread", "cite": "cite", "co-cite": "cocite"}
 RECOMMENDATION = "recommendation"
 PROPENSITY = "recomm/propensity_scores.json"
+METADATA = tuple(f"paper_metadata_{name}.json" for name in ("mag_mesh", "view_cite_read", "recomm"))
+
+_RELEVANCE = re.compile(r"-?[0-9]{1,9}")
 
 Floats = npt.NDArray[np.float64]
 
@@ -138,7 +143,7 @@ def read_judgements(path: Path) -> list[Judged]:
         fields = text.split()
         if not fields:
             continue
-        if len(fields) != 4 or not fields[3].lstrip("-").isdigit():
+        if len(fields) != 4 or not _RELEVANCE.fullmatch(fields[3]):
             raise BadInputError(
                 path, f"expected: query 0 paper relevance; found: {text[:80]!r}", line=line
             )
@@ -156,12 +161,13 @@ def read_judgements(path: Path) -> list[Judged]:
     return [Judged(q, tuple(gains), tuple(gains.values())) for q, gains in found.items()]
 
 
-def read_clicks(path: Path, positions: int) -> list[Click]:
+def read_clicks(path: Path, positions: int | None = None) -> list[Click]:
     """Read what was shown and clicked, in the order of the file.
 
     Args:
         path: A csv file of the recommendation task.
-        positions: How many have a propensity; no click may be further down.
+        positions: How many have a propensity; no click may be further down. None where none is looked up, which
+            is for test clicks alone.
 
     Raises:
         BadInputError: If a line is not of that form.
@@ -172,7 +178,7 @@ def read_clicks(path: Path, positions: int) -> list[Click]:
         if clicked not in shown:
             raise BadInputError(path, f"{clicked!r} was clicked, but is not shown", line=line)
         click = Click(query, clicked, shown)
-        if click.position > positions:
+        if positions is not None and click.position > positions:
             told = f"the click is at position {click.position}; propensities end at {positions}"
             raise BadInputError(path, told, line=line)
         clicks.append(click)
@@ -203,7 +209,7 @@ def read_json(path: Path) -> dict[str, Any]:
         BadInputError: If it holds something else, or cannot be read.
     """
     try:
-        record: Any = orjson.loads(path.read_bytes())
+        record = loads(path.read_bytes())
     except OSError as error:
         raise BadInputError(path, error.strerror or str(error)) from error
     except orjson.JSONDecodeError as error:
@@ -211,6 +217,21 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise BadInputError(path, f"a JSON {type(record).__name__}; expected one object")
     return record  # pyright: ignore[reportUnknownVariableType]
+
+
+def loads(raw: bytes) -> Any:
+    """Parse JSON; also what Python's own module takes for it: NaN, infinity, half a surrogate pair.
+
+    Raises:
+        orjson.JSONDecodeError: If it is none.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        try:
+            return json.loads(raw)
+        except (ValueError, RecursionError):
+            raise error from None
 
 
 def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:

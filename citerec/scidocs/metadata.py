@@ -42,8 +42,8 @@ def _record(path: Path, paper_id: str, raw: object) -> Record:
     authors, references = (_ids(path, paper_id, fields, name) for name in ("authors", "references"))
     paper = Paper(
         id=paper_id,
-        title=fields.get("title") or "",
-        abstract=fields.get("abstract") or "",
+        title=_text(fields.get("title")),
+        abstract=_text(fields.get("abstract")),
         year=_year(fields.get("year")),
         authors=authors,
         citations=references,
@@ -54,6 +54,11 @@ def _record(path: Path, paper_id: str, raw: object) -> Record:
 
 def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
+
+
+def _text(value: str | None) -> str:
+    """Return a text that can be written as UTF-8: half a surrogate pair becomes the sign for what is unknown."""
+    return (value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _ids(path: Path, paper_id: str, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:

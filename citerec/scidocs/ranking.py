@@ -13,6 +13,9 @@ Rows = npt.NDArray[np.int32]
 Take = Callable[[Rows], Vectors]
 """Gives the vectors at some rows, shape (len(rows), dim); a row that is not finite stands for no vector."""
 
+DECIMALS = 5
+"""The published suite writes distances with so many decimals, and ranks what it wrote."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedQuery:
@@ -45,7 +48,9 @@ def ranked_query(
     return RankedQuery(query, candidates, np.array([gains[i] for i in order], np.int64))
 
 
-def score_ranking(queries: Sequence[RankedQuery], take: Take) -> Ranked:
+def score_ranking(
+    queries: Sequence[RankedQuery], take: Take, *, decimals: int | None = None
+) -> Ranked:
     """Rank each query's candidates by the L2 distance of vectors, nearest first, and average over queries.
 
     As the published suite and trec_eval have it: distances are compared as float32; of candidates equally far, the
@@ -55,6 +60,7 @@ def score_ranking(queries: Sequence[RankedQuery], take: Take) -> Ranked:
     Args:
         queries: What is ranked.
         take: Gives vectors.
+        decimals: Distances are rounded to so many before they are compared; the published suite has `DECIMALS`.
 
     Raises:
         ModelError: If no query has a vector.
@@ -72,7 +78,7 @@ def score_ranking(queries: Sequence[RankedQuery], take: Take) -> Ranked:
         places = np.array([_place(row, known, has) for row in query.candidates.tolist()])
         there = places >= 0
         lacking += int((~there).sum())
-        near = _nearest_first(matrix[place], matrix[places[there]])
+        near = _nearest_first(matrix[place], matrix[places[there]], decimals)
         gains = query.gains[there][near]
         measured.append((average_precision(gains, query.gains), ndcg(gains, query.gains)))
     if not measured:
@@ -116,10 +122,14 @@ def _discounted(gains: npt.NDArray[np.int64]) -> float:
     return float((np.maximum(gains, 0) / np.log2(np.arange(2, len(gains) + 2))).sum())
 
 
-def _nearest_first(query: Vectors, candidates: Vectors) -> npt.NDArray[np.int64]:
+def _nearest_first(
+    query: Vectors, candidates: Vectors, decimals: int | None
+) -> npt.NDArray[np.int64]:
     apart = candidates.astype(np.float64) - query.astype(np.float64)
-    distances = np.sqrt((apart**2).sum(axis=1)).astype(np.float32)
-    return np.argsort(distances, kind="stable")
+    distances = np.sqrt((apart**2).sum(axis=1))
+    if decimals is not None:
+        distances = np.round(distances, decimals)
+    return np.argsort(distances.astype(np.float32), kind="stable")
 
 
 def _place(row: int, known: Rows, has: npt.NDArray[np.bool_]) -> int:

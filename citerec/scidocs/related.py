@@ -5,7 +5,7 @@ latter come from the same kind of papers as the former can: those that are cited
 no task can be solved by telling one kind from another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from citerec.scidocs.ranking import RankedQuery, Rows, ranked_query
 POSITIVES, NEGATIVES = 5, 25
 QUERIES = 1000  # of a task at most
 FEWEST = 10  # queries; a task of fewer is left out
+TRIED = 20 * QUERIES  # papers of a pool at most, until a task has its queries
 PAPERS_OF_NAME = 100  # a name of more is taken for several people
 
 NONE = np.zeros(0, np.int32)
@@ -38,6 +39,8 @@ class Related:
 
 
 Find = Callable[[int, np.random.Generator], Related]
+Asked = tuple[Find, Rows, Rows]
+"""What finds what goes with a paper, the papers to ask, and those that negatives are drawn from."""
 
 
 class Relations:
@@ -47,6 +50,8 @@ class Relations:
         self.papers, self.graph = index.papers, index.graph
         rows = index.papers.rows_of(read_ids(index.splits / "test.ids"))
         self.test: Rows = np.unique(rows[rows >= 0])
+        self._is_test = np.zeros(len(index.papers), np.bool_)
+        self._is_test[self.test] = True
 
     @cached_property
     def cited(self) -> Rows:
@@ -71,6 +76,11 @@ class Relations:
         return _authors(self.papers)
 
     @cached_property
+    def _of_few(self) -> npt.NDArray[np.bool_]:
+        """Which names stand on so few papers that they are one person's, shape (names,)."""
+        return np.diff(self.authors[1].indptr) <= PAPERS_OF_NAME
+
+    @cached_property
     def _gold(self) -> npt.NDArray[np.bool_]:
         return gold_citations(self.graph, self.papers.years)
 
@@ -85,7 +95,7 @@ class Relations:
     def co_cite(self, row: int, rng: np.random.Generator) -> Related:
         """What papers of the test split, and no others, cite together with a paper; what most of them do first."""
         citers = self.citers.cited_by(row)
-        late = np.isin(citers, self.test)
+        late = self._is_test[citers]
         seen, counts = self._of_all(self.graph, citers[~late])
         new, counts = self._of_all(self.graph, citers[late])
         fair = ~np.isin(new, seen) & (new != row)
@@ -101,8 +111,7 @@ class Relations:
         """Papers by an author of a paper, by chance."""
         names, written = self.authors
         mine = names.cited_by(row)
-        few = mine[np.diff(written.indptr)[mine] <= PAPERS_OF_NAME]
-        theirs, _ = self._of_all(written, few)
+        theirs, _ = self._of_all(written, mine[self._of_few[mine]])
         barred, _ = self._of_all(written, mine)
         return Related(rng.permutation(theirs[theirs != row]), barred)
 
@@ -114,16 +123,14 @@ class Relations:
         return np.unique(every, return_counts=True)
 
 
-def ranked_tasks(index: IndexFolder) -> dict[str, tuple[Find, Rows, Rows]]:
-    """Return by task what finds what goes with a paper, the papers to ask, and those that negatives are drawn from."""
-    relations = Relations(index)
-    test, graph = relations.test, relations.graph
-    together = np.unique(np.concatenate([NONE, *(graph.cited_by(int(row)) for row in test)]))
+def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], Asked]]:
+    """Return by task what is asked; a task that is not looked at costs nothing."""
+    known = Relations(index)
     return {
-        "cite": (relations.cite, test, np.arange(len(index.papers), dtype=np.int32)),
-        "co-cite": (relations.co_cite, together, relations.cited),
-        "coupling": (relations.coupling, test, relations.citing),
-        "authors": (relations.co_author, test, _named(relations)),
+        "cite": lambda: (known.cite, known.test, known.cited),
+        "co-cite": lambda: (known.co_cite, _together(known), known.cited),
+        "coupling": lambda: (known.coupling, known.test, known.citing),
+        "authors": lambda: (known.co_author, known.test, _named(known)),
     }
 
 
@@ -136,14 +143,14 @@ def draw_task(
         index: The index.
         find: Finds what goes with a paper.
         pool: The papers to ask.
-        among: What negatives are drawn from.
+        among: What negatives are drawn from. Of a pool of many, some 20,000 are tried.
         seed: Of the draws; each query's own do not depend on the others.
 
     Raises:
         TooSmallError: If there are fewer than 10.
     """
     drawn: list[RankedQuery] = []
-    for row in np.random.default_rng(seed).permutation(pool).tolist():
+    for row in np.random.default_rng(seed).permutation(pool)[:TRIED].tolist():
         rng = np.random.default_rng([*seed, row])
         related = find(row, rng)
         best = related.best[:POSITIVES]
@@ -192,6 +199,12 @@ def _most_first(rows: Rows, counts: npt.NDArray[np.int64], rng: np.random.Genera
     return rows[mixed[np.argsort(-counts[mixed], kind="stable")]]
 
 
+def _together(relations: Relations) -> Rows:
+    """Return the papers that test papers cite."""
+    graph = relations.graph
+    return np.unique(np.concatenate([NONE, *(graph.cited_by(int(n)) for n in relations.test)]))
+
+
 def _named(relations: Relations) -> Rows:
     names, _ = relations.authors
     return np.flatnonzero(np.diff(names.indptr)).astype(np.int32)
@@ -205,14 +218,15 @@ def _authors(papers: Papers) -> tuple[Graph, Graph]:
     of_name = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     known = np.array([bool(key) for key in keys], np.bool_)[which]
     rows = np.repeat(np.arange(len(papers)), counts)[known]
-    pairs = np.unique(np.stack([rows, of_name[which][known]]), axis=1)
-    return (
-        _csr(pairs[0], pairs[1], len(papers)),
-        _csr(pairs[1], pairs[0], len(numbers)),
+    theirs = of_name[which][known]
+    return _csr(rows, theirs, len(papers), len(numbers)), _csr(
+        theirs, rows, len(numbers), len(papers)
     )
 
 
-def _csr(rows: npt.NDArray[np.int64], to: npt.NDArray[np.int64], n: int) -> Graph:
-    order = np.lexsort((to, rows))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-    return Graph(indptr, to[order].astype(np.int32))
+def _csr(rows: npt.NDArray[np.int64], to: npt.NDArray[np.int64], n: int, m: int) -> Graph:
+    """Return pairs of `n` and `m` things as CSR, each pair once; one key sorts faster than two."""
+    keys = np.sort(rows * m + to)
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    counts = np.bincount(keys // max(m, 1), minlength=n)
+    return Graph(np.concatenate([[0], np.cumsum(counts)]), (keys % max(m, 1)).astype(np.int32))

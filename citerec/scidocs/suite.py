@@ -9,6 +9,7 @@ import numpy as np
 from citerec.errors import ConfigError, ModelError
 from citerec.index.dense.library import Vectors
 from citerec.scidocs.classify import Examples, classify
+from citerec.scidocs.given import GivenVectors
 from citerec.scidocs.layout import (
     LABELLED,
     PROPENSITY,
@@ -27,6 +28,7 @@ from citerec.scidocs.layout import (
 from citerec.scidocs.metadata import Record, read_metadata
 from citerec.scidocs.published import GROUPS, METRICS, TASKS
 from citerec.scidocs.ranking import (
+    DECIMALS,
     Ranked,
     RankedQuery,
     Rows,
@@ -57,13 +59,15 @@ class Known:
         """Encode the papers.
 
         Raises:
-            ModelError: If the vectors are not one row for each paper.
+            ModelError: If the vectors are not one row for each paper, or no paper has one.
         """
         self.records = records
         self._row = {paper_id: row for row, paper_id in enumerate(records)}
         vectors = encode([record.paper for record in records.values()])
         if vectors.ndim != 2 or len(vectors) != len(records):
             raise ModelError(f"vectors of shape {vectors.shape} for {len(records)} papers")
+        if not has_vector(vectors).any():
+            raise ModelError(f"none of {len(records)} papers has a vector; expected one for each")
         self._matrix = vectors
 
     def row(self, paper_id: str) -> int:
@@ -82,7 +86,7 @@ class Known:
 
 def run_published(
     data: Path,
-    encode: Encode,
+    encode: Encode | GivenVectors,
     *,
     tasks: Sequence[str] | None = None,
     seed: int = 0,
@@ -92,7 +96,7 @@ def run_published(
 
     Args:
         data: The published folder; see `citerec.scidocs.layout`.
-        encode: Is called once for each of the three sets of papers.
+        encode: Is called once for each of the three sets of papers; or vectors that somebody made.
         tasks: Some of `TASKS`; all by default. A group's mean and the average are given where all their tasks are run.
         seed: Of the SVM and of the ranker.
         tell: Is told how many tasks are done.
@@ -107,15 +111,25 @@ def run_published(
     metrics: dict[str, float] = {}
     counts: dict[str, int] = {}
     done = 0
-    for file in dict.fromkeys(metadata_file(task) for task in named):
+    encoding = {metadata_file(task): encode_of(encode, task) for task in named}
+    for file, encoder in encoding.items():
         mine = [task for task in named if metadata_file(task) == file]
         run = _labelled if mine[0] in LABELLED else _ranked if mine[0] in RANKED else _clicked
-        for task, found, counted in run(data, mine, encode, seed, tell):
+        for task, found, counted in run(data, mine, encoder, seed, tell):
             metrics |= found
             counts |= {f"{task} {what}": count for what, count in counted.items()}
             done += 1
             tell("tasks", done, len(named))
     return SuiteResult(metrics | means(metrics), counts)
+
+
+def encode_of(encode: Encode | GivenVectors, task: str) -> Encode:
+    """Return what gives the papers of a task their vectors.
+
+    Raises:
+        BadInputError: If nothing does.
+    """
+    return encode.of(task) if isinstance(encode, GivenVectors) else encode
 
 
 def check_tasks(tasks: Sequence[str] | None) -> list[str]:
@@ -181,7 +195,8 @@ def _ranked(data: Path, tasks: Sequence[str], encode: Encode, seed: int, tell: P
     known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     found: _Scored = []
     for task, queries in judged.items():
-        score = score_ranking([_query(query, known) for query in queries], known.at)
+        asked = [_query(query, known) for query in queries]
+        score = score_ranking(asked, known.at, decimals=DECIMALS)
         found.append((task, ranking_metrics(task, score), ranking_counts(score)))
     return found
 
@@ -210,7 +225,8 @@ def _clicked(
 ) -> _Scored:
     propensity = read_propensity(data / PROPENSITY)
     train, val, test = (
-        read_clicks(data / "recomm" / f"{split}.csv", len(propensity)) for split in SPLITS
+        read_clicks(data / "recomm" / f"{split}.csv", len(propensity) if split == "test" else None)
+        for split in SPLITS
     )
     ids = {
         i: None

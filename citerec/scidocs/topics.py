@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.errors import ConfigError, writing
+from citerec.errors import CiterecError, ConfigError, writing
 from citerec.index.dense.library import Vectors
 from citerec.scidocs.library import load, one_thread
+from citerec.types import Note
 
 SAMPLE = 2000  # papers of a map
+FEWEST = 20  # papers of a map
 NEIGHBOURS = 5  # that make a point of a cluster
 NEAR = 80  # percent of the points that have so many neighbours within eps
 NOISE = -1
@@ -47,14 +49,19 @@ def topic_map(vectors: Vectors, labels: Sequence[str], *, seed: int = 0) -> Topi
         seed: Of t-SNE.
 
     Raises:
-        ConfigError: If there are fewer than 20 papers, or not one finite vector and label for each.
+        ConfigError: If there are fewer than 20 papers, or not one finite vector and label for each; or if all vectors
+            are the same.
     """
-    if len(vectors) != len(labels) or len(labels) < 20:
+    if len(vectors) != len(labels) or len(labels) < FEWEST:
         raise ConfigError(
-            f"{len(vectors)} vectors and {len(labels)} topics; a map needs one of each for 20 papers or more"
+            f"{len(vectors)} vectors and {len(labels)} topics; a map needs one of each for {FEWEST} papers or more"
         )
     if not np.isfinite(vectors).all():
         raise ConfigError("a paper of the map has no vector; leave it out")
+    if (vectors == vectors[0]).all():
+        raise ConfigError(
+            f"the {len(vectors)} vectors are all the same; a map needs different ones"
+        )
     perplexity = min(30.0, (len(labels) - 1) / 3)
     with one_thread():
         project = load("manifold").TSNE(
@@ -86,6 +93,35 @@ def draw_sample(labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0) -> 
     return sorted(labelled[i] for i in drawn.tolist())
 
 
+def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Note) -> list[int]:
+    """Draw the papers of a map; none, and a warning, if too few have a topic."""
+    drawn = draw_sample(labels, seed=seed)
+    if len(drawn) >= FEWEST:
+        return drawn
+    warn(f"no map is drawn: {len(drawn)} papers have a topic, and it needs {FEWEST}")
+    return []
+
+
+def try_map(
+    vectors: Vectors, labels: Sequence[str], path: Path, *, seed: int = 0, warn: Note
+) -> TopicMap | None:
+    """Draw the map of those papers that have a vector; where it cannot be drawn, say why, and return None.
+
+    So what took hours before the map is not lost with it.
+    """
+    there = np.asarray(np.isfinite(vectors).all(axis=1))
+    if not there.all():
+        warn(f"{int((~there).sum()):,} papers of the map have no vector; they are not on it")
+    mine = [label for label, has in zip(labels, there.tolist(), strict=True) if has]
+    try:
+        topics = topic_map(vectors[there], mine, seed=seed)
+        draw_topics(topics, mine, path)
+    except CiterecError as error:
+        warn(f"no map is drawn: {error}")
+        return None
+    return topics
+
+
 def check_picture(path: Path) -> str:
     """Return what kind of picture a file is to be: png, svg or pdf.
 
@@ -101,10 +137,13 @@ def check_picture(path: Path) -> str:
 def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
     """Draw a map, a colour for each of the 20 most common topics, grey for others; PNG, SVG or PDF by the name.
 
+    The same map gives the same file.
+
     Raises:
         ConfigError: If the name ends in something else.
         OutputError: If the file cannot be written.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     kind = check_picture(path)
@@ -125,7 +164,8 @@ def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
         loc="outside right upper", fontsize="x-small", markerscale=2
     ).get_texts():
         text.set_parse_math(False)  # "$" in a name is a dollar
-    with warnings.catch_warnings(), writing(path):
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with warnings.catch_warnings(), writing(path), rc_context({"svg.hashsalt": "citerec"}):
         # The font lacks some scripts; a box in a name is no reason to fail.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
-        figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(path, format=kind, metadata=undated)
