@@ -51,6 +51,8 @@ def run(
             with talk.progress() as tell:
                 outcome = run_experiment(row, INDEXES, tell)
         except CiterecError as error:  # the other rows are worth running
+            if len(rows) == 1:
+                raise
             broken = broken or error
             talk.warn(f"{row.path}: {error}")
             continue
