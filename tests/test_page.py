@@ -221,6 +221,7 @@ def test_one_system_and_one_query_are_a_page() -> None:
     assert "Calibration" not in none.texts["h2"]
 
 
+@pytest.mark.slow
 def test_ten_systems_on_a_thousand_queries_stay_below_a_megabyte() -> None:
     rng = np.random.default_rng(0)
     qrels = {f"q{n}": frozenset({"d1", "d5", f"d{n % 40}"}) for n in range(1000)}

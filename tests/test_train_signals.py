@@ -555,6 +555,7 @@ def seldom(sample_index: IndexFolder, counted: Callable[..., str]) -> str:
     )
 
 
+@pytest.mark.slow
 def test_a_mixture_that_was_cut_short_goes_on_to_the_same_weights(
     sample_index: IndexFolder, tiny: Path, seldom: str, tmp_path: Path
 ) -> None:

@@ -252,6 +252,7 @@ def test_a_recipe_leaves_a_whole_model_twice_the_same(
     assert not was_trained_so(tmp_path / "one", sample_index, small(recipe, seed=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["doc2vec", "fasttext"])
 def test_gensim_trains_alike_in_a_process_of_another_hash(
     sample_index: IndexFolder, tmp_path: Path, recipe: str
