@@ -19,6 +19,9 @@ PACKAGES = (
     "torch",
     "transformers",
     "faiss-cpu",
+    "lightgbm",
+    "scikit-learn",
+    "gensim",
 )
 
 
