@@ -6,7 +6,8 @@ retrieve/ a draft, an index           -> candidates                  (BM25, vect
 rerank/   a draft, its candidates     -> the same, better ordered    (a cross-encoder reads both together)
 rank/     candidates, all that is known -> the same, and what close papers cite, in their last order (LambdaMART)
 recommend a draft                     -> papers that may be cited, best first, with reasons
-evaluate/ rankings, true citations    -> an honest report
+evaluate/ rankings, true citations    -> an honest report            (scidocs/ judges vectors alone)
+datasets/ the literature's corpora    -> files of papers             (experiment/ runs rows of its tables)
 
 >>> from citerec import Query, open_index, Recommender       # doctest: +SKIP
 >>> recommender = Recommender(open_index(Path("indexes/sample")))
