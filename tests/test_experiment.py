@@ -22,6 +22,7 @@ from citerec.experiment.row import Experiment, read_experiment
 from citerec.experiment.run import run_experiment
 from citerec.experiment.table import tables, tables_as_latex
 from citerec.folder import IndexFolder
+from citerec.scidocs.published import FIGURE_2, TABLE_1, TABLE_2, TABLE_3
 from citerec.text import QueryForm
 
 # q and r each cite the one other paper of their word, so that BM25 puts it first: MRR 1.
@@ -678,3 +679,19 @@ def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
     assert made.stat().st_mtime_ns == before
     assert not made.parent.with_name("ranker").exists()
     assert first.result["provenance"]["settings"]["ranker"]["model"] == "ranker-few"
+
+
+# --- what others published
+
+
+def test_the_rows_of_specters_tables_hold_its_published_figures() -> None:
+    root = Path(__file__).parent.parent / "experiments"
+
+    def published(table: str) -> list[dict[str, float]]:
+        files = sorted((root / table).glob("[0-9]*.toml"))
+        return [dict(row.published) for row in map(read_experiment, files) if row.published]
+
+    assert published("specter_table1") == [*TABLE_1.values()]
+    assert published("specter_table2") == [*TABLE_2.values()]
+    assert published("specter_table3") == [*TABLE_3.values()]
+    assert published("specter_fig2") == [*FIGURE_2.values()]

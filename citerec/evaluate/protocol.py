@@ -121,22 +121,20 @@ def _restricted(index: IndexFolder, task: Task, rules: Rules) -> Task:
     """Ask fewer queries, among fewer papers."""
     latest = _last_train_year(index) if rules.train_only else None
     qrels = {qid: _no_later(index, gold, latest) for qid, gold in task.qrels.items()}
-    enough = [q for q in task.queries if len(qrels[q.id]) >= rules.min_gold]
+    enough = [
+        (query, replace(rule, year_max=_earlier(rule.year_max, latest)))
+        for query, rule in zip(task.queries, task.eligible, strict=True)
+        if len(qrels[query.id]) >= rules.min_gold
+    ]
     if not enough:
         raise ConfigError(
             f"the {task.split} split of {index.path} has no query with {rules.min_gold} gold citations"
         )
-    bounds = [_earlier(query.year, latest) for query in enough]
-    among = [
-        one
-        for query, bound in zip(enough, bounds, strict=True)
-        for one in eligible([query], index.papers, year_max=bound)
-    ]
     return replace(
         task,
-        queries=tuple(enough),
-        eligible=tuple(among),
-        qrels={query.id: qrels[query.id] for query in enough},
+        queries=tuple(query for query, _ in enough),
+        eligible=tuple(rule for _, rule in enough),
+        qrels={query.id: qrels[query.id] for query, _ in enough},
         left_out={**task.left_out, TOO_FEW: len(task.queries) - len(enough)},
     )
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from citerec.datasets.statistics import corpus_statistics
 from citerec.encode.encoder import open_encoder, reopen
-from citerec.experiment.kind import MEASURES, Kind
+from citerec.experiment.kind import MEASURES
 from citerec.experiment.models import ENCODER, index_of, trained_encoder
 from citerec.experiment.outcome import Outcome, judge
 from citerec.experiment.row import Experiment
@@ -45,7 +45,7 @@ def _encoder_of(experiment: Experiment, indexes: Path, tell: Progress) -> str:
         assert experiment.encoder is not None
         return experiment.encoder
     assert experiment.trained_on is not None
-    made = replace(experiment, corpus=experiment.trained_on, train=None, kind=Kind.STATISTICS)
+    made = replace(experiment, corpus=experiment.trained_on, train=None)
     settings = Path(experiment.train)
     model = f"{ENCODER}-{settings.stem}"
     return trained_encoder(settings, index_of(made, indexes, tell), tell, model)
