@@ -19,7 +19,6 @@ def eligible(
     """Decide which papers each query may be given: not itself, not from its future, none excluded.
 
     An unknown year is let through, on either side: dropping it would lower recall without a trace.
-    A query that has its id from us alone is no paper of the corpus, whatever ids that has.
 
     Args:
         queries: The year of each bounds the papers' years unless `year_max` does.
@@ -28,14 +27,21 @@ def eligible(
         excluded: Rows that are out whatever their year.
     """
     out = frozenset(excluded)
-    own = papers.rows_of([query.id for query in queries]).tolist()
     return [
-        Eligible(
-            query.year if year_max is None else year_max,
-            out | {row} if query.named and row >= 0 else out,
-        )
-        for query, row in zip(queries, own, strict=True)
+        Eligible(query.year if year_max is None else year_max, out.union(own))
+        for query, own in zip(queries, own_rows(queries, papers), strict=True)
     ]
+
+
+def own_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]]:
+    """Return the rows of the papers that each query is itself, rising; none for a draft outside the corpus.
+
+    These papers are not recommended to the query, and no stage may read their references. They are found by the
+    query's id and by its `corpus_ids`. An id that citerec made up (`named` is false) is no paper's id.
+    """
+    ids = [(*([query.id] if query.named else []), *query.corpus_ids) for query in queries]
+    rows = iter(papers.rows_of([docid for own in ids for docid in own]).tolist())
+    return [tuple(sorted({row for _ in own if (row := next(rows)) >= 0})) for own in ids]
 
 
 def within(

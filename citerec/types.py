@@ -45,6 +45,7 @@ class Query:
     authors: tuple[str, ...] = ()
     venue: str = ""
     named: bool = True  # whether the id is its own; one that we made up means no paper
+    corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
 
     @classmethod
     def of(cls, paper: Paper) -> Self:

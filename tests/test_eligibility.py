@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from citerec.corpus.papers import Papers, write_papers
-from citerec.eligibility import eligible, mask, within
+from citerec.eligibility import eligible, mask, own_rows, within
 from citerec.types import Eligible, Paper, Query
 
 
@@ -35,6 +35,15 @@ def test_a_paper_of_the_corpus_is_not_given_itself(papers: Papers) -> None:
     (rule,) = eligible([Query(id="now", title="N", year=2020)], papers)
 
     assert allowed(rule, papers) == ["old", "undated"]
+
+
+def test_a_draft_that_was_recognised_in_the_corpus_is_not_given_itself(papers: Papers) -> None:
+    draft = Query(id="draft", title="N", year=2020, named=False, corpus_ids=("undated", "now"))
+
+    (rule,) = eligible([draft], papers)
+
+    assert own_rows([draft], papers) == [(1, 2)]
+    assert allowed(rule, papers) == ["old"]
 
 
 def test_a_draft_without_a_year_is_given_every_year(papers: Papers) -> None:

@@ -50,6 +50,20 @@ def test_an_id_that_we_made_up_is_no_paper_of_the_corpus(known: KnownCitations) 
     assert as_of.counts.tolist() == [4, 1, 0, 0, 0]
 
 
+def test_a_draft_that_was_recognised_in_the_corpus_does_not_know_its_own_citations(
+    known: KnownCitations,
+) -> None:
+    by_id = Query(id="c", title="C", year=2006)
+    recognised = Query(id="query", title="C", year=2006, named=False, corpus_ids=("c",))
+    twice = Query(id="my-key", title="C", year=2006, corpus_ids=("b", "c"))
+
+    own, same, none = known.of([by_id, recognised, twice])
+
+    assert own is same
+    assert own.counts.tolist() == [1, 0, 0, 0, 0]  # of b
+    assert none.is_empty
+
+
 def test_queries_of_one_year_share_what_they_know(known: KnownCitations) -> None:
     first, second, other = known.of(
         [

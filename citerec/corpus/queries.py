@@ -73,7 +73,10 @@ def open_queries(folder: Path) -> ShippedQueries | None:
     if not (folder / QUERIES).is_file():
         return None
     records = (orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines())
-    queries = [Query(**record | {"authors": tuple(record["authors"])}) for record in records]
+    queries = [
+        Query(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
+        for record in records
+    ]
     gold = {
         name: {qid: frozenset(docids) for qid, docids in judged.items()}
         for name, judged in orjson.loads((folder / GOLD).read_bytes()).items()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import QUERIES
 from citerec.corpus.splits import read_ids
+from citerec.eligibility import own_rows
 from citerec.folder import IndexFolder
 from citerec.types import Query
 
@@ -78,26 +79,26 @@ class KnownCitations:
         """Read the graph of an index when it is first asked for; `graph` says whose citations count."""
         self.index, self.graph = index, graph
         self._years = index.papers.years
-        self._seen: dict[tuple[int | None, int], AsOf] = {}
+        self._seen: dict[tuple[int | None, tuple[int, ...]], AsOf] = {}
 
     def of(self, queries: Sequence[Query]) -> list[AsOf]:
         """Return what each query knows; queries that know the same share one object."""
-        own = self.index.papers.rows_of([query.id for query in queries]).tolist()
+        own = own_rows(queries, self.index.papers)
         keys = [
-            (query.year, self._known_row(query.year, row if query.named else -1))
-            for query, row in zip(queries, own, strict=True)
+            (query.year, self._known_rows(query.year, rows))
+            for query, rows in zip(queries, own, strict=True)
         ]
         made = {key: self.at(key[0], own=key[1]) for key in dict.fromkeys(keys)}
         return [made[key] for key in keys]
 
-    def at(self, year: int | None, *, own: int = -1) -> AsOf:
+    def at(self, year: int | None, *, own: tuple[int, ...] = ()) -> AsOf:
         """Return what is known in a year.
 
         Args:
             year: The query's; None for a query without a year.
-            own: The query's own row; -1 for a query outside the corpus.
+            own: The query's own rows, as `own_rows` gives them; none for a query outside the corpus.
         """
-        own = self._known_row(year, own)
+        own = self._known_rows(year, own)
         key = year, own
         if key not in self._seen:
             if len(self._seen) >= _KEPT:
@@ -105,9 +106,9 @@ class KnownCitations:
             self._seen[key] = self._at(year, own)
         return self._seen[key]
 
-    def _known_row(self, year: int | None, own: int) -> int:
-        """Return a query's own row; -1 where it is not known in any case."""
-        return own if own >= 0 and citing_before(year, self._years[own : own + 1])[0] else -1
+    def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:
+        """Return those of a query's own rows whose citations would be known otherwise."""
+        return tuple(row for row in own if citing_before(year, self._years[row : row + 1])[0])
 
     @cached_property
     def cites(self) -> Any:
@@ -123,10 +124,9 @@ class KnownCitations:
         """By whom each paper is cited: `cites`, transposed."""
         return self.cites.T.tocsr()
 
-    def _at(self, year: int | None, own: int) -> AsOf:
+    def _at(self, year: int | None, own: tuple[int, ...]) -> AsOf:
         citing = citing_before(year, self._years) & self._speaking
-        if own >= 0:
-            citing[own] = False
+        citing[list(own)] = False
         now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
         lately = citing & (self._years != NO_YEAR) & (self._years >= now - LATELY)
         return AsOf(now, citing, self._counted(citing), self._counted(lately))
