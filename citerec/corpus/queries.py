@@ -73,8 +73,9 @@ def open_queries(folder: Path) -> ShippedQueries | None:
     if not (folder / QUERIES).is_file():
         return None
     records = (orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines())
+    lists = ("authors", "corpus_ids")
     queries = [
-        Query(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
+        Query(**record | {name: tuple(record.get(name, ())) for name in lists})
         for record in records
     ]
     gold = {
