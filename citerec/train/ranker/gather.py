@@ -81,7 +81,7 @@ class StaleCitations(KnownCitations):
         super().__init__(known.index, known.graph)
         self._stale = years
 
-    def _at(self, year: int | None, own: int) -> AsOf:
+    def _at(self, year: int | None, own: tuple[int, ...]) -> AsOf:
         as_of = super()._at(year, own)
         citing = as_of.citing & (self._years < as_of.year - self._stale)
         lately = citing & (self._years >= as_of.year - LATELY)
