@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
 from pathlib import Path
+from tempfile import gettempdir
 from threading import Lock
 from typing import Any
 
@@ -210,7 +211,7 @@ def _start(heap: str) -> None:
 
 
 def _quiet(java: Java) -> Iterator[str]:
-    """Yield the options that keep Java's words off stdout, and its warnings and logs off stderr."""
+    """Yield the options that keep Java off stdout, off stderr, and out of the folder that a command runs in."""
     logging = Path(__file__).with_name("java_logging.properties")
     yield "-XX:+DisplayVMOutputToStderr"  # the last words of a JVM that cannot start
     yield "-Xlog:disable"  # its warnings, which go to stdout
@@ -218,5 +219,8 @@ def _quiet(java: Java) -> Iterator[str]:
     yield "-Dlog4j2.level=OFF"  # Anserini's log, where it finds no configuration
     yield "-Dlog4j2.statusLoggerLevel=OFF"
     yield f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}"
+    reports = Path(gettempdir())  # a crash is reported there; %p is the process
+    yield f"-XX:ErrorFile={reports / 'hs_err_pid%p.log'}"
+    yield f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}"
     if java.version is not None and java.version >= 23:  # older ones do not know the option
         yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 asks for it, Java warns

@@ -352,3 +352,24 @@ def test_threaded_lapack_has_its_stack_beside_java() -> None:
     )
 
     assert (child.returncode, child.stdout) == (0, "whole\n")
+
+
+def test_a_crash_is_reported_in_the_temporary_folder_and_not_in_the_working_folder(
+    tmp_path: Path,
+) -> None:
+    here, reports = tmp_path / "here", tmp_path / "reports"
+    here.mkdir()
+    reports.mkdir()
+    crash = (
+        "import ctypes, os\n"
+        f"os.chdir({str(here)!r})\n"
+        "from citerec.java import start_jvm\n"
+        "start_jvm(None)\n"
+        "ctypes.string_at(0)"
+    )
+
+    child = in_a_child(crash, TMPDIR=str(reports))
+
+    assert child.returncode < 0
+    assert [file.name for file in here.iterdir()] == []
+    assert [file.name.partition("_pid")[0] for file in reports.iterdir()] == ["hs_err"]
