@@ -226,6 +226,8 @@ class RecommendConfig:
             raise ConfigError("popularity and authors are read by the ranker only, and it is none")
         if not 0 <= self.diversity <= 1:
             raise ConfigError(f"diversity must lie in [0, 1], got {self.diversity}")
+        if isinstance(self.k, bool) or not hasattr(self.k, "__index__"):
+            raise ConfigError(f"k must be a whole number, got {self.k!r}")
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
         if not self.encoder.strip():

@@ -2,6 +2,7 @@
 
 CiterecError
 ├── ConfigError             an option or a setting that cannot be
+├── InvalidValueError       a paper or a query that cannot be, such as one without a title
 ├── BadInputError           a file that cannot be read as what it should be
 │   └── BadRecordError      one record of a corpus, with its file and line
 ├── IndexNotFoundError      no index folder there, or more than one to choose from
@@ -29,6 +30,14 @@ class CiterecError(Exception):
 
 class ConfigError(CiterecError):
     """An option or a setting that cannot be."""
+
+
+class InvalidValueError(CiterecError):
+    """A paper or a query that cannot be, such as a query without a title."""
+
+    def __init__(self, subject: str, fault: str) -> None:
+        super().__init__(f"{subject}: {fault}")
+        self.subject, self.fault = subject, fault
 
 
 class BadInputError(CiterecError):

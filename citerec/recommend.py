@@ -29,6 +29,7 @@ from citerec.types import (
     StageHit,
     untold,
 )
+from citerec.valid import YEARS
 
 REASON_WORDS = 6  # matching words that a reason names
 AT_ONCE = 256  # queries of a batch that are searched together
@@ -106,6 +107,9 @@ class Recommender:
 
         Returns:
             For each query, in the order given, at most `config.k` papers; none if nothing matches.
+
+        Raises:
+            ConfigError: If `year_max` is no year, or a row is none of the corpus.
         """
         found = self.stream(
             queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
@@ -126,8 +130,10 @@ class Recommender:
 
         `progress` is told how many pairs are reranked.
         """
-        known = frozenset(cited)
-        out = known.union(excluded)
+        if year_max is not None and not year_max >= 1:
+            raise ConfigError(f"year_max must be a year such as 2019, got {year_max}")
+        known = self._checked_rows(cited, "cited")
+        out = known | self._checked_rows(excluded, "excluded")
         for start in range(0, len(queries), AT_ONCE):
             part = queries[start : start + AT_ONCE]
             rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
@@ -138,6 +144,15 @@ class Recommender:
                 results = self._with_papers(chosen)
                 for query, one, items in zip(asked, chosen, results, strict=True):
                     yield self._with_reasons(query, one, items) if explain else items
+
+    def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
+        """Return some rows of the corpus; a number that is none would be read outside of an array."""
+        checked, papers = frozenset(rows), len(self.index.papers)
+        if bad := [row for row in checked if not 0 <= row < papers]:
+            raise ConfigError(
+                f"{name} must hold rows of the corpus, from 0 to {papers - 1:,}; got {bad[0]}"
+            )
+        return checked
 
     @property
     def _depth(self) -> int:
@@ -229,7 +244,7 @@ def _no_later(query: Query, year_max: int | None) -> Query:
     """Return a query as one of a year: who asks for papers up to then knows nothing that came after."""
     if year_max is None or (query.year is not None and query.year <= year_max):
         return query
-    return replace(query, year=year_max)
+    return replace(query, year=min(year_max, YEARS[-1]))
 
 
 def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:

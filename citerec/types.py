@@ -6,6 +6,8 @@ from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Protocol, Self
 
+from citerec.valid import check_id, check_text, check_title, checked_strings, checked_year
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -30,6 +32,16 @@ class Paper:
     venue: str = ""
     citations: tuple[str, ...] = ()  # ids of its own references, in the order given
 
+    def __post_init__(self) -> None:
+        check_id(self.id, "paper")
+        what = f"paper {self.id!r}"
+        check_title(self.title, what, may_be_empty=True)
+        check_text(self.abstract, "abstract", what)
+        check_text(self.venue, "venue", what)
+        object.__setattr__(self, "year", checked_year(self.year, what))
+        object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
+        object.__setattr__(self, "citations", checked_strings(self.citations, "citations", what))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
@@ -47,13 +59,27 @@ class Query:
     named: bool = True  # whether the id is its own; one that we made up means no paper
     corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
 
+    def __post_init__(self) -> None:
+        check_id(self.id, "query")
+        what = f"query {self.id!r}"
+        check_title(self.title, what)
+        check_text(self.abstract, "abstract", what)
+        check_text(self.venue, "venue", what)
+        object.__setattr__(self, "year", checked_year(self.year, what))
+        object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
+
     @classmethod
     def of(cls, paper: Paper) -> Self:
-        """Make the query that asks what `paper` should cite."""
+        """Make the query that asks what `paper` should cite.
+
+        A paper without a title asks with its abstract, and one without any text with its id, so that no query of a
+        split is lost.
+        """
+        has_title = bool(paper.title.strip())
         return cls(
             id=paper.id,
-            title=paper.title,
-            abstract=paper.abstract,
+            title=paper.title if has_title else paper.abstract.strip() or paper.id,
+            abstract=paper.abstract if has_title else "",
             year=paper.year,
             authors=paper.authors,
             venue=paper.venue,

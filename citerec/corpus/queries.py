@@ -75,7 +75,13 @@ def open_queries(folder: Path) -> ShippedQueries | None:
     records = (orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines())
     lists = ("authors", "corpus_ids")
     queries = [
-        Query(**record | {name: tuple(record.get(name, ())) for name in lists})
+        Query(
+            **record
+            | {name: tuple(record.get(name, ())) for name in lists}
+            | {
+                "title": record["title"] or record["id"]
+            }  # indexes of format 1 may hold an empty one
+        )
         for record in records
     ]
     gold = {
@@ -92,7 +98,9 @@ def _beir_queries(path: Path) -> dict[str, Query]:
         metadata: Any = fields.record.get("metadata")
         more = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
         year = Fields(more, path, number).year()
-        query = Query(id=fields.id("_id"), title=fields.title("text"), year=year)
+        if not (title := fields.title("text")):
+            fields.fail("'text' is empty, and a query needs some words")
+        query = Query(id=fields.id("_id"), title=title, year=year)
         if queries.setdefault(query.id, query) != query:
             fields.fail(f"query {query.id!r} stands above with another text; expected it once")
     return queries

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, InvalidValueError
 from citerec.types import Query
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -57,20 +57,18 @@ def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
     """Check `draft` and make a query of it.
 
     Raises:
-        BadInputError: If the title is empty or the id holds a control character.
+        BadInputError: If `Query` refuses it: for an empty title, a control character in its id or an impossible year.
     """
     query_id = draft.id.strip() or default_id
-    if _CONTROL.search(query_id):
-        raise draft.record.error(name, f"the id {query_id!r} holds a control character; remove it")
-    title = one_line(draft.title)
-    if not title:
-        raise draft.record.error(name, "it has no title, and a query needs one")
-    return Query(
-        id=query_id,
-        title=title,
-        abstract=one_line(draft.abstract),
-        year=draft.year,
-        authors=tuple(filter(None, map(one_line, draft.authors))),
-        venue=one_line(draft.venue),
-        named=bool(draft.id.strip()),
-    )
+    try:
+        return Query(
+            id=query_id,
+            title=one_line(draft.title),
+            abstract=one_line(draft.abstract),
+            year=draft.year,
+            authors=tuple(filter(None, map(one_line, draft.authors))),
+            venue=one_line(draft.venue),
+            named=bool(draft.id.strip()),
+        )
+    except InvalidValueError as error:
+        raise draft.record.error(name, error.fault) from error

@@ -1,7 +1,6 @@
 """Takes the fields of one record, checks their types and says where a wrong one stands."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any, NoReturn, cast
 
 from citerec.errors import BadRecordError
 from citerec.types import Paper
+from citerec.valid import id_fault, shown, whole, year_fault
 
 MAX_ID = 512  # characters
 MAX_TITLE = 20_000  # characters
 MAX_ABSTRACT = 2_000_000  # characters
-YEARS = range(1, 10_000)
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")  # white space is not meant
 
 
@@ -44,14 +43,10 @@ class Fields:
     def id(self, key: str = "id") -> str:
         """Take the paper's id: a string without control characters, not empty."""
         value = self._required(key)
-        if not isinstance(value, str):
-            self.fail(f"{key!r} must be a string, found {shown(value)}")
-        if not value.strip():
-            self.fail(f"{key!r} is empty; every paper needs an id")
+        if fault := id_fault(value):
+            self.fail(f"{key!r} {fault}")
         if len(value) > MAX_ID:
             self.fail(f"{key!r} has {len(value)} characters; at most {MAX_ID} are taken")
-        if not value.isprintable() and any(unicodedata.category(c) == "Cc" for c in value):
-            self.fail(f"{key!r} holds a line break or control character: {shown(value)}")
         if value[0] in "\ufeff\ufffe":  # Java takes it for no part of the text
             self.fail(f"{key!r} begins with a byte-order mark: {shown(value)}")
         return value
@@ -86,10 +81,9 @@ class Fields:
             return None
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
             value = int(value.strip()[:5])
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value not in YEARS:
-            self.fail(f"{key!r} must be a year such as 2019, or null; found {shown(value)}")
+        value = whole(value)
+        if fault := year_fault(value):
+            self.fail(f"{key!r} {fault}")
         return value
 
     def strings(self, key: str) -> tuple[str, ...]:
@@ -119,12 +113,6 @@ class Fields:
             there = ", ".join(list(self.record)[:6]) or "none"
             self.fail(f"no {key!r} in this record (its fields: {there})", kind="missing_fields")
         return self.record[key]
-
-
-def shown(value: object) -> str:
-    """Return a value as a message can show it: one short line."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _name(author: Any) -> str | None:
