@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiny import tiny_bert
 
 from citerec.encode.batching import batches, padded
-from citerec.encode.config import Backend
+from citerec.encode.config import Backend, has_bfloat16
 from citerec.encode.encoder import EncodeConfig, Encoder, Precision, open_encoder
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import ConfigError, ModelError
@@ -338,3 +338,26 @@ def test_code_in_a_folder_is_not_run(folder: Path, tmp_path: Path) -> None:
     open_encoder(str(odd))
 
     assert not (tmp_path / "ran").exists()
+
+
+def test_the_variable_citerec_dtype_says_what_auto_means(
+    tiny_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("float32", "bfloat16"):
+        monkeypatch.setenv("CITEREC_DTYPE", name)
+        assert open_encoder(tiny_model).precision == name
+        assert open_encoder(tiny_model, F32).precision == "float32"
+
+    monkeypatch.setenv("CITEREC_DTYPE", "float16")
+    with pytest.raises(ConfigError, match="CITEREC_DTYPE is 'float16'; set it to one of auto, "):
+        open_encoder(tiny_model)
+
+
+def test_without_the_variable_auto_is_what_the_processor_multiplies(
+    tiny_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = "bfloat16" if has_bfloat16() else "float32"
+    for value in ("", "auto"):
+        monkeypatch.setenv("CITEREC_DTYPE", value)
+
+        assert open_encoder(tiny_model, EncodeConfig(device="cpu")).precision == expected

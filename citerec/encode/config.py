@@ -7,16 +7,21 @@ from enum import StrEnum
 from citerec.errors import ConfigError
 from citerec.machine import about_cpu, processor
 
+DTYPE_VARIABLE = "CITEREC_DTYPE"
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # else float32 is the faster one
 
 
 class Precision(StrEnum):
     """The numbers that a model calculates with; vectors and scores are float32 in any case."""
 
-    AUTO = "auto"  # bfloat16 where the processor or GPU has it, else float16 on a GPU, float32 on a processor
+    # What CITEREC_DTYPE names; else bfloat16 where the processor or GPU has it, else float16 on a GPU, else float32.
+    AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     FLOAT16 = "float16"
+
+
+DTYPES = (Precision.AUTO, Precision.FLOAT32, Precision.BFLOAT16)  # that CITEREC_DTYPE may name
 
 
 class Backend(StrEnum):
@@ -51,6 +56,22 @@ class EncodeConfig:
     def thread_count(self) -> int:
         """Threads in use."""
         return self.threads or os.cpu_count() or 1
+
+
+def requested_precision(precision: Precision) -> Precision:
+    """Replace `auto` by the precision that the variable CITEREC_DTYPE names, if it names one.
+
+    With `CITEREC_DTYPE=float32` every model runs in float32, so figures agree between processors up to rounding.
+
+    Raises:
+        ConfigError: If the variable is set to anything else than auto, float32 or bfloat16.
+    """
+    named = os.environ.get(DTYPE_VARIABLE)
+    if precision is not Precision.AUTO or not named:
+        return precision
+    if named not in DTYPES:
+        raise ConfigError(f"{DTYPE_VARIABLE} is {named!r}; set it to one of {', '.join(DTYPES)}")
+    return Precision(named)
 
 
 def has_bfloat16() -> bool:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from citerec.encode.batching import batches, padded, token_types
-from citerec.encode.config import EncodeConfig, Precision, has_bfloat16
+from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, requested_precision
 from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ModelError, extra
 
@@ -35,9 +35,8 @@ class OpenVinoBackend:
             sys.modules.setdefault("openvino_telemetry", cast(Any, None))
             openvino: Any = import_module("openvino")  # by name: who checks types need not have it
         self._net = net
-        bfloat16 = config.precision is Precision.BFLOAT16 or (
-            config.precision is Precision.AUTO and has_bfloat16()
-        )
+        wanted = requested_precision(config.precision)
+        bfloat16 = wanted is Precision.BFLOAT16 or (wanted is Precision.AUTO and has_bfloat16())
         self.precision = "bfloat16" if bfloat16 else "float32"
         self._threads = config.thread_count
         self._budget = config.batch_tokens or TOKENS

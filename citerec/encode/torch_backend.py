@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from citerec.encode.batching import batches, padded, token_types
-from citerec.encode.config import EncodeConfig, Precision, has_bfloat16
+from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, requested_precision
 from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ConfigError
 from citerec.types import Note
@@ -150,6 +150,7 @@ def _device(torch: Any, named: str) -> Any:
 
 
 def _precision(torch: Any, wanted: Precision, device: Any) -> str:
+    wanted = requested_precision(wanted)
     if wanted is not Precision.AUTO:
         return str(wanted)
     if device.type == "cuda":

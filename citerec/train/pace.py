@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from citerec.encode.config import Precision, has_bfloat16
+from citerec.encode.config import Precision, has_bfloat16, requested_precision
 from citerec.errors import ConfigError
 from citerec.train.workspace import Workspace
 
@@ -103,6 +103,7 @@ def plan_steps(arguments: Any, pace: Pace, examples: int) -> int:
 
 
 def _in_bfloat16(torch: Any, wanted: Precision, on_cpu: bool) -> bool:
+    wanted = requested_precision(wanted)
     if wanted is not Precision.AUTO:
         return wanted is Precision.BFLOAT16
     if on_cpu:

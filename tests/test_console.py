@@ -1,0 +1,103 @@
+"""The comparer of README blocks tolerates rounding, and nothing else."""
+
+import pytest
+from console import DECIMAL, PERCENT, difference
+
+LIST = """\
+#  Year  Paper                        Score
+1  2020  Passage search in 3 steps    62 %
+         cited by 6 of the 50 most similar papers
+2  2019  Late interaction              9 %
+citerec: 1 paper excluded
+"""
+TABLE = """\
+ system    F1@20  means
+ bm25  .322 [.274, .370]   .354
+"""
+
+
+def test_the_same_text_does_not_differ() -> None:
+    assert difference(LIST, LIST) == ""
+    assert difference(TABLE, TABLE) == ""
+    assert difference(" 3 papers\n 1 query\n 2 splits", " 3 papers\n 1 query\n 2 splits") == ""
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (".322 [.274, .370]", ".325 [.270, .374]"),  # each within .005
+        ("0.999", "1.001"),
+        ("-0.078", "-0.081"),
+        ("62 %", "61 %"),
+        ("62.4%", "63.4%"),
+        ("F1  9 %", "F1 10 %"),  # a column that is as wide as its numbers
+        ("99.6 %, then", "98.9 %, then"),
+    ],
+)
+def test_a_number_may_differ_by_the_tolerance(shown: str, printed: str) -> None:
+    assert (DECIMAL, PERCENT) == (0.005, 1)
+
+    assert difference(shown, printed) == ""
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (".322", ".328"),  # .006
+        (".322", "-.322"),
+        ("62 %", "64 %"),
+        ("62 %", "0.62"),
+        ("62 %", "62 papers"),
+        ("2019", "2020"),  # whole numbers are exact: years,
+        ("6 of the 50", "7 of the 50"),  # counts
+        ("10.1145/3397271.3401075", "10.1145/3397271.3401076"),  # a DOI is text
+        ("10.1145/1", "10.1146/1"),
+        ("version 1.2.3", "version 1.2.4"),
+    ],
+)
+def test_a_number_beyond_the_tolerance_is_found(shown: str, printed: str) -> None:
+    assert difference(f"a\n{shown}\nb", f"a\n{printed}\nb").startswith("expected")
+    assert difference(f"...\n{shown}\nb", f"x\n{printed}\nb")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Late", "Early"),
+        ("Passage search", "Passagesearch"),
+        ("         cited", "  cited"),  # indentation
+        ("         cited by 6 of the 50 most similar papers\n", ""),  # a line is missing
+        ("citerec: 1 paper excluded\n", ""),
+        ("2  2019", "3  2019"),
+        ("62 %\n         cited", "62 % cited"),  # a line break is missing
+    ],
+)
+def test_a_wrong_text_or_a_missing_line_is_found(old: str, new: str) -> None:
+    assert old in LIST
+
+    assert difference(LIST, LIST.replace(old, new))
+    assert difference(LIST.replace(old, new), LIST)
+
+
+def test_the_difference_is_named() -> None:
+    assert difference("a b\nc d", "a b\nc e") == "expected 'd', found 'e'"
+    assert difference("a\nb", "a") == "expected '\\n b', found the end"
+    assert difference("a", "a\nb") == "expected the end, found '\\n b'"
+
+
+def test_three_dots_stand_for_any_text_and_any_lines() -> None:
+    assert difference("...\n bm25 ...\n...\nend", "x\ny\n bm25 .1 .2\n dense .3\nend") == ""
+    assert difference("a ... d", "a b c d") == ""
+    assert difference("... .5\nend", ".1 .5\n.7 .5\nend") == ""  # the first .5 is not the one
+    assert difference("...\n bm25 ...\nend", "x\n rrf .1\nend")
+
+
+def test_entries_of_a_ranked_list_may_swap_within_the_tolerance_only() -> None:
+    shown = "Score\n1  2020  A  62 %\n   why A\n2  2019  B  61 %\n   why B\n3  2018  C  40 %\nend"
+    swapped = "Score\n1  2019  B  62 %\n   why B\n2  2020  A  61 %\n   why A\n3  2018  C  40 %\nend"
+    far = "Score\n1  2020  A  62 %\n   why A\n2  2018  C  41 %\n3  2019  B  40 %\n   why B\nend"
+
+    assert difference(shown, swapped) == ""
+    assert difference(shown, far)
+    assert difference(shown, swapped.replace("why B", "why not"))
+    assert difference(shown, swapped.replace("62", "70").replace("61", "60"))
