@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tiny import tiny_bert, tiny_reranker
+from tools import pdflatex_fault, run_pdflatex
 
 from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
@@ -49,6 +50,19 @@ def dense_sample(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> I
 def tiny_reranker_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a tiny cross-encoder of random weights, which reads 32 + 32 tokens."""
     return str(tiny_reranker(tmp_path_factory.mktemp("models") / "reranker"))
+
+
+@pytest.fixture(scope="session")
+def compile_latex(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], None]:
+    """Check that pdflatex compiles a text; the test is skipped where pdflatex itself does not work."""
+    if fault := pdflatex_fault(tmp_path_factory.mktemp("latex")):
+        pytest.skip(fault)
+
+    def check(text: str, folder: Path) -> None:
+        done = run_pdflatex(text, folder)
+        assert done.returncode == 0, done.stdout
+
+    return check
 
 
 @pytest.fixture

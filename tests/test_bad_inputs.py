@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from backports import zstd
+from tools import command_fault
 
 from citerec.cli import run
 from citerec.folder import IndexFolder, open_index
@@ -588,9 +589,11 @@ def test_an_empty_standard_input(workplace: Path) -> None:
 @pytest.fixture
 def powerless() -> list[str]:
     """What to put before a command so that the modes of files count."""
-    if os.geteuid() == 0 and not shutil.which("setpriv"):
-        pytest.skip("root needs setpriv, or no mode counts")
-    return POWERLESS if os.geteuid() == 0 else []
+    if os.geteuid() != 0:
+        return []
+    if fault := command_fault([*POWERLESS, "true"]):
+        pytest.skip(f"modes of files do not bind root: {fault}")
+    return POWERLESS
 
 
 @pytest.fixture
@@ -649,8 +652,8 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     options = ["-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(["mount", *options], check=False).returncode:
-        pytest.skip("a small disk can be mounted by root alone")
+    if fault := command_fault(["mount", *options]):
+        pytest.skip(f"a small disk can be mounted by root alone: {fault}")
     try:
         yield disk
     finally:

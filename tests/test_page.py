@@ -1,14 +1,14 @@
 """The page of a report: one file that loads nothing, the same bytes each time, harmless whatever is named in it."""
 
 import re
-import shutil
-import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tools import browser_fault, run_browser
 
 from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Evaluation, Report, assess
@@ -289,30 +289,32 @@ addEventListener("load", () => {
 </script>"""
 
 
-def browse(page: Path, tmp_path: Path, *options: str, is_loud: bool = False) -> str:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("needs a browser: no chromium here")
-    quiet = (
-        "--no-first-run --disable-background-networking --disable-component-update --disable-sync"
-    )
-    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", *quiet.split()]
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    where = [profile, "--enable-logging=stderr", *options, page.as_uri()]
-    done = subprocess.run(
-        [*command, *where], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ("CONSOLE" in done.stderr) == is_loud, done.stderr
-    return done.stdout
+Browse = Callable[..., str]
 
 
-def test_a_browser_sorts_the_table_by_a_click(page: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def browse(tmp_path_factory: pytest.TempPathFactory) -> Browse:
+    """Open a page in a browser and return the page as it is then; the test is skipped where no browser works."""
+    folder = tmp_path_factory.mktemp("browser")
+    if fault := browser_fault(folder):
+        pytest.skip(fault)
+
+    def open_page(page: Path, *, is_loud: bool = False) -> str:
+        done = run_browser(page, folder / "profile", "--dump-dom")
+        assert done.returncode == 0, done.stderr
+        assert ("CONSOLE" in done.stderr) == is_loud, done.stderr
+        return done.stdout
+
+    return open_page
+
+
+def test_a_browser_sorts_the_table_by_a_click(page: str, tmp_path: Path, browse: Browse) -> None:
     # The page forbids other scripts than its own, ours here, too.
     open_page = re.sub(r"<meta http-equiv[^>]*>", "", page).replace("</body>", f"{CLICK}</body>")
     file = tmp_path / "page.html"
     file.write_text(open_page, encoding="utf-8")
 
-    seen = Seen(browse(file, tmp_path, "--dump-dom"))
+    seen = Seen(browse(file))
 
     before, down, up = seen.texts["title"][0].split("; ")
     assert before == "bm25 bm25-title random oracle"
@@ -320,14 +322,16 @@ def test_a_browser_sorts_the_table_by_a_click(page: str, tmp_path: Path) -> None
     assert up.split() == down.split()[::-1]
 
 
-def test_a_browser_runs_the_pages_script_and_no_other(page: str, tmp_path: Path) -> None:
+def test_a_browser_runs_the_pages_script_and_no_other(
+    page: str, tmp_path: Path, browse: Browse
+) -> None:
     evil = "<script>document.title = 'evil'</script>"
     files = [tmp_path / "page.html", tmp_path / "evil.html"]
     files[0].write_text(page, encoding="utf-8")
     files[1].write_text(page.replace("<main>", f"<main>{evil}"), encoding="utf-8")
 
-    clean = browse(files[0], tmp_path, "--dump-dom")
-    spoilt = browse(files[1], tmp_path, "--dump-dom", is_loud=True)
+    clean = browse(files[0])
+    spoilt = browse(files[1], is_loud=True)
 
     assert "<button" in clean
     assert "<title>sample, test split</title>" in clean
