@@ -218,6 +218,7 @@ class RecommendConfig:
     authors: bool = True  # whether it may read who wrote a paper
     expand: ExpandConfig | None = None  # of the ranker's candidates; None: as it learned
     diversity: float = 0.0  # how much papers like those above are held back, in [0, 1]
+    few_queries: bool = False  # of a process that ends after them: what opens sooner is chosen, not what runs faster
 
     def __post_init__(self) -> None:
         if not self.ranker.strip():

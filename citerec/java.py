@@ -10,7 +10,7 @@ import importlib.util
 import locale
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -19,6 +19,7 @@ from tempfile import gettempdir
 from threading import Lock
 from typing import Any
 
+from citerec import jvm_archive
 from citerec.errors import JavaError
 
 MIN_JAVA = 21
@@ -34,10 +35,12 @@ USUAL_FOLDERS = (
     "C:/Program Files/Java/*",
     "C:/Program Files/Eclipse Adoptium/*",
 )
+QUICK = "-XX:TieredStopAtLevel=1"  # the first compiler only: the second one pays after thousands of calls
 LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 _lock = Lock()
 _started_in: int | None = None  # pid
+_archived: tuple[Path, Path] | None = None  # Java and jar of the JVM that was started here
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +129,14 @@ def check_heap(heap: str) -> str:
     return heap
 
 
-def start_jvm(heap: str | None = None) -> None:
+def start_jvm(heap: str | None = None, *, quick: bool = False, more: Sequence[str] = ()) -> None:
     """Start the JVM unless it runs already.
 
     Args:
         heap: The most memory that Java may use for objects, such as "512m" or "4g"; by default
             CITEREC_JAVA_HEAP, else 2g. Lucene's files are mapped and do not count.
+        quick: For a process that searches a few times only: code is compiled sooner, and runs slower.
+        more: Further options of the JVM.
 
     Raises:
         JavaError: If no good Java is found, or it does not start, or this process was forked
@@ -143,8 +148,15 @@ def start_jvm(heap: str | None = None) -> None:
             return
         if _started_in is not None:
             raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
-        _start(check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP))
+        size = check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
+        _start(size, (*([QUICK] if quick else []), *more))
         _started_in = os.getpid()
+
+
+def archive_classes() -> None:
+    """See to it that the next JVM starts faster than the one that was started here, if any; nobody waits for it."""
+    if _archived and _started_in == os.getpid():
+        jvm_archive.make_later(*_archived)
 
 
 def java_class(name: str) -> Any:
@@ -188,11 +200,12 @@ def _jnius() -> Any:
     return import_module("jnius")
 
 
-def _start(heap: str) -> None:
+def _start(heap: str, more: Sequence[str]) -> None:
+    global _archived  # noqa: PLW0603
     import jnius_config
 
     if not jnius_config.vm_running:
-        java, jar = find_java(), find_jar()
+        java, jar = find_java(), find_jar().resolve()  # of one name, for the archive
         os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks
         os.environ.pop("JVM_PATH", None)  # where pyjnius would look before
         if codecs.lookup(locale.getencoding()).name == "ascii":
@@ -203,7 +216,8 @@ def _start(heap: str) -> None:
         # pages into the stack of the thread that starts it, after 1 MB unless told otherwise, and the
         # threaded LAPACK of SciPy, which takes more, would run into them and end the process.
         options = (f"-Xmx{heap}", "-Xss8m", "-Xrs", "-XX:+UseSerialGC", *_quiet(java))
-        jnius_config.set_options(*options)
+        jnius_config.set_options(*options, *jvm_archive.options(java.home, jar), *more)
+        _archived = java.home, jar
     try:
         _jnius()  # the import starts the JVM
     except Exception as error:

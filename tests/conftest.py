@@ -1,8 +1,10 @@
 """What the tests share: small corpora, and indexes that are built once."""
 
+import getpass
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,12 @@ from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder, open_index
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test fetches no model
+USER_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+os.environ.setdefault("HF_HOME", str(USER_CACHE / "huggingface"))
+# Not the user's: one of the tests, which all of their processes share, and those of the next run.
+os.environ["XDG_CACHE_HOME"] = str(
+    Path(tempfile.gettempdir(), f"citerec-tests-{getpass.getuser()}")
+)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

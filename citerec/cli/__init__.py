@@ -15,7 +15,7 @@ from citerec.cli.datasets import datasets
 from citerec.cli.experiment import experiment
 from citerec.cli.train import train_encoder, train_ranker, train_reranker
 from citerec.errors import CiterecError
-from citerec.java import is_java_exception
+from citerec.java import archive_classes, is_java_exception
 
 app = typer.Typer(
     name="citerec",
@@ -63,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a title is no fault
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    archive_classes()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 K1 = Annotated[
     float, typer.Option("--k1", min=0, help="BM25: how soon a repeated term stops counting.")
 ]
-FEW = 8  # queries for which OpenVINO, which takes seconds to prepare, does not pay
+FEW = 8  # queries for which torch, OpenVINO and Java's second compiler take longer to start than they save
 
 B = Annotated[
     float, typer.Option("--b", min=0, max=1, help="BM25: how much long papers are held back.")
@@ -149,7 +149,8 @@ def recommend(
         backend=backend,
         threads=threads,
     ).config(folder, talk)
-    if rerank and backend is Backend.AUTO and len(asked.queries) <= FEW:
+    few = len(asked.queries) <= FEW
+    if rerank and backend is Backend.AUTO and few:
         rerank = replace(rerank, backend=Backend.TORCH)
     config = RecommendConfig(
         k=k,
@@ -162,6 +163,7 @@ def recommend(
         popularity=not no_popularity,
         authors=not no_authors,
         diversity=diversity,
+        few_queries=few,
     )
     recommender = _opened(folder, config, heap, talk)
     excluded = _listed(exclude, "excluded", recommender, talk)
@@ -187,7 +189,7 @@ def _opened(
     from citerec.java import start_jvm
     from citerec.recommend import Recommender
 
-    start_jvm(heap)
+    start_jvm(heap, quick=config.few_queries)
     if config.ranker != "none":
         from citerec.rank.library import load
 
