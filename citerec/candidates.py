@@ -89,7 +89,7 @@ def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> 
             f"{index.path} has no vectors; embed its papers: "
             f"citerec encode --index {index.path} --encoder {config.encoder}"
         )
-    how = EncodeConfig(threads=config.dense.threads)
+    how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":
         return open_encoder(config.encoder, how, base=index.path, tell=note)
     recorded = Fingerprint.from_json(index.manifest.settings["encoder"])

@@ -104,7 +104,7 @@ def add_adapter(model: Any, folder: Path) -> None:
     layers = getattr(getattr(model, "encoder", None), "layer", [])
     if not layers or not all(hasattr(layer.output, "LayerNorm") for layer in layers):
         raise ModelError(f"{folder}: an adapter needs a BERT, this is a {type(model).__name__}")
-    tensors = _by_layer(folder, _load(adapter_file(folder)))
+    tensors = by_layer(folder, _load(adapter_file(folder)))
     if tensors.keys() != set(range(len(layers))):
         raise ModelError(
             f"{folder}: the adapter is for layers {sorted(tensors)}, the model has {len(layers)}"
@@ -156,7 +156,12 @@ def _bottleneck(tensors: Mapping[str, Any], width: int) -> tuple[Any, Any]:
     return down, up
 
 
-def _by_layer(folder: Path, tensors: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+def by_layer(folder: Path, tensors: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """Group the tensors of an adapter by the layer that they belong to, each by its part: `down.0.weight`.
+
+    Raises:
+        ModelError: If there are others, or those of several adapters.
+    """
     layers: dict[int, dict[str, Any]] = {}
     names: set[str] = set()
     for key, tensor in tensors.items():

@@ -41,6 +41,9 @@ class EncodeConfig:
     threads: int = 0  # 0 for one per processor
     batch_tokens: int = 0  # 0 for what suits the device
     backend: Backend = Backend.TORCH
+    few_texts: bool = (
+        False  # so few that importing torch takes longer: NumPy runs what it can, in float32
+    )
 
     def __post_init__(self) -> None:
         if self.threads < 0:

@@ -9,19 +9,19 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from citerec.cache import sha256_of_files
 from citerec.encode.adapter import CONFIG, adapter_file
 from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.hub import Tell
+from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
 from citerec.encode.model import (
     Parts,
     load_parts,
-    sha256_of_files,
     tokenizer_files,
-    tokens_of,
     weights_files,
 )
-from citerec.encode.net import encoder_net
+from citerec.encode.net import Runner, encoder_net
 from citerec.encode.sentences import pieces_of, summed
 from citerec.encode.source import SENT_BERT, Source, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
@@ -101,7 +101,7 @@ class TransformerEncoder:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Parts | LightParts,
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
         tell: Tell | None = None,
@@ -109,7 +109,7 @@ class TransformerEncoder:
         """Make an encoder of a model that is open; it may be moved to another device and precision.
 
         Args:
-            parts: The model.
+            parts: The model; one that was opened without torch is run by NumPy.
             fingerprint: What an index records of it.
             config: How to run it.
             tell: Is told when the device has too little memory for a batch.
@@ -124,7 +124,7 @@ class TransformerEncoder:
         self._by_sentence = parts.spec.reads is Reads.SENTENCES
         # Sentences add up as they come out of the model; their sum is what gets unit length.
         plain = replace(parts.spec, similarity=Similarity.L2) if self._by_sentence else parts.spec
-        self._backend = open_backend(encoder_net(replace(parts, spec=plain)), self.config, tell)
+        self._backend = _runner(replace(parts, spec=plain), self.config, tell)
         self._turn = Lock()
 
     @property
@@ -162,7 +162,7 @@ class TransformerEncoder:
         vectors = np.empty((len(texts), self.dim), np.float32)
         done = 0
         with self._turn:
-            for rows, found in self._backend.run(tokens_of(self.parts, texts)):
+            for rows, found in self._backend.run(self.parts.tokens(texts)):
                 vectors[rows] = found
                 done += len(rows)
                 if progress:
@@ -223,7 +223,7 @@ def reopen(
     return encoder
 
 
-def fingerprint_of(source: Source, parts: Parts) -> Fingerprint:
+def fingerprint_of(source: Source, parts: Parts | LightParts) -> Fingerprint:
     """Return what an index records of the encoder in a folder."""
     weights = weights_files(source.folder)
     if source.adapter:
@@ -242,8 +242,16 @@ def fingerprint_of(source: Source, parts: Parts) -> Fingerprint:
 def _open(source: Source, config: EncodeConfig | None, tell: Tell | None) -> Encoder:
     if holds_words(source.folder):
         return open_words(source, config)
-    parts = load_parts(source.folder, spec_of(source), source.adapter)
+    spec = spec_of(source)
+    parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
+    parts = parts or load_parts(source.folder, spec, source.adapter)
     return TransformerEncoder(parts, fingerprint_of(source, parts), config, tell)
+
+
+def _runner(parts: Parts | LightParts, config: EncodeConfig, tell: Tell | None) -> Runner:
+    if isinstance(parts, LightParts):
+        return NumpyBackend(parts)
+    return open_backend(encoder_net(parts), config, tell)
 
 
 def spec_of(source: Source) -> EncoderSpec:

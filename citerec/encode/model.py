@@ -1,6 +1,5 @@
 """Weights and tokenizer of a model folder; with `encoder`, the door to torch and transformers."""
 
-import hashlib
 import importlib
 import os
 from collections.abc import Sequence
@@ -43,6 +42,10 @@ class Parts:
     def separator(self) -> str:
         """What stands between the parts of a paper."""
         return " " if self.spec.separator is Separator.SPACE else str(self.tokenizer.sep_token)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut texts into token ids: special tokens included, at most `spec.max_tokens` each."""
+        return tokens_of(self, texts)
 
 
 def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> Parts:
@@ -206,16 +209,6 @@ def weights_files(folder: Path) -> list[Path]:
         if files := sorted(folder.glob(pattern)):
             return files
     raise ModelError(f"{folder} holds no weights; expected model.safetensors")
-
-
-def sha256_of_files(files: Sequence[Path]) -> str:
-    """Return one sha256 of the contents of files, in their order; of a single one, its own."""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def tokenizer_files(folder: Path) -> list[Path]:

@@ -5,9 +5,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from citerec.cache import sha256_of_files
 from citerec.encode import hub
 from citerec.encode.hub import HubError, Tell
-from citerec.encode.model import sha256_of_files, tokenizer_files, weights_files
+from citerec.encode.model import tokenizer_files, weights_files
 from citerec.errors import MissingExtraError, ModelError, extra
 
 SPECTER, MINILM, SENT_BERT = "specter", "minilm", "sent-bert"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from citerec.cache import sha256_of_files
 from citerec.encode.backend import open_fastest
 from citerec.encode.config import EncodeConfig
 from citerec.encode.hub import Tell
-from citerec.encode.model import sha256_of_files, tokenizer_files, weights_files
+from citerec.encode.model import tokenizer_files, weights_files
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder

@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from citerec.encode.model import sha256_of_files, weights_files
+from citerec.cache import sha256_of_files
+from citerec.encode.model import weights_files
 from citerec.encode.source import MINILM, NAMES
 from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder

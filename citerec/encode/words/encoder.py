@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig
-from citerec.encode.model import sha256_of_files
 from citerec.encode.source import Source
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Separator
 from citerec.encode.words.folder import NAME, WEIGHTS, read_words

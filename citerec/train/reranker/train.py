@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from citerec.atomic import building
-from citerec.encode.model import sha256_of_files, tokenizer_files, weights_files
+from citerec.cache import sha256_of_files
+from citerec.encode.model import tokenizer_files, weights_files
 from citerec.encode.source import Source, find_model
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder

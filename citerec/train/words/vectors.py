@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from citerec.cache import sha256_of_files
 from citerec.corpus.readers.source import reading
-from citerec.encode.model import sha256_of_files
 from citerec.encode.words.bag import Bag
 from citerec.encode.words.doc2vec import stable_hash
 from citerec.encode.words.folder import WEIGHTS, holds_words, read_words

@@ -1,0 +1,254 @@
+"""BERT's forward pass in NumPy, in float32: token ids in, the states of the last layer out.
+
+One text at a time, so nothing is padded and no mask is needed. Source: Devlin et al., NAACL 2019,
+https://aclanthology.org/N19-1423; names and details are those of transformers' BertModel.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.encode.adapter import AdapterConfig
+from citerec.encode.light.tensors import Tensor, Tensors
+from citerec.encode.light.unsupported import UnsupportedError
+
+States = npt.NDArray[np.float32]  # shape (tokens, hidden)
+Activation = Callable[[States], States]
+
+ARCHITECTURES = ("", "bert.")  # what the names of its tensors begin with: alone, or under a head
+
+# erf(x) = x * P(x^2) / Q(x^2) for |x| < 3.75, beyond which it is 1 in float32; highest power first.
+# Error below 1e-6 of erf. Source: Eigen, generic_fast_erf (https://gitlab.com/libeigen/eigen).
+_ERF_END = 3.7439211627767994
+_ERF_P = (
+    0.00022905065861350646,
+    0.0034082910107109506,
+    0.050955695062380861,
+    0.18520832239976145,
+    1.128379143519084,
+)
+_ERF_Q = (
+    *(-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885),
+    *(0.014070470171167667, 0.11098505178285362, 0.49746925110067538, 1.0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BertConfig:
+    """The shape of a BERT."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    layer_norm_eps: float = 1e-12
+    hidden_act: str = "gelu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """A bottleneck behind the feed-forward part of each layer; see `citerec.encode.adapter`."""
+
+    config: AdapterConfig
+    layers: Mapping[
+        int, Mapping[str, Tensor]
+    ]  # by number: down.0.weight, down.0.bias, up.weight, up.bias
+
+
+class Bert:
+    """A BERT, open."""
+
+    def __init__(self, folder: Path, adapter: Adapter | None = None) -> None:
+        """Map the weights of a model folder.
+
+        Raises:
+            UnsupportedError: If it is no BERT that is run here exactly as transformers runs it.
+        """
+        self.config = read_config(folder)
+        self._adapter = adapter
+        self._activation = ACTIVATIONS[self.config.hidden_act]
+        self._tensors = Tensors(folder / "model.safetensors")
+        names = self._tensors.names
+        if any(".adapter_" in name for name in names):
+            raise UnsupportedError(f"{folder}: an adapter is saved among its weights")
+        found = [p for p in ARCHITECTURES if f"{p}embeddings.word_embeddings.weight" in names]
+        if len(found) != 1:
+            raise UnsupportedError(f"{folder}: its weights are not named as BERT's are")
+        self._prefix = found[0]
+        self._weights = {name: self._read(name, shape) for name, shape in _shapes(self.config)}
+        if adapter:
+            _check_adapter(adapter, self.config)
+
+    def states(self, ids: npt.NDArray[np.int64]) -> States:
+        """Return the states of the last layer, shape (tokens, hidden), of one text's ids, shape (tokens,)."""
+        weights = self._weights
+        states: States = weights["embeddings.word_embeddings.weight"][ids]
+        states = states + weights["embeddings.token_type_embeddings.weight"][0]
+        states += weights["embeddings.position_embeddings.weight"][: len(ids)]
+        states = self._normed(states, "embeddings.LayerNorm")
+        for number in range(self.config.num_hidden_layers):
+            states = self._layer(states, number)
+        return states
+
+    def _read(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        return self._tensors.read(self._prefix + name, shape)
+
+    def _layer(self, states: States, number: int) -> States:
+        layer = f"encoder.layer.{number}"
+        attended = self._linear(self._attention(states, layer), f"{layer}.attention.output.dense")
+        states = self._normed(attended + states, f"{layer}.attention.output.LayerNorm")
+        inner = self._activation(self._linear(states, f"{layer}.intermediate.dense"))
+        outer = self._linear(inner, f"{layer}.output.dense")
+        norm = f"{layer}.output.LayerNorm"
+        if self._adapter is None:
+            return self._normed(outer + states, norm)
+        return self._adapted(outer, states, norm, self._adapter, number)
+
+    def _adapted(
+        self, outer: States, states: States, norm: str, adapter: Adapter, number: int
+    ) -> States:
+        """Do what `citerec.encode.adapter` has a layer of torch do."""
+        config, tensors = adapter.config, adapter.layers[number]
+        through = around = outer
+        if config.original_ln_before:
+            through = outer + states
+            around = through if config.residual_before_ln == "post_add" else around
+            through = self._normed(through, norm)
+        around = around if config.residual_before_ln else through
+        down = through @ tensors["down.0.weight"].T + tensors["down.0.bias"]
+        up = ACTIVATIONS[config.non_linearity](down) @ tensors["up.weight"].T + tensors["up.bias"]
+        return self._normed(up * np.float32(config.scaling) + around + states, norm)
+
+    def _attention(self, states: States, layer: str) -> States:
+        heads = self.config.num_attention_heads
+        tokens, hidden = states.shape
+
+        def split(part: str) -> States:
+            found = self._linear(states, f"{layer}.attention.self.{part}")
+            return found.reshape(tokens, heads, -1).transpose(1, 0, 2)  # (heads, tokens, size)
+
+        scores = split("query") @ split("key").transpose(0, 2, 1)
+        scores *= np.float32(1 / sqrt(hidden // heads))
+        mixed = softmax(scores) @ split("value")
+        return mixed.transpose(1, 0, 2).reshape(tokens, hidden)
+
+    def _linear(self, states: States, name: str) -> States:
+        return states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+
+    def _normed(self, states: States, name: str) -> States:
+        scale, shift = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        centred = states - states.mean(-1, keepdims=True)
+        variance = np.square(centred).mean(-1, keepdims=True)
+        return centred / np.sqrt(variance + np.float32(self.config.layer_norm_eps)) * scale + shift
+
+
+def read_config(folder: Path) -> BertConfig:
+    """Read the shape of the BERT in a folder.
+
+    Raises:
+        UnsupportedError: If it is none, or one that does anything else.
+    """
+    try:
+        content: Any = orjson.loads((folder / "config.json").read_bytes())
+        fields = BertConfig.__dataclass_fields__
+        config = BertConfig(**{name: content[name] for name in fields if name in content})
+        numbers = [getattr(config, name) for name in fields if name != "hidden_act"]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UnsupportedError(f"{folder / 'config.json'} cannot be made out") from error
+    odd = content.get("is_decoder") or content.get("add_cross_attention")
+    if content.get("model_type") != "bert" or odd:
+        raise UnsupportedError(f"{folder} is a {content.get('model_type')}, or a decoder")
+    if content.get("position_embedding_type", "absolute") != "absolute":
+        raise UnsupportedError(f"{folder}: its positions are {content['position_embedding_type']}")
+    if content.get("quantization_config") or config.hidden_act not in ACTIVATIONS:
+        raise UnsupportedError(f"{folder}: quantised, or its activation is {config.hidden_act}")
+    if not all(isinstance(n, int | float) and n > 0 for n in numbers):
+        raise UnsupportedError(f"{folder}: a size in config.json is no positive number")
+    if config.hidden_size % config.num_attention_heads:
+        raise UnsupportedError(f"{folder}: its heads do not share {config.hidden_size} evenly")
+    return config
+
+
+def _shapes(config: BertConfig) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the name and the shape of each tensor that is read."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    found: list[tuple[str, tuple[int, ...]]] = [
+        ("embeddings.word_embeddings.weight", (config.vocab_size, hidden)),
+        ("embeddings.position_embeddings.weight", (config.max_position_embeddings, hidden)),
+        ("embeddings.token_type_embeddings.weight", (config.type_vocab_size, hidden)),
+        *((f"embeddings.LayerNorm.{part}", (hidden,)) for part in ("weight", "bias")),
+    ]
+    for number in range(config.num_hidden_layers):
+        layer = f"encoder.layer.{number}"
+        attention = f"{layer}.attention"
+        matrices = {
+            **{f"{attention}.self.{p}": (hidden, hidden) for p in ("query", "key", "value")},
+            f"{attention}.output.dense": (hidden, hidden),
+            f"{layer}.intermediate.dense": (inner, hidden),
+            f"{layer}.output.dense": (hidden, inner),
+        }
+        for name, shape in matrices.items():
+            found += [(f"{name}.weight", shape), (f"{name}.bias", shape[:1])]
+        for name in (f"{attention}.output.LayerNorm", f"{layer}.output.LayerNorm"):
+            found += [(f"{name}.weight", (hidden,)), (f"{name}.bias", (hidden,))]
+    return found
+
+
+def _check_adapter(adapter: Adapter, config: BertConfig) -> None:
+    """Refuse an adapter that is not for a BERT of this shape."""
+    if sorted(adapter.layers) != list(range(config.num_hidden_layers)):
+        raise UnsupportedError("the adapter is for other layers")
+    for tensors in adapter.layers.values():
+        found = {name: tensor.shape for name, tensor in tensors.items()}
+        narrow = found.get("down.0.bias", (0,))
+        wide = (config.hidden_size,)
+        if found != {
+            "down.0.weight": narrow + wide,
+            "down.0.bias": narrow,
+            "up.weight": wide + narrow,
+            "up.bias": wide,
+        }:
+            raise UnsupportedError("the adapter does not fit the model")
+
+
+def softmax(scores: States) -> States:
+    """Return the softmax over the last axis."""
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def erf(values: States) -> States:
+    """Return the error function of each value, in float32."""
+    short = values.clip(-_ERF_END, _ERF_END)
+    square = short * short
+    return short * _polynomial(square, _ERF_P) / _polynomial(square, _ERF_Q)
+
+
+def _polynomial(values: States, coefficients: tuple[float, ...]) -> States:
+    total = np.full_like(values, coefficients[0])
+    for coefficient in coefficients[1:]:
+        total *= values
+        total += np.float32(coefficient)
+    return total
+
+
+def gelu(values: States) -> States:
+    """Return x * Phi(x) for each value, Phi being the normal distribution's."""
+    return values * np.float32(0.5) * (1 + erf(values * np.float32(1 / sqrt(2))))
+
+
+def relu(values: States) -> States:
+    """Return the positive part of each value."""
+    return np.maximum(values, 0)
+
+
+ACTIVATIONS: dict[str, Activation] = {"gelu": gelu, "relu": relu}

@@ -1,0 +1,111 @@
+"""A model folder opened without torch, and what runs it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from citerec.encode.adapter import SAFE, by_layer, read_adapter_config
+from citerec.encode.light.bert import ACTIVATIONS, Adapter, Bert, States
+from citerec.encode.light.tensors import Tensors
+from citerec.encode.light.unsupported import UnsupportedError
+from citerec.encode.light.wordpiece import WordPiece
+from citerec.encode.net import Outputs, Tokens
+from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
+from citerec.errors import ModelError
+
+SMALLEST_NORM = 1e-12  # as torch.nn.functional.normalize has it
+
+
+@dataclass(frozen=True, slots=True)
+class LightParts:
+    """A BERT and its tokenizer, open; the counterpart of `citerec.encode.model.Parts`."""
+
+    bert: Bert
+    tokenizer: WordPiece
+    spec: EncoderSpec
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return self.bert.config.hidden_size
+
+    @property
+    def separator(self) -> str:
+        """What stands between the parts of a paper."""
+        return " " if self.spec.separator is Separator.SPACE else self.tokenizer.separator
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut texts into token ids: special tokens included, at most `spec.max_tokens` each."""
+        return self.tokenizer.ids(texts, self.spec.max_tokens)
+
+
+def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> LightParts | None:
+    """Open the model in a folder without torch; None if it is one that only torch can run.
+
+    Args:
+        folder: Weights, config.json and tokenizer.
+        spec: How it reads and pools.
+        adapter: The folder of an adapter that is put into it.
+    """
+    try:
+        if [file.name for file in sorted(folder.glob("*.safetensors"))] != ["model.safetensors"]:
+            return None
+        bert = Bert(folder, _adapter(adapter) if adapter else None)
+        if bert.config.max_position_embeddings < spec.max_tokens:
+            return None  # torch's side says so
+        return LightParts(bert, WordPiece(folder), spec)
+    except (UnsupportedError, ModelError):
+        return None
+
+
+class NumpyBackend:
+    """Runs a BERT text by text, on one thread: those of OpenBLAS cost more than they bring on a busy machine."""
+
+    precision = "float32"
+    place = "cpu"
+
+    def __init__(self, parts: LightParts) -> None:
+        from threadpoolctl import ThreadpoolController
+
+        self._bert, self._spec = parts.bert, parts.spec
+        self._threads = ThreadpoolController().select(internal_api="openblas")
+
+    def run(
+        self, tokens: Tokens, firsts: Sequence[int] | None = None
+    ) -> Iterator[tuple[list[int], Outputs]]:
+        """Yield the place of each text, and its vector, shape (1, dim); see `Runner`. It reads no token types."""
+        if firsts is not None:
+            raise ValueError("texts of two segments are not read here")
+        for row, ids in enumerate(tokens):
+            with self._threads.limit(limits=1):
+                states = self._bert.states(np.array(ids, np.int64))
+            yield [row], self._vector(states)[None]
+
+    def _vector(self, states: States) -> Outputs:
+        """Make one vector of a text's states; see `citerec.encode.model.pool`."""
+        if self._spec.pooling is Pooling.CLS:
+            vector = states[0]
+        elif self._spec.pooling is Pooling.MAX:
+            vector = states.max(0)
+        else:
+            vector = states.mean(0)
+        if self._spec.similarity is Similarity.COSINE:
+            vector = vector / max(float(np.linalg.norm(vector)), SMALLEST_NORM)
+        return vector.astype(np.float32)
+
+
+def _adapter(folder: Path) -> Adapter:
+    """Open an adapter of SPECTER2's kind.
+
+    Raises:
+        UnsupportedError: If it cannot be run here.
+        ModelError: If it is of another kind.
+    """
+    config = read_adapter_config(folder)
+    if config.non_linearity not in ACTIVATIONS:
+        raise UnsupportedError(f"{folder}: its activation is {config.non_linearity}")
+    tensors = Tensors(folder / SAFE)
+    read = {name: tensors.read(name, tensors.shape(name)) for name in tensors.names}
+    return Adapter(config=config, layers=by_layer(folder, read))

@@ -1,0 +1,85 @@
+"""Weights in safetensors, mapped into memory: what is not read takes none.
+
+Format: 8 bytes, the length of a JSON header; the header, {name: {dtype, shape, data_offsets}}; the numbers.
+Source: https://huggingface.co/docs/safetensors.
+"""
+
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.encode.light.unsupported import UnsupportedError
+
+MAX_HEADER = 100_000_000  # bytes, as the format's own library allows
+DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+
+Tensor = npt.NDArray[np.float32]
+Header = Mapping[str, Mapping[str, Any]]
+
+
+class Tensors:
+    """The tensors of one file, by name."""
+
+    def __init__(self, file: Path) -> None:
+        """Map a file.
+
+        Raises:
+            UnsupportedError: If it is not what safetensors writes.
+        """
+        try:
+            self._bytes: npt.NDArray[np.uint8] = np.memmap(file, np.uint8, "r")
+            length = int.from_bytes(self._bytes[:8].tobytes(), "little")
+            if not 0 < length <= min(MAX_HEADER, len(self._bytes) - 8):
+                raise UnsupportedError(f"{file}: a header of {length} bytes")
+            header: Any = orjson.loads(self._bytes[8 : 8 + length].tobytes())
+            header.pop("__metadata__", None)
+            end = max(told["data_offsets"][1] for told in header.values())
+            if 8 + length + end != len(self._bytes):
+                raise UnsupportedError(f"{file} does not end where its last tensor does")
+        except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
+            raise UnsupportedError(f"{file} cannot be made out") from error
+        self._start = 8 + length
+        self._header: Header = header
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return list(self._header)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a tensor as the header has it.
+
+        Raises:
+            UnsupportedError: If there is none of this name.
+        """
+        try:
+            return tuple(int(size) for size in self._header[name]["shape"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnsupportedError(f"no tensor {name} that can be read") from error
+
+    def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Return a tensor, in float32; it is mapped, not read, if it is kept so.
+
+        Raises:
+            UnsupportedError: If there is none of this name and shape, or it is of another type than floats.
+        """
+        try:
+            told = self._header[name]
+            dtype, found = DTYPES[told["dtype"]], tuple(told["shape"])
+            begin, end = told["data_offsets"]
+            whole = 0 <= begin <= end <= len(self._bytes) - self._start
+            if found != shape or not whole or end - begin != prod(shape) * dtype.itemsize:
+                raise UnsupportedError(f"the tensor {name} is of shape {found}, expected {shape}")
+            content = self._bytes[self._start + begin : self._start + end]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnsupportedError(f"no tensor {name} that can be read") from error
+        # An array that does not begin at a multiple of its item is copied: BLAS would do so each time.
+        numbers = np.require(content.view(np.ndarray).view(dtype), requirements="A").reshape(shape)
+        if told["dtype"] == "BF16":  # the upper half of a float32
+            return (numbers.astype(np.uint32) << 16).view(np.float32)
+        return numbers.astype(np.float32, copy=False)

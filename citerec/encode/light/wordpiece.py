@@ -1,0 +1,192 @@
+"""BERT's tokenizer without transformers: the same ids, or none at all.
+
+transformers builds it from the vocabulary and `tokenizer_config.json`; so does this. Where `tokenizer.json` says
+anything else, or more, the tokenizer is left to transformers.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.encode.light.unsupported import UnsupportedError
+
+CLASSES = {"BertTokenizer", "BertTokenizerFast"}
+SPECIAL = {  # by their keys in tokenizer_config.json
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
+EXTRA = ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens")
+MAPS = ("special_tokens_map.json", "added_tokens.json")  # of older versions of transformers
+PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+
+Config = Mapping[str, Any]
+
+
+class WordPiece:
+    """A tokenizer; `separator` is its token between two texts."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the tokenizer of a model folder.
+
+        Raises:
+            UnsupportedError: If it is no plain BERT tokenizer.
+        """
+        config = _json(folder / "tokenizer_config.json")
+        _check(folder, config)
+        special = {key: _content(config.get(key, token)) for key, token in SPECIAL.items()}
+        vocabulary = _vocabulary(folder, special, config)
+        if missing := [token for token in special.values() if token not in vocabulary]:
+            raise UnsupportedError(f"{folder}: {missing[0]} is not in its vocabulary")
+        self.separator = special["sep_token"]
+        self._tokenizer = _tokenizer(vocabulary, special, config)
+
+    def ids(self, texts: Sequence[str], at_most: int) -> list[list[int]]:
+        """Cut texts into token ids, special tokens included, at most so many each."""
+        self._tokenizer.enable_truncation(at_most)
+        whole = [text.encode(errors="replace").decode() for text in texts]
+        return [encoded.ids for encoded in self._tokenizer.encode_batch(whole)]
+
+
+def _tokenizer(vocabulary: dict[str, int], special: Mapping[str, str], config: Config) -> Any:
+    from tokenizers import AddedToken, Tokenizer
+    from tokenizers.models import WordPiece as Model
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.processors import TemplateProcessing
+
+    first, last = special["cls_token"], special["sep_token"]
+    tokenizer: Any = Tokenizer(Model(vocabulary, unk_token=special["unk_token"]))
+    tokenizer.normalizer = BertNormalizer(clean_text=True, **_normalizer(config))
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer.add_special_tokens(
+        [AddedToken(token, special=True, normalized=False) for token in special.values()]
+    )
+    tokenizer.post_processor = TemplateProcessing(
+        single=[first, "$A", last],
+        special_tokens=[(first, vocabulary[first]), (last, vocabulary[last])],
+    )
+    return tokenizer
+
+
+def _check(folder: Path, config: Config) -> None:
+    """Refuse a tokenizer that does more than BERT's."""
+    named = config.get("tokenizer_class") or _json(folder / "config.json").get("tokenizer_class")
+    if named and named not in CLASSES:  # where none is named, transformers takes BERT's for a BERT
+        raise UnsupportedError(f"{folder}: its tokenizer is {named}")
+    if config.get("add_bos_token") is not None or config.get("add_eos_token") is not None:
+        raise UnsupportedError(f"{folder}: other tokens are put around its texts")
+    if config.get("truncation_side", "right") != "right" or config.get("split_special_tokens"):
+        raise UnsupportedError(f"{folder}: it is cut or split in a way of its own")
+    if any(config.get(key) for key in EXTRA):
+        raise UnsupportedError(f"{folder}: its tokenizer has special tokens of its own")
+    special = {_content(config.get(key, token)) for key, token in SPECIAL.items()}
+    for told in (config.get("added_tokens_decoder") or {}).values():
+        _check_added(folder, told, special)
+    for name in MAPS:
+        content = _json(folder / name)
+        known = {
+            key: value for key, value in content.items() if key not in SPECIAL and key not in EXTRA
+        }
+        tokens = {key: _content(value) for key, value in content.items() if key in SPECIAL}
+        other = any(_content(config.get(k, SPECIAL[k])) != token for k, token in tokens.items())
+        if other or set(known) - special or any(content.get(key) for key in EXTRA):
+            raise UnsupportedError(f"{folder / name}: its tokenizer has tokens of its own")
+
+
+def _check_added(folder: Path, told: Any, special: set[str]) -> None:
+    content = _content(told)
+    if content not in special or any(told.get(key, False) != v for key, v in PLAIN.items()):
+        raise UnsupportedError(f"{folder}: its tokenizer has the added token {content}")
+
+
+def _vocabulary(folder: Path, special: Mapping[str, str], config: Config) -> dict[str, int]:
+    """Return the id of each piece: from tokenizer.json, as transformers does, else from vocab.txt."""
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        return _from_lines(folder / "vocab.txt")
+    content = _json(file)
+    try:
+        for told in content.get("added_tokens") or []:
+            _check_added(folder, told, set(special.values()))
+        model: Any = content["model"]
+        vocabulary = {str(piece): int(number) for piece, number in model["vocab"].items()}
+        found = {
+            "model": {key: value for key, value in model.items() if key != "vocab"},
+            "normalizer": content["normalizer"],
+            "pre_tokenizer": content["pre_tokenizer"],
+            "single": _single(content["post_processor"]),
+        }
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise UnsupportedError(f"{file} cannot be made out") from error
+    for part, expected in _expected(special, config).items():
+        if found[part] != expected:
+            raise UnsupportedError(f"{file}: its {part} is {found[part]}, expected {expected}")
+    return vocabulary
+
+
+def _from_lines(file: Path) -> dict[str, int]:
+    from tokenizers.models import WordPiece as Model
+
+    try:
+        return Model.read_file(str(file))
+    except Exception as error:  # of a library in Rust, which raises the bare class
+        raise UnsupportedError(f"{file} cannot be read") from error
+
+
+def _expected(special: Mapping[str, str], config: Config) -> dict[str, Any]:
+    """Return what tokenizer.json says of a tokenizer that transformers builds from such a configuration."""
+    return {
+        "model": {
+            "type": "WordPiece",
+            "unk_token": special["unk_token"],
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+        },
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, **_normalizer(config)},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "single": [special["cls_token"], "A", special["sep_token"]],
+    }
+
+
+def _normalizer(config: Config) -> dict[str, Any]:
+    return {
+        "handle_chinese_chars": config.get("tokenize_chinese_chars", True),
+        "strip_accents": config.get("strip_accents"),
+        "lowercase": config.get("do_lower_case", True),
+    }
+
+
+def _single(told: Any) -> list[str]:
+    """Return what tokenizer.json puts around one text: the names of tokens, and A for the text."""
+    if told["type"] == "BertProcessing":
+        return [told["cls"][0], "A", told["sep"][0]]
+    if told["type"] != "TemplateProcessing":
+        return [str(told["type"])]
+    return [next(iter(part.values()))["id"] for part in told["single"]]
+
+
+def _content(token: Any) -> str:
+    """Return the text of a token as it stands in a configuration: bare, or with flags."""
+    text = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(text, str):
+        raise UnsupportedError(f"a special token is {text!r}")
+    if isinstance(token, dict) and any(token.get(key, False) != v for key, v in PLAIN.items()):
+        raise UnsupportedError(f"the special token {text} has flags of its own")
+    return text
+
+
+def _json(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        content: Any = orjson.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UnsupportedError(f"{file} cannot be read") from error
+    if not isinstance(content, dict):
+        raise UnsupportedError(f"{file} holds no object")
+    return content
