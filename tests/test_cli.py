@@ -574,6 +574,34 @@ def test_a_cold_start_loads_no_library_that_it_does_not_need(
     assert done.stderr.splitlines()[1:] == ["set()"]
 
 
+def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(
+    dense_sample: IndexFolder, tmp_path: Path
+) -> None:
+    arguments = ["recommend", "--title", TITLE, "--index", str(dense_sample.path)]
+    needless = (
+        "torch",
+        "transformers",
+        "huggingface_hub",
+        "pandas",
+        "sklearn",
+        "matplotlib",
+        "ranx",
+    )
+    script = (
+        "import sys\nfrom citerec.cli import run\n"
+        f"run({[*arguments, '--format', 'trec', '--verbose']!r})\n"
+        f"print([name for name in {needless} if name in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.count("\n") == 20
+    assert "bm25 + dense" in done.stderr and "ranking by the default ranker" in done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
 def test_a_text_without_an_id_may_be_given_the_paper_that_is_called_query(
     cli: Cli, tmp_path: Path
 ) -> None:

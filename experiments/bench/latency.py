@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from bench.measure import Row, SkippedError, run, say
+from bench.measure import Row, SkippedError, say
 from bench.reranking import model_of
-from bench.work import Work, citerec_command
+from bench.work import Work, build_dense
 from bench.worker import Worker
 
 QUERIES = 40  # of the test split, one at a time
@@ -30,10 +30,7 @@ STAGES = {
 
 def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
     """Time `Recommender.recommend` of one query, k = 20, by what it is made of."""
-    if not (work.dense / "manifest.json").is_file():
-        say(f"embedding {work.corpus}: half an hour for a hundred thousand papers")
-        options = ["--index", str(work.dense), "--encoder", "minilm", "--resume", "--quiet"]
-        run([*citerec_command(), "index", str(work.corpus), *options], log=work.log("dense"))
+    build_dense(work)
     model_of(work)
     rows: list[Row] = []
     for name, what in STAGES.items():

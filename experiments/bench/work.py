@@ -83,6 +83,15 @@ def build(work: Work) -> None:
         run(index_command(work, work.index), log=work.log("index"))
 
 
+def build_dense(work: Work) -> None:
+    """Build the index that has vectors, unless the folder holds one."""
+    if (work.dense / "manifest.json").is_file():
+        return
+    say(f"embedding {work.corpus}: half an hour for a hundred thousand papers")
+    options = ["--index", str(work.dense), "--encoder", "minilm", "--resume", "--quiet"]
+    run([*citerec_command(), "index", str(work.corpus), *options], log=work.log("dense"))
+
+
 def prepare_peers(work: Work) -> None:
     """Give each peer that is installed its own index, and write the queries; needs the JVM."""
     from citerec.evaluate.protocol import load_task
