@@ -167,9 +167,9 @@ class Recommender:
         """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
         papers, ids = self.index.papers, excluded.ids
         rows = frozenset(row for row in papers.rows_of(sorted(ids)).tolist() if row >= 0)
-        by_doi = doi_rows(ids, papers.id_column)
+        by_doi = (doi_rows(ids, column) for column in papers.doi_columns)
         by_title = matching_rows(excluded.titles, papers.titles())
-        return rows.union(by_doi, *by_title.values())
+        return rows.union(*by_doi, *by_title.values())
 
     def _ordered(
         self,

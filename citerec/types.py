@@ -20,6 +20,10 @@ Progress = Callable[[str, int, int], None]  # is told what is done, how much of 
 Note = Callable[[str], None]  # is told what is worth a line
 
 
+# What bibliographies state of a paper beside its authors, title, year and venue; all of it text.
+BIBLIOGRAPHIC = ("doi", "url", "type", "volume", "issue", "pages", "publisher")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """A paper of a corpus."""
@@ -31,6 +35,13 @@ class Paper:
     authors: tuple[str, ...] = ()
     venue: str = ""
     citations: tuple[str, ...] = ()  # ids of its own references, in the order given
+    doi: str = ""  # as the corpus states it, bare or as a link
+    url: str = ""
+    type: str = ""  # as the corpus states it
+    volume: str = ""
+    issue: str = ""
+    pages: str = ""
+    publisher: str = ""
 
     def __post_init__(self) -> None:
         check_id(self.id, "paper")
@@ -41,6 +52,8 @@ class Paper:
         object.__setattr__(self, "year", checked_year(self.year, what))
         object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
         object.__setattr__(self, "citations", checked_strings(self.citations, "citations", what))
+        for name in BIBLIOGRAPHIC:
+            check_text(getattr(self, name), name, what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +70,7 @@ class Query:
     authors: tuple[str, ...] = ()
     venue: str = ""
     named: bool = True  # whether the id is its own; one that we made up means no paper
+    doi: str = ""  # by which a draft is recognised in the corpus
     corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
 
     def __post_init__(self) -> None:
@@ -65,8 +79,11 @@ class Query:
         check_title(self.title, what)
         check_text(self.abstract, "abstract", what)
         check_text(self.venue, "venue", what)
+        check_text(self.doi, "doi", what)
         object.__setattr__(self, "year", checked_year(self.year, what))
         object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
+        corpus_ids = checked_strings(self.corpus_ids, "corpus_ids", what)
+        object.__setattr__(self, "corpus_ids", corpus_ids)
 
     @classmethod
     def of(cls, paper: Paper) -> Self:
@@ -83,6 +100,7 @@ class Query:
             year=paper.year,
             authors=paper.authors,
             venue=paper.venue,
+            doi=paper.doi,
         )
 
 

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from citerec.corpus.readers import FORMATS, Located, detect_format, parse_record
 from citerec.corpus.readers.fields import CONTROL, Fields
 from citerec.corpus.readers.source import (
     MAX_LINE,
+    Source,
     find_source,
     read_lines,
     sha256_of,
@@ -98,6 +100,15 @@ BERT = Paper(
     venue="NAACL",
     citations=("elmo", "gpt"),
 )
+PRINTED = {
+    "doi": "10.18653/v1/N19-1423",
+    "url": "https://aclanthology.org/N19-1423",
+    "type": "paper-conference",
+    "volume": "1",
+    "issue": "2",
+    "pages": "4171-4186",
+    "publisher": "ACL",
+}
 TWO = b'{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n'
 
 
@@ -108,6 +119,11 @@ def read(path: Path, format: str = "auto") -> list[Located]:
 
 def ids(path: Path) -> list[str]:
     return [located.paper.id for located in read(path) if isinstance(located.paper, Paper)]
+
+
+def papers(source: Source, name: str) -> list[Paper]:
+    read = [located.paper for located in read_papers(source, name)]
+    return [paper for paper in read if isinstance(paper, Paper)]
 
 
 def a_file(folder: Path, content: bytes, name: str = "corpus.jsonl") -> Path:
@@ -133,7 +149,37 @@ def test_each_format_is_told_by_its_keys_and_read_to_the_same_paper(
     found = detect_format(source)
 
     assert found == name
-    assert [located.paper for located in read_papers(source, found)] == [BERT]
+    assert [replace(p, **dict.fromkeys(PRINTED, "")) for p in papers(source, found)] == [BERT]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_what_bibliographies_print_is_read_from_every_format(
+    name: str, write_jsonl: Callable[..., Path]
+) -> None:
+    theirs = {"url": "s2Url", "volume": "journalVolume", "pages": "journalPages"}
+    printed = {theirs.get(k, k) if name == "openresearch" else k: v for k, v in PRINTED.items()}
+    record = {**RECORDS[name]}
+    if name == "beir":
+        record["metadata"] = {**record["metadata"], **printed}
+    else:
+        record |= printed
+
+    [paper] = papers(find_source(write_jsonl([record])), name)
+
+    assert paper == replace(BERT, **PRINTED)
+
+
+def test_what_is_no_text_counts_as_missing_in_the_fields_that_bibliographies_print() -> None:
+    paper = fields(
+        id="a",
+        title="A",
+        volume=7,
+        type=["Review", "Journal Article"],
+        pages={"first": 1},
+        doi=None,
+    ).paper()
+
+    assert paper == Paper(id="a", title="A", volume="7", type="Review")
 
 
 @pytest.mark.parametrize(

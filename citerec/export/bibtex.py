@@ -8,10 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from citerec.export.clean import one_line
+from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
+from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
-from citerec.query.doi import doi_of
+from citerec.query.doi import doi_of, paper_doi
 from citerec.types import Paper
 
 _ESCAPES = str.maketrans(
@@ -24,6 +25,17 @@ _ESCAPES = str.maketrans(
         "\\": r"{\textbackslash}",
     }
 )
+_TYPES = {
+    Kind.JOURNAL: "article",
+    Kind.CONFERENCE: "inproceedings",
+    Kind.CHAPTER: "incollection",
+    Kind.BOOK: "book",
+    Kind.THESIS: "phdthesis",
+    Kind.REPORT: "techreport",
+    Kind.PREPRINT: "misc",
+    Kind.UNKNOWN: "misc",
+}
+_RANGE = re.compile(r"(?<=\w)\s*[-\u2010-\u2015]+\s*(?=\w)")
 _RUNS = re.compile(r"([-`'])(?=\1)")
 _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
 _WORD = re.compile(r"[^\W_]+")
@@ -41,17 +53,44 @@ def dump(results: Iterable[Result]) -> str:
 
 
 def _entry(key: str, paper: Paper) -> str:
+    kind, doi = kind_of(paper), paper_doi(paper)
     fields = {
         "title": _title(one_line(paper.title)),
         "author": " and ".join(_author(name) for name in paper.authors if one_line(name)),
         "year": str(paper.year) if paper.year is not None else "",
-        "journal": _escape(one_line(paper.venue)),
-        "doi": _verbatim(doi_of(paper.id)),
-        "citerec-id": _verbatim(one_line(paper.id)),
+        **{name: _escape(text) for name, text in _published(paper, kind).items()},
+        "pages": _pages(paper, kind),
+        "doi": _verbatim(doi),
+        "url": "" if doi and doi_of(paper.url) else web_address(paper.url),
     }
-    kind = "article" if paper.venue else "misc"
     lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
-    return f"@{kind}{{{key},\n{''.join(lines)}}}\n"
+    return f"@{_TYPES[kind]}{{{key},\n{''.join(lines)}}}\n"
+
+
+def _published(paper: Paper, kind: Kind) -> dict[str, str]:
+    """Return where a paper was published, by the fields that biblatex's data model has for its type."""
+    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
+    volume, issue = one_line(paper.volume), one_line(paper.issue)
+    match kind:
+        case Kind.JOURNAL:
+            return {"journal": venue, "volume": volume, "number": issue}
+        case Kind.CONFERENCE | Kind.CHAPTER:
+            return {"booktitle": venue, "volume": volume, "publisher": publisher}
+        case Kind.BOOK:
+            series = venue if publisher else ""
+            return {"publisher": publisher or venue, "series": series, "volume": volume}
+        case Kind.THESIS:
+            return {"school": publisher or venue}
+        case Kind.REPORT:
+            return {"institution": publisher or venue, "number": issue}
+        case Kind.PREPRINT | Kind.UNKNOWN:
+            return {"howpublished": venue or publisher}
+
+
+def _pages(paper: Paper, kind: Kind) -> str:
+    """Return the pages as a range of BibTeX, `12--19`; `@misc` has none."""
+    pages = _RANGE.sub("--", one_line(paper.pages))
+    return "" if kind in {Kind.PREPRINT, Kind.UNKNOWN} else _escape(pages)
 
 
 def _escape(text: str) -> str:
@@ -59,7 +98,7 @@ def _escape(text: str) -> str:
 
 
 def _verbatim(text: str) -> str:
-    """Escape an id so that none of its signs run together, as `--` would into a dash.
+    """Escape a DOI so that none of its signs run together, as `--` would into a dash.
 
     An underscore stays as it is where it cannot be a subscript: styles and programs take a DOI
     for a link, not for LaTeX.

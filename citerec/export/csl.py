@@ -5,11 +5,23 @@ from typing import Any
 
 import orjson
 
-from citerec.export.clean import one_line
+from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
+from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
-from citerec.query.doi import doi_of
+from citerec.query.doi import paper_doi
 from citerec.types import Paper
+
+_TYPES = {
+    Kind.JOURNAL: "article-journal",
+    Kind.CONFERENCE: "paper-conference",
+    Kind.CHAPTER: "chapter",
+    Kind.BOOK: "book",
+    Kind.THESIS: "thesis",
+    Kind.REPORT: "report",
+    Kind.PREPRINT: "article",  # which is what CSL calls a preprint
+    Kind.UNKNOWN: "document",
+}
 
 
 def dump(results: Iterable[Result]) -> str:
@@ -19,14 +31,23 @@ def dump(results: Iterable[Result]) -> str:
 
 
 def _item(paper: Paper) -> dict[str, Any]:
+    kind = kind_of(paper)
+    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
+    if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
+        venue, publisher = "", venue
     item = {
         "id": paper.id,
-        "type": "article-journal" if paper.venue else "article",
+        "type": _TYPES[kind],
         "title": one_line(paper.title),
         "author": [_author(name) for name in paper.authors if one_line(name)],
         "issued": {"date-parts": [[paper.year]]} if paper.year is not None else None,
-        "container-title": one_line(paper.venue),
-        "DOI": doi_of(paper.id),
+        "container-title": venue,
+        "volume": one_line(paper.volume),
+        "issue": one_line(paper.issue),
+        "page": one_line(paper.pages),
+        "publisher": publisher,
+        "DOI": paper_doi(paper),
+        "URL": web_address(paper.url),
     }
     return {key: value for key, value in item.items() if value}
 

@@ -4,11 +4,23 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from citerec.export.clean import one_line
+from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
+from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
-from citerec.query.doi import doi_of
+from citerec.query.doi import paper_doi
 from citerec.types import Paper
+
+_TYPES = {
+    Kind.JOURNAL: "JOUR",
+    Kind.CONFERENCE: "CPAPER",
+    Kind.CHAPTER: "CHAP",
+    Kind.BOOK: "BOOK",
+    Kind.THESIS: "THES",
+    Kind.REPORT: "RPRT",
+    Kind.PREPRINT: "UNPB",
+    Kind.UNKNOWN: "GEN",
+}
 
 
 def dump(results: Iterable[Result]) -> str:
@@ -30,14 +42,22 @@ def _writer(rispy: Any) -> Any:
 
 
 def _record(paper: Paper) -> dict[str, Any]:
+    kind = kind_of(paper)
+    first, _, last = one_line(paper.pages).partition("-")
     record = {
-        "type_of_reference": "JOUR" if paper.venue else "GEN",
+        "type_of_reference": _TYPES[kind],
         "id": one_line(paper.id),
         "title": one_line(paper.title),
         "authors": [_author(name) for name in paper.authors if one_line(name)],
         "year": str(paper.year) if paper.year is not None else "",
-        "journal_name": one_line(paper.venue),
-        "doi": doi_of(paper.id),
+        "journal_name" if kind is Kind.JOURNAL else "secondary_title": one_line(paper.venue),
+        "volume": one_line(paper.volume),
+        "number": one_line(paper.issue),
+        "start_page": first.strip(),
+        "end_page": last.strip("- "),
+        "publisher": one_line(paper.publisher),
+        "doi": paper_doi(paper),
+        "urls": [url] if (url := web_address(paper.url)) else [],
     }
     return {key: value for key, value in record.items() if value}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from citerec.query.doi import doi_of
 from citerec.query.latex import to_text
 from citerec.query.record import Draft, Record, first_year
 
@@ -23,6 +24,7 @@ _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
 _SPACE = re.compile(r"\s*")
 _LONGEST = 1_000_000  # characters of a value
+_LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
 _BARE = re.compile(r'[^\s#{}"=,]+')
 
 
@@ -172,14 +174,26 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
 def _draft(record: Record) -> Draft:
     return Draft(
         record=record,
-        # Our own export keeps the id of the corpus here: with it, the paper is not recommended.
+        # Where older exports of citerec kept the id of the corpus.
         id=to_text(record.fields.get("citerec-id", "")) or record.key,
         title=_text(record, "title"),
         abstract=_text(record, "abstract"),
         year=first_year(_text(record, "year", "date")),
         authors=_people(record.fields.get("author", "")),
         venue=_text(record, "journal", "journaltitle", "booktitle"),
+        doi=next(iter(record_dois(record)), ""),
     )
+
+
+def record_dois(record: Record) -> tuple[str, ...]:
+    """Return the DOIs that an entry states, in its field for them or as a link."""
+    values = (_link(record.fields.get(name, "")) for name in ("doi", "url"))
+    return tuple(filter(None, map(doi_of, values)))
+
+
+def _link(latex: str) -> str:
+    """Return a DOI or link without braces, escapes and commands; two hyphens in it are no dash."""
+    return _LATEX_SIGN.sub(lambda sign: sign[1] or to_text(sign[0]), latex)
 
 
 def _text(record: Record, *names: str) -> str:

@@ -111,16 +111,11 @@ def _from_ris(record: Record) -> _Entry:
 
 def _from_bibtex(record: Record) -> _Entry:
     fields = record.fields
-    dois = _dois(*(_link(fields.get(key, "")) for key in ("doi", "url")))
+    dois = bibtex.record_dois(record)
     title = to_text(fields.get("title", ""))
     own = _ids(to_text(fields.get("citerec-id", "")))
     key = _ids(record.key) if title or dois or own else ()  # a key alone names no paper
     return _Entry(ids=own + dois + key, title=title, place=f"line {record.line}: {record.label}")
-
-
-def _link(latex: str) -> str:
-    """Return a DOI or link without braces and escapes; two hyphens in it are no dash."""
-    return re.sub(r"\\(.)|[{}]", r"\1", latex)
 
 
 def _ids(*values: object) -> tuple[str, ...]:

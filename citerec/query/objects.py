@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 
 from citerec.errors import BadInputError
+from citerec.query.doi import doi_of
 from citerec.query.record import Draft, Record, first_year
 
 IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
@@ -17,6 +18,7 @@ _ABSTRACTS = ("abstract", "paperAbstract", "text", "abstract_inverted_index")
 _YEARS = ("year", "publication_year", "issued")
 _AUTHORS = ("authors", "author", "authorships")
 _VENUES = ("venue", "container-title", "journal")
+_DOIS = ("doi", "DOI", "url", "URL")
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 _MARKUP = re.compile(r"</?(?:i|b|em|p|sub|sup|sc|span|jats:[a-z-]+)(?:\s[^<>]*)?>")
 _YEAR = re.compile(r"\s*[1-9][0-9]{3}\s*")
@@ -122,6 +124,7 @@ class _Object:
             year=self._year(),
             authors=self._authors(),
             venue=self._venue(),
+            doi=self._doi(),
         )
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
@@ -150,6 +153,10 @@ class _Object:
         if not isinstance(value, str):
             raise self._wrong(key, "a string", value)
         return value
+
+    def _doi(self) -> str:
+        values = _strings(dict(self.record.fields), *_DOIS)
+        return next(filter(None, map(doi_of, values)), "")
 
     def _year(self) -> int | None:
         key, value = self._first(_YEARS)

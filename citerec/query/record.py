@@ -40,6 +40,7 @@ class Draft:
     year: int | None
     authors: tuple[str, ...]
     venue: str
+    doi: str = ""  # bare
 
 
 def one_line(text: str) -> str:
@@ -69,6 +70,7 @@ def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
             authors=tuple(filter(None, map(one_line, draft.authors))),
             venue=one_line(draft.venue),
             named=bool(draft.id.strip()),
+            doi=draft.doi,
         )
     except InvalidValueError as error:
         raise draft.record.error(name, error.fault) from error

@@ -7,6 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from citerec.query.doi import doi_of
 from citerec.query.record import Draft, Record, first_year
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
@@ -61,7 +62,14 @@ def _draft(record: Record) -> Draft:
         year=first_year(first_text(fields, _YEARS)),
         authors=tuple(map(_given_first, people)),
         venue=first_text(fields, _VENUES),
+        doi=next(iter(record_dois(record)), ""),
     )
+
+
+def record_dois(record: Record) -> tuple[str, ...]:
+    """Return the DOIs that a record states, in its field for them or as a link."""
+    values = (first_text(record.fields, (name,)) for name in ("doi", "urls"))
+    return tuple(filter(None, map(doi_of, values)))
 
 
 def record_title(record: Record) -> str:

@@ -30,4 +30,5 @@ def read(fields: Fields) -> Paper:
         authors=more.names("authors"),
         venue=more.text("venue"),
         citations=more.strings("references"),
+        **more.bibliographic(),
     )

@@ -1,4 +1,7 @@
-"""citerec's own JSONL: `id title abstract year authors venue citations`, the last five optional."""
+"""citerec's own JSONL; only `id` and `title` are required.
+
+The others: `abstract year authors venue citations doi url type volume issue pages publisher`.
+"""
 
 from collections.abc import Mapping
 

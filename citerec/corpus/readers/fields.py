@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from citerec.errors import BadRecordError
-from citerec.types import Paper
+from citerec.types import BIBLIOGRAPHIC, Paper
 from citerec.valid import id_fault, shown, whole, year_fault
 
 MAX_ID = 512  # characters
 MAX_TITLE = 20_000  # characters
+MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
 MAX_ABSTRACT = 2_000_000  # characters
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")  # white space is not meant
 
@@ -28,8 +29,16 @@ class Fields:
         """Refuse the record; `kind` is what it is counted under."""
         raise BadRecordError(self.path, self.line, message, kind=kind)
 
-    def paper(self, *, abstract: str = "abstract", citations: str = "citations") -> Paper:
-        """Take a paper whose fields have the usual names, but for these two."""
+    def paper(
+        self, *, abstract: str = "abstract", citations: str = "citations", **names: str
+    ) -> Paper:
+        """Take a paper whose fields have the usual names, but for these.
+
+        Args:
+            abstract: The name of the field that holds the abstract.
+            citations: The name of the field that holds the references.
+            names: As `bibliographic` takes them.
+        """
         return Paper(
             id=self.id(),
             title=self.title(),
@@ -38,7 +47,28 @@ class Fields:
             authors=self.names("authors"),
             venue=self.text("venue"),
             citations=self.strings(citations),
+            **self.bibliographic(**names),
         )
+
+    def bibliographic(self, **names: str) -> dict[str, str]:
+        """Take the fields of `BIBLIOGRAPHIC`, which have the usual names, but for `names`.
+
+        Corpora of other origin use these names for other things, too: a value that is neither a short text nor a number
+        counts as missing.
+        """
+        return {name: self._short(names.get(name, name)) for name in BIBLIOGRAPHIC}
+
+    def _short(self, key: str) -> str:
+        value = self.record.get(key)
+        if isinstance(value, list):  # several types of one paper, the most general first
+            value = next(iter(cast("list[Any]", value)), "")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (str, int))
+            or len(str(value)) > MAX_SHORT
+        ):
+            return ""
+        return " ".join(_printable(str(value)).split())
 
     def id(self, key: str = "id") -> str:
         """Take the paper's id: a string without control characters, not empty."""

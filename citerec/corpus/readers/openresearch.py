@@ -18,4 +18,10 @@ def matches(keys: Mapping[str, object]) -> bool:
 
 def read(fields: Fields) -> Paper:
     """Turn one record into a paper."""
-    return fields.paper(abstract="paperAbstract", citations="outCitations")
+    return fields.paper(
+        abstract="paperAbstract",
+        citations="outCitations",
+        url="s2Url",
+        volume="journalVolume",
+        pages="journalPages",
+    )
