@@ -496,8 +496,17 @@ def test_a_bad_corpus(refused: Callable[..., None], workplace: Path, name: str) 
     content, says = CORPORA[name]
     (workplace / "corpus.jsonl").write_bytes(content)
 
+    refused(*index("--index", "indexes/made", corpus="corpus.jsonl"), says=says)
+    refused(*index("--index", "indexes/sample", "--force", corpus="corpus.jsonl"), says=says)
+
+
+def test_a_bad_corpus_is_refused_with_the_default_encoder_too(
+    refused: Callable[..., None], workplace: Path
+) -> None:
+    content, says = CORPORA["year soon"]
+    (workplace / "corpus.jsonl").write_bytes(content)
+
     refused("index", "corpus.jsonl", "--index", "indexes/made", says=says)
-    refused("index", "corpus.jsonl", "--index", "indexes/sample", "--force", says=says)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -240,7 +240,7 @@ def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
     ) as process:
         while kept_shards(tmp_path / "killed") < 2:
             assert process.poll() is None, "it was done before it could be killed"
-            time.sleep(0.001)
+            time.sleep(0.005)
         process.kill()
     assert not (tmp_path / "killed").exists()
     left = {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in shards(tmp_path / "killed")}

@@ -299,7 +299,6 @@ def run(code: str, home: Path, *arguments: str, **variables: str) -> list[str]:
         text=True,
         check=False,
         env=environment,
-        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

