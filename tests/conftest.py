@@ -24,6 +24,8 @@ os.environ.setdefault("HF_HOME", str(USER_CACHE / "huggingface"))
 os.environ["XDG_CACHE_HOME"] = str(
     Path(tempfile.gettempdir(), f"citerec-tests-{getpass.getuser()}")
 )
+# Several test processes share the processors: threads that spin while they wait would take them from each other.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
