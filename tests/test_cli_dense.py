@@ -42,16 +42,18 @@ def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     return copy
 
 
-def test_auto_offline_takes_minilm_and_says_so(cli: Cli) -> None:
-    code, out, err = cli("index", SAMPLE, "--index", "made")
+def test_auto_offline_takes_minilm_and_says_so(cli: Cli, write_jsonl: Callable[..., Path]) -> None:
+    corpus = write_jsonl([{"id": "a", "title": TITLE}, {"id": "b", "title": "Graphs"}])
+
+    code, out, err = cli("index", corpus, "--index", "made")
     info = cli("info", "--index", "made")[1]
 
     assert code == 0
-    assert "300  papers" in out
+    assert "2  papers" in out
     assert "citerec: warning: --encoder auto: allenai/specter" in err
     assert "MiniLM" in err
     assert "encoder  minilm (weights 53aa5117) from minilm" in info
-    assert "vectors  300 of 384 dimensions, exact" in info
+    assert "vectors  2 of 384 dimensions, exact" in info
 
 
 def test_auto_keeps_the_encoder_of_an_index_that_is_there(cli: Cli, tiny_model: str) -> None:

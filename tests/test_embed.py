@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from conftest import SAMPLE
 from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
+from citerec.cli import run
 from citerec.embed import EmbedConfig, embed_anew, kept_shards, store_of
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
@@ -221,22 +221,13 @@ def test_a_flipped_byte_in_a_model_is_found(build: Build) -> None:
 def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
     tiny: str, tmp_path: Path
 ) -> None:
-    command = [
-        Path(sys.executable).parent / "citerec",
-        "index",
-        SAMPLE,
-        "--encoder",
-        tiny,
-        "--shard",
-        "16",
-    ]
-
-    def index(name: str, *more: str) -> list[Any]:
-        return [*command, "--index", tmp_path / name, *more]
-
-    subprocess.run(index("unbroken"), check=True, capture_output=True)
+    command = ["index", str(SAMPLE), "--encoder", tiny, "--shard", "16"]
+    command += ["--index", str(tmp_path / "killed")]
+    build_index(SAMPLE, tmp_path / "unbroken", BuildConfig(encoder=tiny, shard=16))
     with subprocess.Popen(
-        index("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [Path(sys.executable).parent / "citerec", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     ) as process:
         while kept_shards(tmp_path / "killed") < 2:
             assert process.poll() is None, "it was done before it could be killed"
@@ -245,7 +236,7 @@ def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
     assert not (tmp_path / "killed").exists()
     left = {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in shards(tmp_path / "killed")}
 
-    subprocess.run(index("killed", "--resume"), check=True, capture_output=True)
+    assert run([*command, "--resume"]) == 0
 
     assert len(left) >= 2
     assert dense_sums(tmp_path / "killed") == dense_sums(tmp_path / "unbroken")
