@@ -4,20 +4,18 @@ A run file has `qid Q0 docid rank score tag` on a line, a qrels file `qid 0 doci
 apart by white space, so an id is written with `_` for each white-space character (`trec_id`).
 """
 
-import gzip
 import re
 import sys
-import zlib
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import BinaryIO, TextIO, TypeAlias, cast
+from typing import TextIO, TypeAlias
 from uuid import uuid4
 
 from citerec.errors import BadInputError, OutputError, writing
+from citerec.inputs import read_rows
 from citerec.types import Ranking
 
 Qrels: TypeAlias = Mapping[str, frozenset[str]]
@@ -67,7 +65,7 @@ def trec_qrels(qrels: Qrels) -> Qrels:
 
 
 def read_run(path: Path, name: str | None = None) -> Run:
-    """Read a TREC run file, gzipped or not.
+    """Read a TREC run file, plain or packed.
 
     As in trec_eval, scores decide the order and the rank column is not read; equal scores stand by
     rising docid. Lines may come in any order.
@@ -82,7 +80,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
     """
     scores: dict[str, dict[str, float]] = {}
     tag = ""
-    for number, line in _lines(path):
+    for number, line in read_rows(path, f"lines of {_RUN_COLUMNS}"):
         columns = _columns(path, number, line, expected=_RUN_COLUMNS)
         qid, _, docid, _, score, tag = columns
         _add(scores, qid, docid, _number(path, number, score), where=(path, number))
@@ -113,7 +111,7 @@ def write_run(run: Run, path: Path) -> None:
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Read TREC qrels, or BEIR's table with the header `query-id corpus-id score`; gzipped or not.
+    """Read TREC qrels, or BEIR's table with the header `query-id corpus-id score`; plain or packed.
 
     A relevance of 0 or less is no citation, and a query without any citation is left out. BEIR's
     columns stand apart by tabs, so its ids may hold spaces.
@@ -157,7 +155,7 @@ def _as_trec(ranking: Ranking, path: Path) -> Ranking:
 
 def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
     beir = False
-    for number, line in _lines(path):
+    for number, line in read_rows(path, f"lines of {_QRELS_COLUMNS}"):
         if number == 1 and line.decode(errors="replace").lower().split() == _BEIR_HEADER:
             beir = True
         elif beir:
@@ -210,35 +208,6 @@ def _add(
         raise BadInputError(path, f"paper {docid!r} stands twice for query {qid!r}", line=line)
     # One string per paper, not one per line: a run of 20 000 queries names each paper many times.
     papers[sys.intern(docid)] = value
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their numbers from 1."""
-    with _reading(path), _open(path) as file:
-        for number, line in enumerate(file, start=1):
-            if b"\0" in line or line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-                raise BadInputError(
-                    path, "UTF-16 or binary data; save it as UTF-8 text", line=number
-                )
-            text = line.removeprefix(BOM_UTF8) if number == 1 else line
-            if text.strip():
-                yield number, text
-
-
-def _open(path: Path) -> BinaryIO:
-    with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return cast("BinaryIO", gzip.open(path, "rb")) if zipped else path.open("rb")
-
-
-@contextmanager
-def _reading(path: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BadInputError(path, f"cannot read it: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
-        raise BadInputError(path, f"a broken gzip file: {error}") from error
 
 
 @contextmanager

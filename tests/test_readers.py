@@ -14,16 +14,9 @@ from hypothesis import strategies as st
 
 from citerec.corpus.readers import FORMATS, Located, detect_format, parse_record, read_papers
 from citerec.corpus.readers.fields import CONTROL, Fields
-from citerec.corpus.readers.source import (
-    MAX_LINE,
-    Source,
-    find_source,
-    read_lines,
-    sha256_of,
-    size_of,
-    zstd,
-)
+from citerec.corpus.readers.source import Source, find_source, sha256_of, size_of
 from citerec.errors import BadInputError, BadRecordError, ConfigError
+from citerec.inputs import MAX_LINE, read_lines, zstd
 from citerec.types import Paper
 
 # One record of each format, with every field that its source has.

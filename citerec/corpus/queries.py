@@ -12,9 +12,9 @@ import orjson
 
 from citerec.corpus.readers import parse_record
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.source import read_lines, reading
 from citerec.corpus.splits import SPLITS
 from citerec.errors import BadInputError
+from citerec.inputs import read_lines, reading
 from citerec.run import read_qrels
 from citerec.types import Query
 

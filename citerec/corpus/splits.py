@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.readers.source import reading
 from citerec.errors import BadInputError
+from citerec.inputs import read_rows
 from citerec.manifest import sha256_of
 
 SPLITS = ("train", "dev", "test")
@@ -87,13 +87,16 @@ def read_ids(path: Path) -> list[str]:
     Raises:
         BadInputError: If the file cannot be read, or is not UTF-8 text.
     """
-    with reading(path):
-        raw = path.read_bytes()
-    try:
-        lines = raw.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise BadInputError(path, "not UTF-8 text; expected one id a line") from error
-    return [line.removesuffix("\r") for line in lines if line.strip()]
+    ids: list[str] = []
+    for number, row in read_rows(path, "one id a line"):
+        try:
+            docid = row.decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            message = "not UTF-8 text; expected one id a line"
+            raise BadInputError(path, message, line=number) from error
+        if docid.strip():
+            ids.append(docid)
+    return ids
 
 
 def splits_sha256(folder: Path) -> str:

@@ -11,7 +11,6 @@ qrels.txt            TREC qrels
 """
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,12 +19,13 @@ from typing import Any
 import orjson
 
 from citerec.atomic import building
-from citerec.errors import ConfigError
+from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.assessment import Report, as_json
 from citerec.evaluate.metrics import PER_QUERY
 from citerec.evaluate.plots import draw_recall, recall_by_depth
 from citerec.evaluate.report_page import report_html
 from citerec.evaluate.tables import decimal, latex, markdown, table
+from citerec.inputs import read_whole
 from citerec.run import write_qrels, write_run
 
 JSON, MARKDOWN, LATEX, HTML = "report.json", "report.md", "report.tex", "report.html"
@@ -103,9 +103,9 @@ def refuse_own_inputs(folder: Path, inputs: Iterable[Path]) -> None:
 def _files_of(report: Path) -> set[str]:
     """Return what the folder of a `report.json` holds; nothing if it is not one of ours."""
     try:
-        content: Any = json.loads(report.read_bytes())
+        content: Any = orjson.loads(read_whole(report))
         runs = run_files([system["name"] for system in content["systems"]])
-    except (OSError, ValueError, TypeError, KeyError):
+    except (BadInputError, ValueError, TypeError, KeyError):
         return set()
     return FILES | set(runs)
 

@@ -1,18 +1,17 @@
 """What a row lacks here: a corpus, a model, a file that its training reads, a GPU."""
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.corpus.readers.source import reading
 from citerec.datasets.catalogue import FOLDER as DATASETS
 from citerec.datasets.record import read_record
 from citerec.encode.source import HUB_ID, MINILM, NAMES
-from citerec.errors import BadInputError
 from citerec.experiment.kind import Needs
 from citerec.experiment.row import Experiment
+from citerec.inputs import reading
 from citerec.machine import gpus
+from citerec.toml import read_toml
 
 FILES = {".json", ".gz", ".zst", ".bz2", ".txt", ".vec"}  # what a training may name beside a model
 
@@ -52,10 +51,7 @@ def _named(experiment: Experiment) -> Iterator[tuple[str, Path]]:
 
 
 def _read_by(settings: Path) -> Iterator[str]:
-    try:
-        content = tomllib.loads(settings.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInputError(settings, f"settings that cannot be read: {error}") from error
+    content = read_toml(settings)
     for key in ("model", "teacher", "vectors", "counts", "sources"):
         value: Any = content.get(key)
         names = cast("list[Any]", value) if isinstance(value, list) else [value]

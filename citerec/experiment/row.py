@@ -3,7 +3,6 @@
 A row is a TOML file: its claim, what it costs, the corpus, split and system, the settings, and the expected numbers.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +14,10 @@ from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
 from citerec.evaluate.protocol import KnownGraph, Rules
 from citerec.experiment.checks import check_all
 from citerec.experiment.kind import Kind, Needs
+from citerec.inputs import reading
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
+from citerec.toml import read_toml
 
 Expected = float | tuple[float, float]
 """A figure that a row should give, or the least and the greatest."""
@@ -127,14 +128,11 @@ def read_experiment(path: Path) -> Experiment:
     Raises:
         BadInputError: If it is missing, is no TOML, lacks a key, or has one that is not known or cannot be so.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BadInputError(
-            path, "no such file; name a row, such as experiments/bm25/vis.toml"
-        ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInputError(path, f"not TOML: {error}") from error
+    with reading(path):
+        there = path.exists()
+    if not there:
+        raise BadInputError(path, "no such file; name a row, such as experiments/bm25/vis.toml")
+    content = read_toml(path)
     check_all(path, content)
     keys = frozenset(content)
     kind = Kind(content.pop("kind", Kind.RECOMMEND))

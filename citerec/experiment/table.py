@@ -4,7 +4,6 @@ A folder of rows is a table. Its `table.toml`, if there is one, says more: a tit
 in their order, and rows of other folders that belong here, too.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,8 @@ from citerec.evaluate.tables import tex
 from citerec.experiment.kind import MEASURES, Kind, told
 from citerec.experiment.outcome import Verdict, judge
 from citerec.experiment.row import Experiment, read_experiment
+from citerec.inputs import read_whole
+from citerec.toml import read_toml
 
 SHOWN = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
 ABOUT = "table.toml"  # beside the rows
@@ -104,10 +105,7 @@ def _table(folder: Path, root: Path) -> Table:
 def _about(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
-    try:
-        about = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInputError(path, f"not TOML: {error}") from error
+    about = read_toml(path)
     if unknown := about.keys() - {"title", "note", "columns", "rows"}:
         raise BadInputError(
             path, f"unknown key {min(unknown)!r}; known: columns, note, rows, title"
@@ -121,12 +119,12 @@ def _result(row: Experiment, root: Path) -> Mapping[str, Any] | None:
         return None
     advice = f"no result of a row; make it again: citerec experiment run {row.path}"
     try:
-        result = orjson.loads(file.read_bytes())
+        result = orjson.loads(read_whole(file))
         metrics: Any = result["metrics"]
         if row.kind is Kind.RECOMMEND and not {*SHOWN} <= {*metrics}:
             raise KeyError("metrics")
         return {"metrics": metrics, "ci95": result.get("ci95", {})}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (BadInputError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadInputError(file, advice) from error
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from citerec.errors import BadInputError
+from citerec.inputs import read_stream
 
 _STDIN = "standard input"
 _UNPACK = "unpack it first"
@@ -59,9 +60,10 @@ def read_bytes(
         BadInputError: If there is no such file, or it cannot be read.
     """
     if str(path) == "-":
-        return (stdin or sys.stdin.buffer).read(), _STDIN
+        return read_stream(stdin or sys.stdin.buffer, _STDIN), _STDIN
     try:
-        return Path(path).read_bytes(), str(path)
+        with Path(path).open("rb") as stream:
+            return read_stream(stream, path), str(path)
     except FileNotFoundError:
         raise BadInputError(path, f"no such file{hint and f'; {hint}'}") from None
     except IsADirectoryError:

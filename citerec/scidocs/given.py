@@ -9,6 +9,7 @@ import orjson
 
 from citerec.errors import BadInputError
 from citerec.index.dense.library import Vectors
+from citerec.inputs import read_rows
 from citerec.scidocs.layout import LABELLED, RANKED, loads
 from citerec.types import Paper
 
@@ -75,13 +76,12 @@ class GivenFile:
         return vectors
 
     def _records(self) -> Iterator[tuple[int, Any]]:
-        with self._path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    yield number, loads(line)
-                except orjson.JSONDecodeError as error:
-                    told = f"not JSON: {error.msg}"
-                    raise BadInputError(self._path, told, line=number) from error
+        for number, line in read_rows(self._path, "one vector a line, as JSON"):
+            try:
+                yield number, loads(line)
+            except orjson.JSONDecodeError as error:
+                told = f"not JSON: {error.msg}"
+                raise BadInputError(self._path, told, line=number) from error
 
 
 def _vector(path: Path, line: int, record: Any) -> tuple[str, Vectors]:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.errors import BadInputError
+from citerec.inputs import MAX_DATASET, read_whole
 from citerec.manifest import NAME as MANIFEST
 
 SPLITS = ("train", "val", "test")
@@ -209,9 +210,7 @@ def read_json(path: Path) -> dict[str, Any]:
         BadInputError: If it holds something else, or cannot be read.
     """
     try:
-        record = loads(path.read_bytes())
-    except OSError as error:
-        raise BadInputError(path, error.strerror or str(error)) from error
+        record = loads(read_whole(path, most=MAX_DATASET))
     except orjson.JSONDecodeError as error:
         raise BadInputError(path, f"not JSON: {error.msg}", line=error.lineno) from error
     if not isinstance(record, dict):
@@ -251,8 +250,6 @@ def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadInputError(path, error.strerror or str(error)) from error
+        return read_whole(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise BadInputError(path, "not UTF-8 text") from error

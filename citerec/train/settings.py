@@ -1,14 +1,13 @@
 """How settings of a training are read: a named recipe, a TOML file, and options that win over both."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from citerec.corpus.readers.source import reading
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import ConfigError
+from citerec.toml import read_toml
 
 Kinds = Mapping[str, type]  # of each setting, by name
 Settings = TypeVar("Settings")
@@ -86,12 +85,7 @@ def read_settings(
     """
     values: dict[str, Any] = {}
     if file is not None:
-        with reading(file):
-            raw = file.read_bytes()
-        try:
-            values = tomllib.loads(raw.decode())
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadInputError(file, f"no TOML: {error}") from error
+        values = read_toml(file)
         make(values, f"{file}: ")
     given = {name: value for name, value in options.items() if value is not None}
     beaten = {rival for name, rival in (rivals or {}).items() if name in given}

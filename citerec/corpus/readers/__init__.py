@@ -13,8 +13,9 @@ import orjson
 
 from citerec.corpus.readers import beir, canonical, citeomatic, openresearch
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.source import MAX_LINE, Source, read_lines
+from citerec.corpus.readers.source import Source
 from citerec.errors import BadInputError, BadRecordError, ConfigError
+from citerec.inputs import MAX_LINE, read_lines
 from citerec.types import Paper
 
 # The first that matches wins: canonical comes last, since its keys are common to the others.

@@ -1,44 +1,14 @@
-"""The files of a corpus and their lines, whatever they are packed with."""
+"""The files of a corpus: which of a folder hold papers, their size and checksum."""
 
-import bz2
-import gzip
 import hashlib
 import os
 import re
-import sys
-import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from citerec.errors import BadInputError
+from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-MAX_LINE = 64 * 2**20  # bytes; the longest real record that we met has 2 MB
-PACKED = re.compile(
-    rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
-    rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a frame to skip, by pzstd
-)
-FOREIGN = {
-    b"%PDF": "a PDF",
-    b"PK\x03\x04": "a zip archive",
-    b"\x89PNG": "a PNG image",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-    b"SQLite": "an SQLite database",
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
-    b"\xfd7zXZ": "xz-packed",
-}
-UNREADABLE = (EOFError, OSError, zlib.error, zstd.ZstdError)  # what reading a bad file raises
-TELL_EVERY = 1000  # lines
-BOM = b"\xef\xbb\xbf"
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
 SPREAD = re.compile(rb"\{\s*\n")  # how one JSON object over many lines begins: settings, no records
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
@@ -82,15 +52,6 @@ def find_source(path: Path) -> Source:
     return Source(path, tuple(shards), tuple(ignored))
 
 
-@contextmanager
-def reading(path: Path) -> Generator[None]:
-    """Turn a failed read of `path` (gone, no permission, a name too long) into a `BadInputError`."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInputError(path, f"cannot be read: {error.strerror or error}") from error
-
-
 def _is_index(folder: Path) -> bool:
     return (folder / "manifest.json").is_file() and (folder / "papers.arrow").is_file()
 
@@ -132,66 +93,6 @@ def _holds_records(file: Path) -> bool:
     return OPENING.match(head) is not None
 
 
-@contextmanager
-def open_unpacked(path: Path) -> Generator[tuple[BinaryIO, BinaryIO]]:
-    """Open a file, unpacking gzip, zstd and bz2 by their first bytes; give the text and the raw stream."""
-    with path.open("rb") as raw:
-        packed = PACKED.match(raw.read(8))
-        kind = packed.lastgroup if packed else None
-        raw.seek(0)
-        if kind == "gzip":
-            with gzip.open(raw, "rb") as stream:
-                yield cast("BinaryIO", stream), raw
-        elif kind == "bz2":
-            with bz2.open(raw, "rb") as stream:
-                yield cast("BinaryIO", stream), raw
-        elif kind == "zstd":
-            with zstd.open(raw, "rb") as stream:
-                yield cast("BinaryIO", stream), raw
-        else:
-            yield raw, raw
-
-
-def read_lines(
-    path: Path, read: Callable[[int], None] = lambda _: None
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1; blank ones are left out.
-
-    A line of over `MAX_LINE` bytes, which no record has, comes cut, one byte longer than that.
-
-    Args:
-        path: The file, plain or packed.
-        read: Is told now and then how many more bytes of the file have been read.
-
-    Raises:
-        BadInputError: If the file cannot be read, is packed and cut or damaged, or is no text.
-    """
-    number = position = 0
-    try:
-        with open_unpacked(path) as (stream, raw):
-            while line := stream.readline(MAX_LINE + 1):
-                number += 1
-                if number == 1:
-                    line = line.removeprefix(BOM)
-                    _refuse_foreign(path, line)
-                if len(line) > MAX_LINE:
-                    _skip_line(stream, line)
-                if number % TELL_EVERY == 0:
-                    read(raw.tell() - position)
-                    position = raw.tell()
-                if line.strip():
-                    yield number, line
-            read(raw.tell() - position)
-    except UNREADABLE as error:
-        raise _fault(path, number, error) from error
-
-
-def _skip_line(stream: BinaryIO, line: bytes) -> None:
-    """Read on to the end of a line that was read in part."""
-    while line and not line.endswith(b"\n"):
-        line = stream.readline(MAX_LINE)
-
-
 def size_of(source: Source) -> int:
     """Return how many bytes a corpus has, as it is packed.
 
@@ -218,20 +119,3 @@ def sha256_of(source: Source) -> str:
 def _sha256(file: Path) -> str:
     with reading(file), file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _refuse_foreign(path: Path, line: bytes) -> None:
-    for magic, what in FOREIGN.items():
-        if line.startswith(magic):
-            raise BadInputError(path, f"this is {what}; expected JSON lines in UTF-8")
-    if b"\0" in line[:4096]:
-        raise BadInputError(path, "this is binary data; expected JSON lines in UTF-8")
-
-
-def _fault(path: Path, line: int, error: Exception) -> BadInputError:
-    if isinstance(error, OSError) and error.errno is not None:
-        return BadInputError(path, f"cannot be read: {error.strerror}")
-    what = "cut off" if isinstance(error, EOFError) else "damaged"
-    return BadInputError(
-        path, f"the file is {what} after line {line} ({error}); fetch it again or repack it"
-    )

@@ -12,8 +12,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
-from citerec.corpus.readers.source import UNREADABLE, open_unpacked, reading
 from citerec.errors import BadInputError
+from citerec.inputs import UNREADABLE, open_unpacked, reading
 
 CHUNK = 2**20  # characters that are read at once, at least
 MAX_RECORD = 64 * 2**20  # characters of one query's counts

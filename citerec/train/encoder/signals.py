@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.corpus.readers.source import reading
+from citerec.inputs import reading
 from citerec.manifest import sha256_of
 from citerec.train.data import TrainingData
 from citerec.train.encoder.config import EncoderTraining, Loss

@@ -3,7 +3,6 @@
 The defaults are those of SPECTER's appendix A (https://arxiv.org/abs/2004.07180) where it states them.
 """
 
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from citerec.encode.words.bag import Tf
-from citerec.errors import ConfigError
+from citerec.errors import BadInputError, ConfigError
+from citerec.toml import read_toml
 from citerec.train.encoder.config import Recipe
 from citerec.train.settings import (
     Kinds,
@@ -147,8 +147,8 @@ def wants_words(file: Path | None, recipe: str | None) -> bool:
     if file is None:
         return False
     named: object = None
-    with suppress(OSError, ValueError):  # who reads the whole of it tells what is wrong
-        named = tomllib.loads(file.read_text(encoding="utf-8")).get("recipe")
+    with suppress(BadInputError):  # who reads the whole of it tells what is wrong
+        named = read_toml(file).get("recipe")
     return named is not None and _known(named, f"{file}: ") in WORD_RECIPES
 
 

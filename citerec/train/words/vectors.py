@@ -1,5 +1,6 @@
 """Word vectors: trained by gensim's fastText on the train papers, or given."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from citerec.cache import sha256_of_files
-from citerec.corpus.readers.source import reading
 from citerec.encode.words.bag import Bag
 from citerec.encode.words.doc2vec import stable_hash
 from citerec.encode.words.folder import WEIGHTS, holds_words, read_words
 from citerec.encode.words.model import Vectors
 from citerec.encode.words.propagated import Propagated
 from citerec.errors import BadInputError, ConfigError, extra
+from citerec.inputs import read_rows
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
 from citerec.types import Note, Progress
@@ -69,18 +70,21 @@ def read_word2vec(file: Path, wanted: frozenset[str]) -> dict[str, Vectors]:
         BadInputError: If it is not of that format, with its line.
     """
     found: dict[str, Vectors] = {}
-    with reading(file), file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        head = next(lines, "").split()
-        if len(head) != 2 or not all(part.isdigit() for part in head):
-            raise BadInputError(
-                file, f'expected "words dim", found {" ".join(head)[:40]!r}', line=1
-            )
-        dim = int(head[1])
-        for number, line in enumerate(lines, start=2):
-            word, _, numbers = line.rstrip().partition(" ")
-            if word in wanted:
-                found[word] = _numbers(numbers, dim, file, number)
+    rows = read_rows(file, 'word vectors as text: "words dim", then "word x1 ... xdim" each')
+    dim = _dim(next(rows, (1, b""))[1], file)
+    for number, row in rows:
+        word, _, numbers = row.decode(errors="replace").rstrip().partition(" ")
+        if word in wanted:
+            found[word] = _numbers(numbers, dim, file, number)
     return found
+
+
+def _dim(head: bytes, file: Path) -> int:
+    """Return how many dimensions the vectors have, by the first line of their file."""
+    found = head.decode(errors="replace").split()
+    if len(found) != 2 or not all(re.fullmatch("[0-9]{1,9}", part) for part in found):
+        raise BadInputError(file, f'expected "words dim", found {" ".join(found)[:40]!r}', line=1)
+    return int(found[1])
 
 
 def _numbers(text: str, dim: int, file: Path, line: int) -> Vectors:

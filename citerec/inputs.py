@@ -1,0 +1,181 @@
+"""Files from outside, read within bounds: no line, file or nesting may use up the memory or the stack.
+
+gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so that a bound holds for the
+unpacked bytes. What exceeds a bound is refused before a parser sees it.
+"""
+
+import bz2
+import gzip
+import re
+import sys
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from citerec.errors import BadInputError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MAX_LINE = 64 * 2**20  # bytes of a JSON record; the longest real record that we met has 2 MB
+MAX_ROW = 2**20  # bytes of a row of a run, of judgements, ids or word vectors
+MAX_FILE = 256 * 2**20  # bytes of a file that is read as a whole
+MAX_DATASET = 4 * 2**30  # bytes of a published dataset's file that is read as a whole
+PACKED = re.compile(
+    rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
+    rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a frame to skip, by pzstd
+)
+FOREIGN = {
+    b"%PDF": "a PDF",
+    b"PK\x03\x04": "a zip archive",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    b"SQLite": "an SQLite database",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\xfd7zXZ": "xz-packed",
+}
+UNREADABLE = (EOFError, OSError, zlib.error, zstd.ZstdError)  # what reading a bad file raises
+BOM = b"\xef\xbb\xbf"
+REPORT_EVERY = 1000  # lines
+
+
+@contextmanager
+def reading(path: Path) -> Generator[None]:
+    """Turn a failed read of `path` (gone, no permission, a name too long) into a `BadInputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def open_unpacked(path: Path) -> Generator[tuple[BinaryIO, BinaryIO]]:
+    """Open a file, unpacking gzip, zstd and bz2 by their first bytes; give the text and the raw stream."""
+    with path.open("rb") as raw:
+        packed = PACKED.match(raw.read(8))
+        kind = packed.lastgroup if packed else None
+        raw.seek(0)
+        if kind == "gzip":
+            with gzip.open(raw, "rb") as stream:
+                yield cast("BinaryIO", stream), raw
+        elif kind == "bz2":
+            with bz2.open(raw, "rb") as stream:
+                yield cast("BinaryIO", stream), raw
+        elif kind == "zstd":
+            with zstd.open(raw, "rb") as stream:
+                yield cast("BinaryIO", stream), raw
+        else:
+            yield raw, raw
+
+
+def read_lines(
+    path: Path,
+    read: Callable[[int], None] = lambda _: None,
+    *,
+    longest: int = MAX_LINE,
+    expected: str = "JSON lines",
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, from 1; blank ones are left out.
+
+    A line of over `longest` bytes comes cut, one byte longer than that: the caller may skip it.
+
+    Args:
+        path: The file, plain or packed.
+        read: Called now and then with how many more bytes of the file have been read.
+        longest: Bytes that a line may have.
+        expected: What the file should hold, for messages.
+
+    Raises:
+        BadInputError: If the file cannot be read, is packed and cut or damaged, or is no text.
+    """
+    number = position = 0
+    try:
+        with open_unpacked(path) as (stream, raw):
+            while line := stream.readline(longest + 1):
+                number += 1
+                if number == 1:
+                    line = line.removeprefix(BOM)
+                    _refuse_foreign(path, line, expected)
+                if len(line) > longest:
+                    _skip_line(stream, line)
+                if number % REPORT_EVERY == 0:
+                    read(raw.tell() - position)
+                    position = raw.tell()
+                if line.strip():
+                    yield number, line
+            read(raw.tell() - position)
+    except UNREADABLE as error:
+        raise _fault(path, number, error) from error
+
+
+def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows of a text file with their line numbers, from 1; blank ones are left out.
+
+    Args:
+        path: The file, plain or packed.
+        expected: What it should hold, for messages.
+
+    Raises:
+        BadInputError: If a row has more than `MAX_ROW` bytes or holds a NUL, or the file cannot be read.
+    """
+    for number, row in read_lines(path, longest=MAX_ROW, expected=expected):
+        if len(row) > MAX_ROW:
+            message = f"a line of more than {MAX_ROW:,} bytes; expected {expected}"
+            raise BadInputError(path, message, line=number)
+        if b"\0" in row:
+            message = f"binary data or UTF-16; expected {expected} in UTF-8"
+            raise BadInputError(path, message, line=number)
+        yield number, row
+
+
+def read_whole(path: Path, *, most: int = MAX_FILE) -> bytes:
+    """Return the bytes of a file as it is, not unpacked.
+
+    Raises:
+        BadInputError: If it cannot be read, or has more than `most` bytes.
+    """
+    with reading(path), path.open("rb") as stream:
+        return read_stream(stream, path, most=most)
+
+
+def read_stream(stream: BinaryIO, name: Path | str, *, most: int = MAX_FILE) -> bytes:
+    """Return all bytes of a stream.
+
+    Raises:
+        BadInputError: If there are more than `most`; at most one more is read.
+    """
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise BadInputError(
+            name, f"more than {most // 2**20:,} MB, the most that is read at once; split it"
+        )
+    return data
+
+
+def _skip_line(stream: BinaryIO, line: bytes) -> None:
+    """Read on to the end of a line that was read in part."""
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(2**20)
+
+
+def _refuse_foreign(path: Path, line: bytes, expected: str) -> None:
+    for magic, what in FOREIGN.items():
+        if line.startswith(magic):
+            raise BadInputError(path, f"this is {what}; expected {expected} in UTF-8")
+    if b"\0" in line[:4096]:
+        raise BadInputError(path, f"this is binary data; expected {expected} in UTF-8")
+
+
+def _fault(path: Path, line: int, error: Exception) -> BadInputError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return BadInputError(path, f"cannot be read: {error.strerror}")
+    what = "cut off" if isinstance(error, EOFError) else "damaged"
+    return BadInputError(
+        path, f"the file is {what} after line {line} ({error}); fetch it again or repack it"
+    )
