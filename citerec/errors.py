@@ -19,9 +19,19 @@ CiterecError
 └── JavaError               no Java that can run Lucene
 """
 
+import reprlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+
+_REPR = reprlib.Repr()  # bounded in depth and length: JSON may nest lists 1,000 deep
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
+
+
+def shown(value: object) -> str:
+    """Return a value as a message can show it: one short line."""
+    text = _REPR.repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class CiterecError(Exception):

@@ -4,7 +4,7 @@ tomllib needs quadratic time for a dotted key of many parts and the stack for ar
 """
 
 import re
-import tomllib
+import tomllib  # noqa: TID251 (here alone)
 from pathlib import Path
 from typing import Any
 

@@ -4,7 +4,7 @@ import unicodedata
 from operator import index
 from typing import Any
 
-from citerec.errors import InvalidValueError
+from citerec.errors import InvalidValueError, shown
 
 YEARS = range(1, 10_000)
 
@@ -89,9 +89,3 @@ def checked_strings(value: Any, name: str, what: str) -> tuple[str, ...]:
     if strange := [item for item in strings if not isinstance(item, str)]:
         raise InvalidValueError(what, f"its {name} must be strings, found {shown(strange[0])}")
     return strings
-
-
-def shown(value: object) -> str:
-    """Return a value as a message can show it: one short line."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

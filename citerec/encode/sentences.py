@@ -15,6 +15,7 @@ SHORT = re.compile(  # what ends in a full stop and ends no sentence
     r"(?:\b(?:e\.g|i\.e|cf|vs|al|etc|resp|approx|figs?|eqs?|sec|refs?|dr|prof|mr)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
+LONGEST = 10  # characters that `SHORT` matches, and more
 
 
 def sentences(text: str) -> list[str]:
@@ -25,7 +26,8 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     first = 0
     for end in END.finditer(text):
-        if not SHORT.search(text[first : end.start()]):
+        # Its last letters alone: a text of nothing but abbreviations would take quadratic time.
+        if not SHORT.search(text, max(first, end.start() - LONGEST), end.start()):
             found.append(text[first : end.end()].strip())
             first = end.end()
     return [sentence for sentence in (*found, text[first:].strip()) if sentence]

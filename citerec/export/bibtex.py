@@ -5,7 +5,6 @@ its other half would end the entry.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.export.clean import one_line, web_address
@@ -13,6 +12,7 @@ from citerec.export.names import split_name
 from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
 from citerec.query.doi import doi_of, paper_doi
+from citerec.text import normalized
 from citerec.types import Paper
 
 _ESCAPES = str.maketrans(
@@ -169,5 +169,5 @@ def _key(paper: Paper) -> str:
 
 def _ascii(text: str) -> str:
     """Return the letters and digits of `text` without accents, those that ASCII has."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    plain = normalized("NFKD", text).encode("ascii", "ignore").decode().lower()
     return "".join(_WORD.findall(plain))

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from citerec.errors import BadInputError
 from citerec.query import bibtex, objects, plain, ris
 from citerec.query.record import Draft, Record, to_query
-from citerec.query.source import Kind, decode, kind_of, read_bytes
+from citerec.query.source import Kind, decode, kind_of, read_bytes, refuse_long
 from citerec.types import Query
 
 __all__ = ["QueryFile", "parse_queries", "read_queries"]
@@ -67,6 +67,7 @@ def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
     """
     text = decode(data, name, reads=_READS)
     kind = kind_of(text)
+    refuse_long(text, kind, name)
     drafts = _READERS[kind](text, name)
     if not drafts:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")

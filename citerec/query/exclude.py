@@ -14,7 +14,8 @@ from citerec.query.doi import doi_of
 from citerec.query.latex import to_text
 from citerec.query.objects import IDS, Item, read_items
 from citerec.query.record import Record, one_line
-from citerec.query.source import Kind, decode, kind_of, read_bytes
+from citerec.query.source import Kind, decode, kind_of, read_bytes, refuse_long
+from citerec.text import normalized
 
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -66,7 +67,9 @@ def read_excluded(path: str | Path) -> Excluded:
 
 def _read(text: str, name: str) -> tuple[list[_Entry], list[str]]:
     """Return the entries of a list in any format, and what of it could not be read."""
-    match kind_of(text):
+    kind = kind_of(text)
+    refuse_long(text, kind, name)
+    match kind:
         case Kind.JSON:
             return [_from_json(item) for item in read_items(text, name)], []
         case Kind.RIS:
@@ -168,7 +171,7 @@ def title_key(title: str) -> str:
         title = to_text(title)
     if title.isascii():
         return " ".join(title.translate(_ASCII).split())
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
+    folded = normalized("NFKD", normalized("NFKD", title).casefold())
     kept = "".join(c for c in folded if not unicodedata.combining(c))
     return " ".join(_SEPARATORS.sub(" ", kept).split())
 

@@ -7,7 +7,8 @@ latexcodec leaves every command and brace in place.
 """
 
 import re
-import unicodedata
+
+from citerec.text import normalized
 
 _ACCENTS = {
     "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", "=": "\u0304", "u": "\u0306",
@@ -68,7 +69,7 @@ def to_text(latex: str) -> str:
     # An odd dollar is no formula but money: "a $5 bill".
     dollar = "" if latex.count("$") % 2 == 0 else "$"
     text = _TOKEN.sub(lambda token: dollar if token["dollar"] else _plain(token), latex)
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(normalized("NFC", text).split())
 
 
 def _plain(token: re.Match[str]) -> str:

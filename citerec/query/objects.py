@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, shown
 from citerec.query.doi import doi_of
 from citerec.query.record import Draft, Record, first_year
 
@@ -100,8 +100,9 @@ def _record(item: Item, name: Path | str) -> Record:
 
 
 def _kind(value: Any) -> str:
-    number = "null" if value is None else f"the number {value}"
-    return next((what for kind, what in _KINDS if isinstance(value, kind)), number)
+    if what := next((what for kind, what in _KINDS if isinstance(value, kind)), ""):
+        return what
+    return "null" if value is None else f"the number {shown(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class _Object:
         number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
         digits = str(value).removesuffix(".0") if number else ""
         if not _YEAR.fullmatch(digits):
-            found = f'"{value}"' if isinstance(value, str) else _kind(value)
+            found = shown(value) if isinstance(value, str) else _kind(value)
             message = f'"{key}" must be a year such as 2019, or null; found {found}'
             raise self.record.error(self.name, message)
         return int(digits)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.corpus.readers.fields import MAX_ABSTRACT, MAX_TITLE
 from citerec.errors import BadInputError, InvalidValueError
 from citerec.types import Query
 
@@ -58,14 +59,21 @@ def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
     """Check `draft` and make a query of it.
 
     Raises:
-        BadInputError: If `Query` refuses it: for an empty title, a control character in its id or an impossible year.
+        BadInputError: If it is too long, or `Query` refuses it: for an empty title, a control character in its id or
+            an impossible year.
     """
     query_id = draft.id.strip() or default_id
+    title, abstract = one_line(draft.title), one_line(draft.abstract)
+    for what, value, most in (("title", title, MAX_TITLE), ("abstract", abstract, MAX_ABSTRACT)):
+        if len(value) > most:
+            found = f"the {what} has {len(value):,} characters; at most {most:,} are taken"
+            advice = "put the title on a line or in a field of its own"
+            raise draft.record.error(name, f"{found}; {advice}")
     try:
         return Query(
             id=query_id,
-            title=one_line(draft.title),
-            abstract=one_line(draft.abstract),
+            title=title,
+            abstract=abstract,
             year=draft.year,
             authors=tuple(filter(None, map(one_line, draft.authors))),
             venue=one_line(draft.venue),

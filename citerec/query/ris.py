@@ -31,10 +31,29 @@ def read_records(text: str) -> list[Record]:
 def _record(text: str, line: int) -> Record:
     rispy: Any = import_module("rispy")  # it has no types
     # rispy drops a record without an end; a second end does no harm.
-    found: list[dict[str, Any]] = rispy.loads(f"{text}\nER  - \n", skip_unknown_tags=True)
+    whole = _joined(f"{text}\nER  - \n", frozenset(rispy.RisParser.DEFAULT_LIST_TAGS))
+    found: list[dict[str, Any]] = rispy.loads(whole, skip_unknown_tags=True)
     title = first_text(found[0], _TITLES)
     label = f"record {title[:60]!r}" if title else "this record"
     return Record(number=line, line=line, label=label, fields=found[0])
+
+
+def _joined(text: str, list_tags: frozenset[str]) -> str:
+    """Return a record with each value on one line; rispy needs quadratic time for those of many lines.
+
+    The further lines of a tag of `list_tags` stay: each is a value of its own.
+    """
+    values: list[list[str]] = []
+    tag = ""
+    for line in text.split("\n"):
+        if line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha():  # as rispy has it
+            tag = line[:2] if values else ""  # what follows TY is passed over
+            values.append([line])
+        elif not tag or tag in list_tags:
+            values.append([line])
+        elif line.strip():
+            values[-1].append(line.strip())
+    return "\n".join(" ".join(lines) for lines in values)
 
 
 def first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:

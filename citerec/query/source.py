@@ -34,6 +34,10 @@ _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
 
 
+_MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; they take a second a megabyte
+_MAX_ENTRIES = 200_000  # likely ones, counted before they are parsed
+
+
 class Kind(StrEnum):
     """The formats that a file of papers may be in; CSL is JSON, too."""
 
@@ -107,6 +111,19 @@ def _refuse_foreign(data: bytes, name: Path | str, reads: str) -> None:
             raise BadInputError(name, f"this is {what}; {reads}; {todo}")
     if b"\0" in data:
         raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
+
+
+def refuse_long(text: str, kind: Kind, name: Path | str) -> None:
+    """Raise for a bibliography or plain text that would take minutes to parse, before that is done."""
+    if kind is Kind.JSON:  # which is fast, and may be a batch of many queries
+        return
+    if len(text) > _MAX_BIBLIOGRAPHY:
+        found = f"{len(text):,} characters; at most {_MAX_BIBLIOGRAPHY:,}"
+        raise BadInputError(name, f"this {kind} has {found} are read at once; split the file")
+    entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
+    if entries > _MAX_ENTRIES:
+        found = f"about {entries:,} entries; at most {_MAX_ENTRIES:,}"
+        raise BadInputError(name, f"this {kind} has {found} are read at once; split the file")
 
 
 def kind_of(text: str) -> Kind:

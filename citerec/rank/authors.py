@@ -12,6 +12,7 @@ import numpy as np
 
 from citerec.corpus.papers import Papers, codes
 from citerec.rank.known import Rows
+from citerec.text import normalized
 
 _SUFFIX = re.compile(
     r",?\s(?:jr\.?|sr\.?|ii|iii|iv|[0-9]{4})$", re.IGNORECASE
@@ -23,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 def name_key(name: str) -> str:
     """Return what an author is known by, `r ribler`; empty for a name without any letter."""
     if not name.isascii():
-        folded = unicodedata.normalize("NFKD", name).replace("’", "")
+        folded = normalized("NFKD", name).replace("’", "")
         name = "".join(c for c in folded if not unicodedata.combining(c))
     name = _SUFFIX.sub("", name.replace("'", "").strip())
     family, comma, given = name.partition(",")

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, shown
 from citerec.inputs import MAX_DATASET, read_whole
 from citerec.manifest import NAME as MANIFEST
 
@@ -199,7 +199,7 @@ def read_propensity(path: Path) -> Floats:
         raise BadInputError(path, f"no scores; {expected}")
     values: list[Any] = scores
     if bad := [s for s in values if not isinstance(s, int | float) or not 0 < s < np.inf]:
-        raise BadInputError(path, f"found {bad[0]!r}; {expected}")
+        raise BadInputError(path, f"found {shown(bad[0])}; {expected}")
     return np.array(values, np.float64)
 
 
@@ -244,7 +244,7 @@ def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
         raise BadInputError(path, f"no rows below a heading; expected {width} columns")
     for line, row in rows:
         if len(row) != width or not all(cell.strip() for cell in row):
-            raise BadInputError(path, f"expected {width} columns; found: {row!r:.80}", line=line)
+            raise BadInputError(path, f"expected {width} columns; found: {shown(row)}", line=line)
         yield line, [cell.strip() for cell in row]
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from citerec.errors import BadRecordError
+from citerec.errors import BadRecordError, shown
 from citerec.types import BIBLIOGRAPHIC, Paper
-from citerec.valid import id_fault, shown, whole, year_fault
+from citerec.valid import id_fault, whole, year_fault
 
 MAX_ID = 512  # characters
 MAX_TITLE = 20_000  # characters

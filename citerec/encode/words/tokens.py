@@ -1,13 +1,13 @@
 """How an encoder of words cuts a text, and what a paper is known by."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from citerec.text import normalized
 from citerec.types import Paper, Query
 
 WORD = re.compile(r"\b\w\w+\b")
@@ -18,7 +18,7 @@ def words_of(text: str) -> list[str]:
 
     Source: the rule of scikit-learn's vectorizers with strip_accents="ascii" and lowercase=True.
     """
-    plain = unicodedata.normalize("NFKD", text.lower())
+    plain = normalized("NFKD", text.lower())
     return WORD.findall(plain.encode("ascii", "ignore").decode("ascii"))
 
 

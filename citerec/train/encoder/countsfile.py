@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, shown
 from citerec.inputs import UNREADABLE, open_unpacked, reading
 
 CHUNK = 2**20  # characters that are read at once, at least
@@ -96,12 +96,12 @@ class _Reader:
 
     def _record(self, query: str, value: Any, line: int) -> Record:
         if not isinstance(value, dict):
-            self._refuse(f"{query!r} has {_shown(value)} for counts", line)
+            self._refuse(f"{query!r} has {shown(value)} for counts", line)
         counts: dict[str, float] = {}
         entries: dict[str, Any] = value
         for other, entry in entries.items():
             if (count := _count(entry)) is None:
-                self._refuse(f"{query!r} with {other!r} is {_shown(entry)}", line)
+                self._refuse(f"{query!r} with {other!r} is {shown(entry)}", line)
             counts[other] = count
         return Record(query, tuple(counts), tuple(counts.values()))
 
@@ -161,8 +161,3 @@ def _count(entry: Any) -> float | None:
     found: dict[str, Any] = entry if isinstance(entry, dict) else {}
     count: Any = found.get("count")
     return float(count) if type(count) in (int, float) and 0 <= count <= MAX_COUNT else None
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
