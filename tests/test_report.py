@@ -96,6 +96,19 @@ def test_the_folder_holds_every_part(report: Report, tmp_path: Path) -> None:
     assert (folder / "recall_by_depth.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(tmp_path: Path) -> None:
+    qrels = {"=HYPERLINK(x)": frozenset("a"), "-7": frozenset("a"), "@q": frozenset("b")}
+    rankings = {qid: Ranking(("a",), (1.0,)) for qid in qrels}
+    made = replace(evaluation(Run("+run", rankings)), qrels=qrels, query_words={})
+
+    write_report(assess(made), tmp_path / "out")
+
+    with (tmp_path / "out" / "per_query.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["qid"] for row in rows] == ["-7", "'=HYPERLINK(x)", "'@q"]
+    assert [float(row["'+run mrr"]) for row in rows] == [1, 1, 0]
+
+
 def test_per_query_csv_has_a_row_for_every_query(report: Report, tmp_path: Path) -> None:
     write_report(report, tmp_path / "out")
 

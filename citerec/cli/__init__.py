@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from citerec.cli import encode, evaluate, index, inspect, recommend, scidocs, tune
+from citerec.cli.console import fail
 from citerec.cli.datasets import datasets
 from citerec.cli.experiment import experiment
 from citerec.cli.train import train_encoder, train_ranker, train_reranker
@@ -79,12 +80,12 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     except CiterecError as error:
-        return _fail(str(error), 2)
+        return fail(str(error), 2)
     except BrokenPipeError:  # the reader of our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return _fail("interrupted; no file is left half-written", 1)
+        return fail("interrupted; no file is left half-written", 1)
     except Exception as error:
         return _foreign(error)
 
@@ -94,7 +95,7 @@ def _foreign(error: Exception) -> int:
     if hasattr(error, "format_message"):
         return _usage(error)
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
-        return _fail("Java has not enough memory for this; give it more: --heap 4g", 2)
+        return fail("Java has not enough memory for this; give it more: --heap 4g", 2)
     raise error
 
 
@@ -103,13 +104,7 @@ def _usage(error: Any) -> int:
     command = context.command_path if context else "citerec"
     bare = type(error).__name__ == "NoArgsIsHelpError"  # whose message is all of the help
     message = "Missing command." if bare else str(error.format_message())
-    return _fail(f"{message} (see: {command} --help)", 2)
-
-
-def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    print(f"citerec: error: {line}" if code == 2 else f"citerec: {line}", file=sys.stderr)
-    return code
+    return fail(f"{message} (see: {command} --help)", 2)
 
 
 def _interrupt(*_: object) -> NoReturn:

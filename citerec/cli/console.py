@@ -11,11 +11,13 @@ from uuid import uuid4
 import typer
 
 from citerec.errors import OutputError
+from citerec.export.clean import visible, visible_line
 from citerec.types import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+LONGEST_MESSAGE = 2_000  # characters of an error; the value of a file may be a book
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
 Index = Annotated[
@@ -37,16 +39,16 @@ class Talk:
     def note(self, message: str) -> None:
         """Say something, unless asked to be quiet."""
         if not self.quiet:
-            typer.echo(f"citerec: {message}", err=True)
+            _echo(message)
 
     def detail(self, message: str) -> None:
         """Say something, if asked to be verbose."""
         if self.verbose:
-            typer.echo(f"citerec: {message}", err=True)
+            _echo(message)
 
     def warn(self, message: str) -> None:
         """Warn, whatever was asked."""
-        typer.echo(f"citerec: warning: {message}", err=True)
+        _echo(f"warning: {message}")
 
     @contextmanager
     def progress(self, *, in_bytes: str = "") -> Generator[Callable[[str, int, int], None]]:
@@ -77,9 +79,9 @@ class Talk:
 
         tasks: dict[str, TaskID] = {}
         with Progress(
-            TextColumn("{task.description:>10}"),
+            TextColumn("{task.description:>10}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[amount]}"),
+            TextColumn("{task.fields[amount]}", markup=False),
             Rate(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
@@ -105,20 +107,34 @@ def track(names: Sequence[str], tell: Progress) -> Iterator[str]:
         yield name
 
 
+def fail(message: str, code: int) -> int:
+    """Say on stderr in one line why the command ends; return its exit code."""
+    line = visible(message)
+    if len(line) > LONGEST_MESSAGE:
+        line = f"{line[:LONGEST_MESSAGE]} …"
+    _echo(f"error: {line}" if code == 2 else line)
+    return code
+
+
+def _echo(message: str) -> None:
+    """Write one line to stderr; nothing in it acts on the terminal."""
+    typer.echo(f"citerec: {visible_line(message)}", err=True)
+
+
 def stderr_console() -> "Console":
     """Return a rich console on stderr."""
-    from rich.console import Console
+    from citerec.export.terminal import PlainConsole
 
-    return Console(stderr=True)
+    return PlainConsole(stderr=True)
 
 
 def show(renderable: "RenderableType") -> None:
     """Print a rich table or text on stdout."""
-    from rich.console import Console
+    from citerec.export.terminal import PlainConsole
 
-    console = Console(highlight=False)
+    console = PlainConsole()
     if not console.is_terminal:
-        console = Console(highlight=False, width=max(console.width, 110))
+        console = PlainConsole(width=max(console.width, 110))
     with console.capture() as text:  # when it prints itself, rich ends the process at a closed pipe
         console.print(renderable)
     write_result(text.get())
@@ -136,6 +152,11 @@ def check_output(output: Path | None) -> None:
         raise OutputError(f"cannot write {output}: it is a folder; name a file")
     if not output.parent.is_dir():
         raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+def write_lines(*lines: str) -> None:
+    """Print lines for people on stdout, each on its own; nothing in them acts on the terminal."""
+    write_result("".join(f"{visible_line(line)}\n" for line in lines))
 
 
 def write_result(text: str, output: Path | None = None) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import Quiet, Talk, Verbose, write_result
+from citerec.cli.console import Quiet, Talk, Verbose, write_lines
 
 if TYPE_CHECKING:
     from citerec.datasets.record import Record
@@ -36,7 +36,7 @@ def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
         f"{name:<{width}}  {f'in {where(name)}' if is_fetched(name) else '-':<24}  {about.title}"
         for name, about in DATASETS.items()
     ]
-    write_result("\n".join(lines) + "\n")
+    write_lines(*lines)
 
 
 @datasets.command()
@@ -52,7 +52,7 @@ def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
         for file, got in record.files.items():
             facts[f"  {file}"] = f"{got.bytes:,} bytes, sha256 {got.sha256}"
         facts["holds"] = _counted(record)
-    write_result("".join(f"{f'{what}:':<13} {fact}\n" for what, fact in facts.items()))
+    write_lines(*(f"{f'{what}:':<13} {fact}" for what, fact in facts.items()))
 
 
 @datasets.command()
@@ -100,7 +100,7 @@ def fetch(
             dropped = drop_train_queries(folder, other, tell)
         talk.note(f"{dropped:,} train queries dropped that are held-out papers of {other}")
     if not quiet:
-        typer.echo(f"{folder}  {_counted(record)}")
+        write_lines(f"{folder}  {_counted(record)}")
 
 
 def _counted(record: "Record") -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import Quiet, Talk, Verbose, write_result
+from citerec.cli.console import Quiet, Talk, Verbose, write_lines, write_result
 from citerec.errors import CiterecError
 
 EXPERIMENTS = Path("experiments")
@@ -67,7 +67,7 @@ def run(
             for name in names
             if name in outcome.metrics
         )
-        typer.echo(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
+        write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
     if report and done:
         write_page([shown(outcome) for outcome in done], report)
         talk.note(f"the report is in {report / 'report.html'}")

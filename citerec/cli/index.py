@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import Heap, Quiet, Talk, Threads, Verbose
+from citerec.cli.console import Heap, Quiet, Talk, Threads, Verbose, write_lines
 from citerec.cli.encode import (
     BackendOption,
     DenseIndexOption,
@@ -95,7 +95,7 @@ def index(
     if warning:  # not before: what is wrong with the corpus is said alone
         talk.warn(warning)
     if not quiet:
-        typer.echo(summary(report))
+        write_lines(*summary(report))
     for fault in report.examples:
         talk.note(f"left out: {fault}")
     if report.ignored:
@@ -115,10 +115,10 @@ def default_index(corpus: Path) -> Path:
     return INDEXES / (name or "corpus")
 
 
-def summary(report: "BuildReport") -> str:
-    """Return what a build made."""
+def summary(report: "BuildReport") -> list[str]:
+    """Return what a build made, a line for each count."""
     heading = f"{report.index}  ({report.manifest.corpus['format']})"
-    return "\n".join([heading, *count_lines(report.manifest.counts)])
+    return [heading, *count_lines(report.manifest.counts)]
 
 
 def count_lines(counts: Mapping[str, int]) -> list[str]:

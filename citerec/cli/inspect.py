@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from citerec.cli.console import Index, Quiet, Talk, Verbose, show, write_result
+from citerec.cli.console import Index, Quiet, Talk, Verbose, show, write_lines, write_result
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 
@@ -39,18 +39,14 @@ def info(
         write_result((folder.path / NAME).read_text(encoding="utf-8"))
         return
     size = sum((folder.path / name).stat().st_size for name in manifest.checksums)
-    typer.echo(
-        "\n".join(
-            [
-                f"{folder.path}  ({size / 2**20:,.1f} MB, built {manifest.created} "
-                f"by citerec {manifest.citerec})",
-                f"      corpus  {manifest.corpus['path']} ({manifest.corpus['format']}, "
-                f"sha256 {manifest.corpus['sha256'][:12]})",
-                *count_lines(manifest.counts),
-                f"      splits  {manifest.settings['splits']}",
-                *encoder_lines(manifest.settings),
-            ]
-        )
+    write_lines(
+        f"{folder.path}  ({size / 2**20:,.1f} MB, built {manifest.created} "
+        f"by citerec {manifest.citerec})",
+        f"      corpus  {manifest.corpus['path']} ({manifest.corpus['format']}, "
+        f"sha256 {manifest.corpus['sha256'][:12]})",
+        *count_lines(manifest.counts),
+        f"      splits  {manifest.settings['splits']}",
+        *encoder_lines(manifest.settings),
     )
 
 
@@ -77,7 +73,7 @@ def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) 
     path = find_index(index)
     manifest = verify_index(path)
     if not quiet:
-        typer.echo(f"{path} is whole: {len(manifest.checksums)} files are what was written")
+        write_lines(f"{path} is whole: {len(manifest.checksums)} files are what was written")
 
 
 def doctor(
@@ -88,7 +84,7 @@ def doctor(
 
     findings = examine()
     if format is InfoFormat.JSON:
-        typer.echo(as_json(findings))
+        write_result(f"{as_json(findings)}\n")
     else:
         show(as_table(findings))
     if not healthy(findings):
@@ -117,9 +113,9 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
     found = recommender.recommend(queries, explain=True)
     results = [Result(query, items) for query, items in zip(queries, found, strict=True)]
-    typer.echo(dump(results, Format.TABLE, batch=False), nl=False)
+    write_result(dump(results, Format.TABLE, batch=False))
     if not quiet:
-        typer.echo(NEXT_STEPS)
+        write_result(f"{NEXT_STEPS}\n")
 
 
 def _embedded_model(talk: Talk) -> str | None:

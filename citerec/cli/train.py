@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose
+from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose, write_lines
 
 if TYPE_CHECKING:
     from citerec.train.encoder.train import TrainingReport
@@ -87,7 +87,7 @@ def train_encoder(
             say=talk.note,
         )
     if not quiet and is_first():
-        typer.echo(summary(report))
+        write_lines(*summary(report).split("\n"))
 
 
 def train_reranker(
@@ -143,7 +143,7 @@ def train_reranker(
             say=talk.note,
         )
     if not quiet and is_first():
-        typer.echo(reranker_summary(report))
+        write_lines(*reranker_summary(report).split("\n"))
 
 
 def train_ranker(
@@ -184,7 +184,7 @@ def train_ranker(
         indexes = [open_index(folder) for folder in folders]
         report = train(indexes, target, training, force=force, tell=tell, say=talk.note)
     if not quiet:
-        typer.echo(ranker_summary(report))
+        write_lines(*ranker_summary(report).split("\n"))
 
 
 def _train_words(
@@ -215,7 +215,7 @@ def _train_words(
             open_index(folder), target, training, force=force, tell=tell, say=talk.note
         )
     if not talk.quiet:
-        typer.echo(words_summary(report))
+        write_lines(*words_summary(report).split("\n"))
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from citerec.evaluate.metrics import PER_QUERY
 from citerec.evaluate.plots import draw_recall, recall_by_depth
 from citerec.evaluate.report_page import report_html
 from citerec.evaluate.tables import decimal, latex, markdown, table
+from citerec.export.clean import csv_cell
 from citerec.inputs import read_whole
 from citerec.run import write_qrels, write_run
 
@@ -153,9 +154,9 @@ def _write_per_query(report: Report, path: Path) -> None:
     columns = [(system, metric) for system in report.systems for metric in PER_QUERY]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        names = [f"{system.name} {metric}" for system, metric in columns]
+        names = [csv_cell(f"{system.name} {metric}") for system, metric in columns]
         table.writerow(["qid", "n_gold", "query_words", *names])
         for row, qid in enumerate(sorted(evaluation.qrels)):
             scores = [float(system.per_query[metric][row]) for system, metric in columns]
             words = evaluation.query_words.get(qid, "")
-            table.writerow([qid, len(evaluation.qrels[qid]), words, *scores])
+            table.writerow([csv_cell(qid), len(evaluation.qrels[qid]), words, *scores])

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 from math import floor, log10
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from citerec.export.clean import visible
 from citerec.export.names import split_name
 from citerec.export.result import Result
+from citerec.export.terminal import PlainConsole
 from citerec.types import Paper, Recommendation
 
 _NARROWEST = 40  # columns; below it a table has no room for titles
@@ -30,7 +30,7 @@ def tables(
         color: Whether the text may hold escape codes.
     """
     out = StringIO()
-    console = Console(
+    console = PlainConsole(
         file=out,
         width=max(_NARROWEST, width or shutil.get_terminal_size((100, 24)).columns),
         force_terminal=color,
@@ -47,7 +47,7 @@ def tables(
         out.truncate()
 
 
-def _print(console: Console, result: Result, *, batch: bool) -> None:
+def _print(console: PlainConsole, result: Result, *, batch: bool) -> None:
     if batch:
         console.print(Text(visible(result.query.id), style="bold", overflow="fold"))
     if not result.recommendations:
