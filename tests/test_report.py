@@ -96,6 +96,22 @@ def test_the_folder_holds_every_part(report: Report, tmp_path: Path) -> None:
     assert (folder / "recall_by_depth.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_hostile_name_is_text_on_the_page_and_in_the_tables(tmp_path: Path) -> None:
+    name = "</script><script>alert(1)</script>\x1b[31m\u202e\\input{x}|$\\frac{"
+    made = evaluation(Run(name, shifted(1)))
+
+    write_report(assess(replace(made, corpus=name)), tmp_path / "out")
+
+    page, text, tex = (
+        (tmp_path / "out" / f"report.{kind}").read_text() for kind in ("html", "md", "tex")
+    )
+    assert "<script>alert" not in page
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "\x1b" not in text + tex
+    assert "\u202e" not in text + tex
+    assert "\\input{x}" not in tex
+
+
 def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(tmp_path: Path) -> None:
     qrels = {"=HYPERLINK(x)": frozenset("a"), "-7": frozenset("a"), "@q": frozenset("b")}
     rankings = {qid: Ranking(("a",), (1.0,)) for qid in qrels}

@@ -1,5 +1,6 @@
 """Texts made to be slow or deep: what is dropped of them, what is refused, and that all else stays as it is."""
 
+import json
 import unicodedata
 from pathlib import Path
 
@@ -119,6 +120,21 @@ def test_abbreviations_without_end_are_one_sentence() -> None:
 def test_a_query_that_would_take_minutes_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(BadInputError, match=message):
         parse_queries(data)
+
+
+def test_strings_of_bibtex_cannot_fill_the_memory() -> None:
+    long = b"@string{a = {" + b"x" * 999_000 + b"}}\n"
+    entries = b"".join(b"@misc{k%d, title = {T}, note = a # b}\n" % n for n in range(1_000))
+
+    with pytest.raises(BadInputError, match=r"line 66: the values are longer than 64,000,000 char"):
+        parse_queries(long + entries)
+
+
+def test_positions_of_a_word_cannot_fill_the_memory() -> None:
+    index = {"x" * 100_000: list(range(100_000))}  # 10 GB
+
+    with pytest.raises(BadInputError, match="the abstract has 10,000,100,000 characters; at most"):
+        parse_queries(json.dumps({"title": "T", "abstract_inverted_index": index}).encode())
 
 
 def test_a_list_of_exclusions_that_would_take_minutes_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from citerec.evaluate.assessment import Bin, Evaluation, Report
 from citerec.evaluate.metrics import METRICS, SystemResult
 from citerec.evaluate.overlap import PairBin
+from citerec.export.clean import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -215,7 +216,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+    return visible(text.replace("|", "\\|"))
 
 
 def _interval(system: SystemResult, metric: str) -> str:

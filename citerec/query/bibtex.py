@@ -24,6 +24,7 @@ _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
 _SPACE = re.compile(r"\s*")
 _LONGEST = 1_000_000  # characters of a value
+_MOST = 64_000_000  # characters of all values of a file; its strings may make it grow
 _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
 _BARE = re.compile(r'[^\s#{}"=,]+')
 
@@ -49,14 +50,20 @@ def read_records(text: str) -> tuple[list[Record], list[Broken]]:
     macros: dict[str, str] = {}
     records: list[Record] = []
     broken: list[Broken] = []
+    length = 0
     for block in _parse(text).blocks:
         try:
             if isinstance(block, String):
                 macros[block.key.lower()] = _value(block.value, macros)
             elif entry := _entry(block):
                 records.append(_record(entry, macros))
+                length += sum(map(len, records[-1].fields.values()))
+                if length > _MOST:
+                    raise ValueError(f"the values are longer than {_MOST:,} characters in all")
         except ValueError as error:
             broken.append(Broken((block.start_line or 0) + 1, str(error)))
+            if length > _MOST:
+                break
     return records, broken
 
 

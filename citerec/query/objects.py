@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import orjson
 
+from citerec.corpus.readers.fields import MAX_ABSTRACT
 from citerec.errors import BadInputError, shown
 from citerec.query.doi import doi_of
 from citerec.query.record import Draft, Record, first_year
@@ -142,10 +143,25 @@ class _Object:
     def _text(self, keys: tuple[str, ...]) -> str:
         key, value = self._first(keys)
         if key == "abstract_inverted_index":
-            return _from_positions(value)
+            return self._from_positions(value)
         if not isinstance(value, str):
             raise self._wrong(key, "a string", value)
         return _MARKUP.sub("", value) if self.record.fields.keys() & _CSL else value
+
+    def _from_positions(self, index: Any) -> str:
+        """Put an abstract of OpenAlex together, which gives for each word where it stands."""
+        words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
+        places = [
+            (place, word)
+            for word, positions in words.items()
+            if isinstance(positions, list)
+            for place in cast("list[Any]", positions)
+            if isinstance(place, int)
+        ]
+        if (length := sum(len(word) + 1 for _, word in places)) > MAX_ABSTRACT:
+            found = f"the abstract has {length:,} characters; at most {MAX_ABSTRACT:,} are taken"
+            raise self.record.error(self.name, found)
+        return " ".join(word for _, word in sorted(places))
 
     def _id(self) -> str:
         key, value = self._first(IDS)
@@ -206,19 +222,6 @@ class _Object:
 def _strings(fields: dict[str, Any], *keys: str) -> list[str]:
     """Return those of the values of `keys` that are strings and not empty."""
     return [value for key in keys if isinstance(value := fields.get(key), str) and value]
-
-
-def _from_positions(index: Any) -> str:
-    """Put an abstract of OpenAlex together, which gives for each word where it stands."""
-    words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
-    places = [
-        (place, word)
-        for word, positions in words.items()
-        if isinstance(positions, list)
-        for place in cast("list[Any]", positions)
-        if isinstance(place, int)
-    ]
-    return " ".join(word for _, word in sorted(places))
 
 
 def _issued(date: dict[str, Any]) -> int | None:
