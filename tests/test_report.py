@@ -112,6 +112,14 @@ def test_a_hostile_name_is_text_on_the_page_and_in_the_tables(tmp_path: Path) ->
     assert "\\input{x}" not in tex
 
 
+def test_a_name_of_a_page_leaves_room_for_the_curves(tmp_path: Path) -> None:
+    write_report(
+        assess(evaluation(Run("x" * 5_000, shifted(1)))), tmp_path / "out"
+    )  # or matplotlib warns
+
+    assert (tmp_path / "out" / "recall_by_depth.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(tmp_path: Path) -> None:
     qrels = {"=HYPERLINK(x)": frozenset("a"), "-7": frozenset("a"), "@q": frozenset("b")}
     rankings = {qid: Ranking(("a",), (1.0,)) for qid in qrels}

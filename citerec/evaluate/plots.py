@@ -15,9 +15,11 @@ from citerec.evaluate.by_year import Year
 from citerec.evaluate.calibration import Band
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.svg import INK, as_svg, marked, new_figure, settings, style
+from citerec.export.clean import visible
 from citerec.run import Qrels, Run
 
 DEPTH = 1000
+LONGEST_LABEL = 60  # characters of a name in the legend of the PNG
 POINTS = 200  # of a line in an SVG, at most: more would not be seen
 _LINES = ("-", "--", "-.", ":")  # change where the ten colours start again
 
@@ -34,6 +36,13 @@ def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
         found = [rank for rank, docid in enumerate(ids) if docid in gold]
         gain[found] += 1 / len(gold)
     return np.cumsum(gain) / len(qrels)
+
+
+def _label(name: str) -> str:
+    """Return a name for the legend: a leading underscore would hide its line, a long one leaves no room for lines."""
+    short = visible(name)
+    short = short if len(short) <= LONGEST_LABEL else f"{short[: LONGEST_LABEL - 1]}…"
+    return f" {short}" if short.startswith("_") else short
 
 
 def draw_recall(curves: Mapping[str, Floats], path: Path, *, title: str) -> None:
@@ -54,8 +63,7 @@ def draw_recall(curves: Mapping[str, Floats], path: Path, *, title: str) -> None
     axes.set(xscale="log", xlim=(1, DEPTH), ylim=(0, 1.02), xlabel="depth", ylabel="recall")
     axes.set_title(title, parse_math=False)
     axes.grid(visible=True, alpha=0.3)
-    # A leading underscore would hide a line from the legend.
-    labels = [f" {name}" if name.startswith("_") else name for name in curves]
+    labels = [_label(name) for name in curves]
     for text in axes.legend(axes.get_lines(), labels, loc="upper left").get_texts():
         text.set_parse_math(False)  # "$" in a name is a dollar
     with warnings.catch_warnings():
