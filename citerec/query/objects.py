@@ -184,7 +184,7 @@ class _Object:
         number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
         digits = str(value).removesuffix(".0") if number else ""
         if not _YEAR.fullmatch(digits):
-            found = shown(value) if isinstance(value, str) else _kind(value)
+            found = f'"{value[:60]}"' if isinstance(value, str) else _kind(value)
             message = f'"{key}" must be a year such as 2019, or null; found {found}'
             raise self.record.error(self.name, message)
         return int(digits)
