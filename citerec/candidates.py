@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from citerec.config import FuseConfig, RecommendConfig
-from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import Encoder, open_encoder, reopen
-from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.dense import DenseRetriever
 from citerec.tuned import read_tuned
 from citerec.types import Eligible, Hits, Note, Query, Retriever
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+    from citerec.retrieve.dense import DenseRetriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,11 @@ class FirstStages:
         """
         self._id_rank = index.id_rank
         self.bm25 = Bm25Retriever(index, config.bm25)
-        self.dense, self.encoder = None, ""  # whose vectors
+        self.dense: DenseRetriever | None = None
+        self.encoder = ""  # whose vectors
         self.fuse = FuseConfig()
         if encoder := _encoder(index, config, note):
-            self.dense = DenseRetriever(index, encoder, config.dense)
+            self.dense = _dense(index, encoder, config)
             self.encoder = encoder.fingerprint.name
             self.fuse = config.fuse_with(read_tuned(index))
 
@@ -81,7 +83,13 @@ class FirstStages:
         return fuse(found, self._id_rank, deep, k=k)
 
 
-def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> Encoder | None:
+def _dense(index: IndexFolder, encoder: "Encoder", config: RecommendConfig) -> "DenseRetriever":
+    from citerec.retrieve.dense import DenseRetriever  # BM25 alone starts sooner without
+
+    return DenseRetriever(index, encoder, config.dense)
+
+
+def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> "Encoder | None":
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
     if not index.is_embedded:
@@ -89,6 +97,10 @@ def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> 
             f"{index.path} has no vectors; embed its papers: "
             f"citerec encode --index {index.path} --encoder {config.encoder}"
         )
+    from citerec.encode.config import EncodeConfig
+    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.encode.spec import Fingerprint
+
     how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":
         return open_encoder(config.encoder, how, base=index.path, tell=note)

@@ -5,8 +5,6 @@ from importlib.util import find_spec
 
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.encode.net import Net, Runner
-from citerec.encode.openvino_backend import OpenVinoBackend
-from citerec.encode.torch_backend import TorchBackend
 from citerec.errors import MissingExtraError, ModelError
 from citerec.types import Note
 
@@ -19,7 +17,11 @@ def open_backend(net: Net, config: EncodeConfig, tell: Note | None = None) -> Ru
         MissingExtraError: If OpenVINO is wanted, and not installed.
     """
     if config.backend is Backend.OPENVINO:
+        from citerec.encode.openvino_backend import OpenVinoBackend
+
         return OpenVinoBackend(net, config)
+    from citerec.encode.torch_backend import TorchBackend
+
     return TorchBackend(net, config, tell)
 
 

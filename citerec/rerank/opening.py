@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import orjson
 
@@ -13,9 +13,11 @@ from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import NAME, Cascade, Stage
-from citerec.rerank.cross_encoder import CrossEncoder, open_reranker
 from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Note
+
+if TYPE_CHECKING:
+    from citerec.rerank.cross_encoder import CrossEncoder
 
 OWN = "reranker"  # the folder of an index's own, under models/
 TRAINING = "training.json"  # in which our trainers tell what a model was trained on
@@ -147,7 +149,7 @@ def _open(
 
 def _open_model(
     index: IndexFolder, asked: RerankStage, how: EncodeConfig, tell: Note | None
-) -> CrossEncoder:
+) -> "CrossEncoder":
     name = asked.model
     if name == "auto":
         folder = own_reranker(index)
@@ -157,6 +159,10 @@ def _open_model(
                 "model: --reranker MODEL"
             )
         name = str(folder.resolve())  # what lies under the folder one stands in does not count
+    from citerec.rerank.cross_encoder import (
+        open_reranker,
+    )  # what does not rerank starts sooner without
+
     return open_reranker(
         name,
         index,
