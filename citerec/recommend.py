@@ -9,7 +9,8 @@ from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import stage_hits
-from citerec.query.exclude import Excluded, doi_rows, matching_rows
+from citerec.query.exclude import Excluded
+from citerec.query.recognise import listed_rows, recognised
 from citerec.rank import explained, final
 from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.diversity import Alike, by_vectors, by_words, cut, diversified
@@ -51,7 +52,7 @@ class Recommender:
         Raises:
             CiterecError: If a part of it, or a model, cannot be opened.
         """
-        self.index = index
+        self.index, self._note = index, note
         self.config = config or RecommendConfig()
         self.ranker = _open_ranker(index, self.config)
         self._first = FirstStages(index, self.config, note)
@@ -135,7 +136,7 @@ class Recommender:
         known = self._checked_rows(cited, "cited")
         out = known | self._checked_rows(excluded, "excluded")
         for start in range(0, len(queries), AT_ONCE):
-            part = queries[start : start + AT_ONCE]
+            part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._note)
             rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
             found = self._first.find(part, rules, self._depth)
             known_by = [_no_later(query, year_max) for query in part]
@@ -164,12 +165,8 @@ class Recommender:
         return max(most)
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
-        """Return the rows of the papers that a list of exclusions names, by id, DOI or title."""
-        papers, ids = self.index.papers, excluded.ids
-        rows = frozenset(row for row in papers.rows_of(sorted(ids)).tolist() if row >= 0)
-        by_doi = (doi_rows(ids, column) for column in papers.doi_columns)
-        by_title = matching_rows(excluded.titles, papers.titles())
-        return rows.union(*by_doi, *by_title.values())
+        """Return the rows of the papers that a list of references names, by id, DOI or title."""
+        return listed_rows(excluded, self.index.papers)
 
     def _ordered(
         self,

@@ -425,7 +425,7 @@ def test_excluded_ids_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
     )
 
     assert done.ids == [i for i in before if i not in (before[0], before[3])]
-    assert done.err == "citerec: cited.txt: 2 of the papers of this corpus excluded\n"
+    assert done.err == "citerec: 2 references in cited.txt: 2 found in this corpus\n"
 
 
 def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
     assert done.err.splitlines() == [
         "citerec: warning: mine.bib: line 2: entry 'y' has neither a title nor an id; "
         "it excludes nothing",
-        "citerec: mine.bib: 1 of the papers of this corpus excluded",
+        "citerec: 1 reference in mine.bib: 1 found in this corpus",
     ]
 
 

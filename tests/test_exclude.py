@@ -13,11 +13,12 @@ from citerec.query.exclude import (
     Excluded,
     doi_rows,
     id_key,
-    matching_rows,
     read_excluded,
     title_key,
 )
 from citerec.query.latex import to_text
+from citerec.query.same import is_draft_of, matching_titles, same_title
+from citerec.types import Paper, Query
 
 
 def excluded(folder: Path, text: str | bytes) -> Excluded:
@@ -138,9 +139,65 @@ def test_a_title_has_the_key_of_its_latex(title: str) -> None:
 def test_rows_of_a_corpus_are_found_by_title() -> None:
     corpus = ["Über BERT.", "Other", "", "?", "UBER-BERT"]
 
-    rows = matching_rows([r"{\"U}ber BERT", "missing", "!"], iter(corpus))
+    rows = matching_titles([r"{\"U}ber BERT", "missing", "!"], iter(corpus))
 
     assert rows == {r"{\"U}ber BERT": (0, 4), "missing": (), "!": ()}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Deep Learning for Graph Drawing: Layouts That Scale to Millions",
+        "Layouts that scale to millions: deep learning for graph drawing",
+        "Deep Learning for Graph Drawing",
+        "Deep Learning for Graph Drawing - Layouts that Scale to Milions",
+    ],
+)
+def test_a_title_survives_small_differences(other: str) -> None:
+    assert same_title("Deep learning for graph drawing: layouts that scale to millions", other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("On the theory of graph drawing. Part I", "On the theory of graph drawing. Part II"),
+        ("Overview of the retrieval track in 2019", "Overview of the retrieval track in 2020"),
+        ("A supervised model of text segmentation", "An unsupervised model of text segmentation"),
+        ("Graphs: a survey", "Graphs"),
+        ("Introduction", "Introductions"),
+        ("Visual analytics of sports data in teams", "Visual analytics of sports data in schools"),
+    ],
+)
+def test_titles_of_distinct_papers_are_not_the_same(one: str, other: str) -> None:
+    assert not same_title(one, other)
+
+
+def test_a_title_that_is_near_to_two_papers_is_neither() -> None:
+    corpus = ["Learning to rank for documents: a survey", "Learning to rank for documents: a study"]
+
+    assert matching_titles(["Learning to rank for documents"], corpus) == {
+        "Learning to rank for documents": ()
+    }
+
+
+@pytest.mark.parametrize(
+    ("title", "year", "authors", "same"),
+    [
+        ("Deep graph drawing at scale", None, (), True),
+        ("Deep graph drawing at scale", 2012, ("Lovelace, A.",), True),
+        ("Deep graph drawing at scale", 2012, ("C. Babbage",), False),
+        ("Deep graph drawing at scale", 2020, ("Ada Lovelace",), False),
+        ("Editorial", None, (), False),
+        ("Editorial", 2011, ("A. Lovelace",), True),
+        ("Editorial", 2014, ("A. Lovelace",), False),
+    ],
+)
+def test_a_draft_of_the_same_title_is_the_paper_unless_something_contradicts_it(
+    title: str, year: int | None, authors: tuple[str, ...], same: bool
+) -> None:
+    paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",))
+
+    assert is_draft_of(Query(id="q", title=title, year=year, authors=authors), paper) is same
 
 
 def test_rows_of_a_corpus_are_found_by_doi_however_it_is_written() -> None:

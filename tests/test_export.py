@@ -75,13 +75,34 @@ def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
     ]
 
 
-def test_json_of_a_batch_is_one_line_a_query() -> None:
+def test_json_of_a_batch_is_one_document() -> None:
     batch = [result([BARE]), result([], query=Query(id="q2", title="T"))]
 
-    lines = dump(batch, Format.JSON, batch=True).splitlines()
+    document = json.loads(dump(batch, Format.JSON, batch=True))
+
+    assert [entry["query"] for entry in document] == ["my draft", "q2"]
+    assert [len(entry["results"]) for entry in document] == [1, 0]
+
+
+def test_jsonl_of_a_batch_is_one_line_a_query() -> None:
+    batch = [result([BARE]), result([], query=Query(id="q2", title="T"))]
+
+    lines = dump(batch, Format.JSONL, batch=True).splitlines()
 
     assert [json.loads(line)["query"] for line in lines] == ["my draft", "q2"]
-    assert [len(json.loads(line)["results"]) for line in lines] == [1, 0]
+
+
+def test_json_holds_more_of_each_paper_on_request() -> None:
+    text = dump(
+        [result([ATTENTION])], Format.JSON, batch=False, fields=("authors", "doi", "abstract")
+    )
+
+    (item,) = json.loads(text)
+    assert item["rank"] == 1
+    assert item["authors"] == list(ATTENTION.authors)
+    assert item["doi"] == "10.5555/a_b"  # its id is one
+    assert item["abstract"] == "Secret."
+    assert "venue" not in item
 
 
 def test_jsonl_of_one_query_is_one_line() -> None:
@@ -133,7 +154,7 @@ def test_each_result_of_a_batch_is_written_before_the_next_is_asked_for(format: 
 
     written = [(len(asked), piece) for piece in pieces(results(), format, batch=True, width=80)]
 
-    assert [count for count, _ in written] == [1, 2, 3]
+    assert [count for count, _ in written][:3] == [1, 2, 3]  # then only the end of a JSON list
     whole = dump(batch, format, batch=True, width=80)
     assert "".join(piece for _, piece in written) == whole
 

@@ -187,6 +187,26 @@ def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path
     assert tiny.rows_of(read_excluded(bibliography)) == {2, 4}
 
 
+def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(
+    sample_index: IndexFolder,
+) -> None:
+    lines: list[str] = []
+    recommender = Recommender(sample_index, RecommendConfig(k=50), lines.append)
+    papers = [sample_index.papers[row] for row in range(290, 299)]
+    by_id = [Query.of(paper) for paper in papers]
+    drafts = [replace(q, id=f"draft{n}", title=q.title.upper()) for n, q in enumerate(by_id)]
+
+    lists = recommender.recommend([*by_id, *drafts])
+    one = recommender.recommend(drafts[:1])
+
+    for paper, own, draft in zip(papers, lists[:9], lists[9:], strict=True):
+        assert paper.id not in [r.paper.id for r in draft]
+        assert {r.paper.id for r in draft} == {r.paper.id for r in own}
+    assert [r.paper.id for r in one[0]] == [r.paper.id for r in lists[9]]
+    assert lines[0].startswith(f"'draft0' is in this corpus ({papers[0].id}, by its title)")
+    assert len(lines) == 9 + 1
+
+
 def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None:
     def rows(*named: str) -> set[int]:
         return set(tiny.rows_of(Excluded(frozenset(named), (), ())))

@@ -73,6 +73,10 @@ class Fusion(StrEnum):
     WEIGHTED = "weighted"
 
 
+FieldsOption = Annotated[
+    str | None,
+    typer.Option(help="JSON: what else of each paper, such as authors,venue,doi,abstract."),
+]
 StopWordsOption = Annotated[StopWords, typer.Option(help="BM25: which words a query leaves out.")]
 
 
@@ -115,6 +119,7 @@ def recommend(
         Path | None, typer.Option(help="Papers to leave out: ids one a line, or a .bib.")
     ] = None,
     format: Annotated[Format, typer.Option(help="How the papers are written.")] = Format.TABLE,
+    fields: FieldsOption = None,
     output: Annotated[Path | None, typer.Option(help="A file, in place of stdout.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say why, for each paper.")] = False,
     query_form: Annotated[
@@ -135,6 +140,7 @@ def recommend(
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
+    more = _fields(fields, format)
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
     rerank = Asked(
@@ -166,8 +172,8 @@ def recommend(
         few_queries=few,
     )
     recommender = _opened(folder, config, heap, talk)
-    excluded = _listed(exclude, "excluded", recommender, talk)
-    known = _listed(cited, "cited already", recommender, talk)
+    excluded = _listed(exclude, recommender, talk)
+    known = _listed(cited, recommender, talk)
     shown = output is None and _is_terminal()  # then a bar would stand between the results
     with (Talk(quiet=True) if shown else talk).progress() as tell:
         found = recommender.stream(
@@ -179,7 +185,7 @@ def recommend(
             progress=tell,
         )
         results = _results(asked.queries, found, tell)
-        write_pieces(pieces(results, format, batch=asked.batch, color=shown), output)
+        write_pieces(pieces(results, format, batch=asked.batch, color=shown, fields=more), output)
 
 
 def _opened(
@@ -225,17 +231,39 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
 
 
-def _listed(path: Path | None, what: str, recommender: "Recommender", talk: Talk) -> frozenset[int]:
+def _fields(fields: str | None, format: Format) -> tuple[str, ...]:
+    from citerec.export.jsonl import FIELDS
+
+    if fields is None:
+        return ()
+    if format not in {Format.JSON, Format.JSONL}:
+        raise ConfigError(f"--fields is for --format json and jsonl, not {format}")
+    names = tuple(name for part in fields.split(",") if (name := part.strip()))
+    if unknown := [name for name in names if name not in FIELDS]:
+        raise ConfigError(f"--fields: no field {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+    return names
+
+
+def _listed(path: Path | None, recommender: "Recommender", talk: Talk) -> frozenset[int]:
     if path is None:
         return frozenset()
     from citerec.query.exclude import read_excluded
+    from citerec.query.recognise import entry_rows
 
     listed = read_excluded(path)
     for fault in listed.unread:
         talk.warn(f"{path}: {fault}; it excludes nothing")
-    found = recommender.rows_of(listed)
-    talk.note(f"{path}: {len(found)} of the papers of this corpus {what}")
-    return found
+    papers = recommender.index.papers
+    found = entry_rows(listed, papers)
+    for entry, rows in zip(listed.entries, found, strict=True):
+        ids = ", ".join(papers.ids_at(sorted(rows)))
+        talk.detail(f"{path}: {entry.title or entry.place}: {ids or 'not found'}")
+    missing = sum(not rows for rows in found)
+    left = f", {missing} not found" if missing else ""
+    hint = " (use --verbose to list them)" if missing and not talk.verbose else ""
+    references = "1 reference" if len(found) == 1 else f"{len(found)} references"
+    talk.note(f"{references} in {path}: {len(found) - missing} found in this corpus{left}{hint}")
+    return frozenset[int]().union(*found)
 
 
 def _results(

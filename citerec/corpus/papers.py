@@ -85,7 +85,7 @@ class Papers:
         found: dict[int, Paper] = {}
         for batch, group in groupby(sorted(set(rows)), key=lambda row: row // BATCH):
             mine = list(group)
-            offsets = _int32s([row - batch * BATCH for row in mine])
+            offsets = as_rows([row - batch * BATCH for row in mine])
             columns = [
                 self._table[name].chunk(batch).take(offsets).to_pylist() for name in self._names
             ]
@@ -115,10 +115,10 @@ class Papers:
         """Return a column of text of some rows, in their order, as an Arrow array."""
         order = np.argsort(rows, kind="stable")
         parts = [
-            self._table[name].chunk(batch).take(_int32s([row - batch * BATCH for row in group]))
+            self._table[name].chunk(batch).take(as_rows([row - batch * BATCH for row in group]))
             for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
         ]
-        back = _int32s(np.argsort(order).tolist())
+        back = as_rows(np.argsort(order).tolist())
         return pa.concat_arrays(parts).take(back) if parts else strings([])
 
     def column(self, name: str) -> Any:
@@ -200,7 +200,8 @@ def codes(texts: Any) -> tuple[Any, npt.NDArray[np.int32]]:
     return encoded.dictionary, numbers
 
 
-def _int32s(numbers: Sequence[int]) -> Any:
+def as_rows(numbers: Sequence[int]) -> Any:
+    """Return row numbers as an Arrow array."""
     content = pa.py_buffer(np.array(numbers, np.int32))
     return pa.Array.from_buffers(pa.int32(), len(numbers), [None, content])
 

@@ -27,11 +27,12 @@ def dump(
     batch: bool,
     width: int | None = None,
     color: bool = False,
+    fields: Sequence[str] = (),
 ) -> str:
     """Write `results` as one text: all of `pieces`; there must be one result if there is no batch."""
     if not batch and len(results) != 1:
         raise ValueError(f"one query has one result, got {len(results)}")
-    return "".join(pieces(results, format, batch=batch, width=width, color=color))
+    return "".join(pieces(results, format, batch=batch, width=width, color=color, fields=fields))
 
 
 def pieces(
@@ -41,6 +42,7 @@ def pieces(
     batch: bool,
     width: int | None = None,
     color: bool = False,
+    fields: Sequence[str] = (),
 ) -> Iterator[str]:
     """Write `results` as `format`, a piece for each as it comes.
 
@@ -48,10 +50,11 @@ def pieces(
 
     Args:
         results: One per query, in the order of the queries; exactly one where `batch` is false.
-        format: JSON is a list of papers for one query, and JSONL for a batch.
+        format: JSON is a list of papers for one query, and one of `{"query": id, "results": […]}` for a batch.
         batch: Whether there were many queries.
         width: Columns of a table; those of the terminal if not given.
         color: Whether a table may hold escape codes of a terminal.
+        fields: What of each paper JSON holds besides the usual, of `jsonl.FIELDS`.
 
     Yields:
         Text, ended by a line feed; none where a format has nothing to say.
@@ -64,11 +67,17 @@ def pieces(
             from citerec.export import table
 
             yield from table.tables(results, batch=batch, width=width, color=color)
-        case Format.JSON | Format.JSONL:
+        case Format.JSON:
             from citerec.export import jsonl
 
-            lines = batch or format is Format.JSONL
-            yield from jsonl.lines(results) if lines else map(jsonl.dump_list, results)
+            if batch:
+                yield from jsonl.document(results, fields)
+            else:
+                yield from (jsonl.dump_list(result, fields) for result in results)
+        case Format.JSONL:
+            from citerec.export import jsonl
+
+            yield from jsonl.lines(results, fields)
         case Format.TREC:
             from citerec.export import trec
 

@@ -1,30 +1,56 @@
 """Recommendations as JSON: the form that the README promises, for programs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
 
 from citerec.export.result import Result
-from citerec.types import Recommendation
+from citerec.query.doi import paper_doi
+from citerec.types import BIBLIOGRAPHIC, Paper, Recommendation
+
+FIELDS = (
+    "title",
+    "year",
+    "authors",
+    "venue",
+    *BIBLIOGRAPHIC,
+    "abstract",
+)  # that may be written on request
 
 
-def dump_list(result: Result) -> str:
-    """Write one query's recommendations as a JSON list, indented."""
-    return _json(_items(result), orjson.OPT_INDENT_2)
+def dump_list(result: Result, fields: Sequence[str] = ()) -> str:
+    """Write one query's recommendations as a JSON list, indented; `fields` of `FIELDS` besides the usual ones."""
+    return _json(_items(result, fields), orjson.OPT_INDENT_2)
 
 
-def lines(results: Iterable[Result]) -> Iterator[str]:
+def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
+    """Write all queries as one JSON list of `{"query": id, "results": […]}`, an element a piece."""
+    before = "[\n"
+    for line in lines(results, fields):
+        yield before + line.rstrip("\n")
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
     """Write one line a query: `{"query": id, "results": […]}`."""
-    return (_json({"query": r.query.id, "results": _items(r)}) for r in results)
+    return (_json({"query": r.query.id, "results": _items(r, fields)}) for r in results)
 
 
 def _json(value: Any, option: int = 0) -> str:
     return orjson.dumps(value, option=option | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def _items(result: Result) -> list[dict[str, Any]]:
-    return [_item(recommendation) for recommendation in result.recommendations]
+def _items(result: Result, fields: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        _item(one) | {name: _field(one.paper, name) for name in fields}
+        for one in result.recommendations
+    ]
+
+
+def _field(paper: Paper, name: str) -> Any:
+    return paper_doi(paper) if name == "doi" else getattr(paper, name)
 
 
 def _item(recommendation: Recommendation) -> dict[str, Any]:

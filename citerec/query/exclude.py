@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import whitespace
 from typing import Any, cast
@@ -31,15 +31,16 @@ class Excluded:
     ids: frozenset[str]  # as `id_key` gives them
     titles: tuple[str, ...]  # as the file has them, plain text; compare by `title_key`
     unread: tuple[str, ...]  # entries that name nothing or cannot be read, in words
+    entries: tuple["Entry", ...] = field(default=(), compare=False)  # those that name something
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class Entry:
     """One entry of a list: what it may be known by."""
 
     ids: tuple[str, ...]
     title: str
-    place: str  # for the report on what names nothing
+    place: str  # for messages
 
 
 def read_excluded(path: str | Path) -> Excluded:
@@ -62,10 +63,11 @@ def read_excluded(path: str | Path) -> Excluded:
         ids=frozenset(id_key(i) for entry in entries for i in entry.ids),
         titles=tuple(dict.fromkeys(titles)),
         unread=(*unread, *(f"{e.place} has neither a title nor an id" for e in empty)),
+        entries=tuple(entry for entry in entries if entry not in empty),
     )
 
 
-def _read(text: str, name: str) -> tuple[list[_Entry], list[str]]:
+def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
     """Return the entries of a list in any format, and what of it could not be read."""
     kind = kind_of(text)
     refuse_long(text, kind, name)
@@ -82,43 +84,43 @@ def _read(text: str, name: str) -> tuple[list[_Entry], list[str]]:
             return _from_lines(text), []
 
 
-def _from_lines(text: str) -> list[_Entry]:
+def _from_lines(text: str) -> list[Entry]:
     lines = [line.strip() for line in text.split("\n")]
     kept = [line for line in lines if line and not line.startswith("#")]
-    return [_Entry(ids=(k,), title=k if " " in k else "", place=k) for k in kept]
+    return [Entry(ids=(k,), title=k if " " in k else "", place=k) for k in kept]
 
 
-def _from_json(item: Item) -> _Entry:
+def _from_json(item: Item) -> Entry:
     place = f"line {item.line}" if item.line else f"item {item.number} of the list"
     if isinstance(item.value, str):
-        return _Entry(ids=_ids(item.value), title="", place=place)
+        return Entry(ids=_ids(item.value), title="", place=place)
     fields = cast("dict[str, Any]", item.value) if isinstance(item.value, dict) else {}
     ids = [fields.get(key) for key in (*IDS, "doi", "DOI")]
     title = fields.get("title")
-    return _Entry(
+    return Entry(
         ids=_ids(*ids), title=one_line(title if isinstance(title, str) else ""), place=place
     )
 
 
-def _from_ris(record: Record) -> _Entry:
+def _from_ris(record: Record) -> Entry:
     ids = _ids(
         *(ris.first_text(record.fields, (key,)) for key in ("id", "accession_number", "doi"))
     )
     links = _dois(ris.first_text(record.fields, ("urls",)))
-    return _Entry(
+    return Entry(
         ids=ids + links,
         title=one_line(ris.record_title(record)),
         place=f"line {record.line}: {record.label}",
     )
 
 
-def _from_bibtex(record: Record) -> _Entry:
+def _from_bibtex(record: Record) -> Entry:
     fields = record.fields
     dois = bibtex.record_dois(record)
     title = to_text(fields.get("title", ""))
     own = _ids(to_text(fields.get("citerec-id", "")))
     key = _ids(record.key) if title or dois or own else ()  # a key alone names no paper
-    return _Entry(ids=own + dois + key, title=title, place=f"line {record.line}: {record.label}")
+    return Entry(ids=own + dois + key, title=title, place=f"line {record.line}: {record.label}")
 
 
 def _ids(*values: object) -> tuple[str, ...]:
@@ -174,24 +176,3 @@ def title_key(title: str) -> str:
     folded = normalized("NFKD", normalized("NFKD", title).casefold())
     kept = "".join(c for c in folded if not unicodedata.combining(c))
     return " ".join(_SEPARATORS.sub(" ", kept).split())
-
-
-def matching_rows(
-    titles: Iterable[str], corpus_titles: Iterable[str]
-) -> dict[str, tuple[int, ...]]:
-    """Find the papers of a corpus that have one of `titles`, by equal `title_key`.
-
-    Args:
-        titles: Those looked for.
-        corpus_titles: Those of the corpus by row number; streamed once, about 2 s a million.
-
-    Returns:
-        For each of `titles` the rows that have it, rising; none if the corpus does not.
-    """
-    wanted = {title: title_key(title) for title in titles}
-    rows: dict[str, list[int]] = {key: [] for key in wanted.values() if key}
-    if rows:
-        for row, title in enumerate(corpus_titles):
-            if (found := rows.get(title_key(title))) is not None:
-                found.append(row)
-    return {title: tuple(rows.get(key, ())) for title, key in wanted.items()}
