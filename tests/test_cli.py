@@ -315,13 +315,14 @@ def test_bytes_that_are_no_utf8_on_the_command_line_are_passed_over(
     assert b"CiteSeer" in done.stdout
 
 
-def test_a_batch_is_one_line_a_query(sample: Cli, tmp_path: Path) -> None:
+def test_a_batch_is_one_document_or_one_line_a_query(sample: Cli, tmp_path: Path) -> None:
     write(tmp_path / "batch.jsonl", BATCH)
 
     for format in ("json", "jsonl"):
         done = sample("recommend", "--query", "batch.jsonl", "--format", format, "--k", 2)
 
-        lines = [json.loads(line) for line in done.out.splitlines()]
+        jsonl = format == "jsonl"
+        lines = [json.loads(line) for line in done.out.splitlines()] if jsonl else done.json
         assert (done.code, done.err) == (0, "")
         assert [line["query"] for line in lines] == ["first", "second one", "third"]
         assert [len(line["results"]) for line in lines] == [2, 2, 0]
@@ -330,7 +331,8 @@ def test_a_batch_is_one_line_a_query(sample: Cli, tmp_path: Path) -> None:
 
 def test_a_batch_of_a_thousand_gives_each_query_its_own(sample: Cli, tmp_path: Path) -> None:
     papers = [json.loads(line) for line in (SAMPLE / "papers.jsonl").read_text().splitlines()]
-    asked = [{"id": f"q{i}", "title": papers[i % 300]["title"]} for i in range(600)]
+    # A title and one word is no title of the corpus, so that each query may be given its paper.
+    asked = [{"id": f"q{i}", "title": f"{papers[i % 300]['title']} again"} for i in range(600)]
     write(tmp_path / "batch.jsonl", asked)
 
     done = sample("recommend", "--query", "batch.jsonl", "--format", "jsonl", "--k", 1)
@@ -425,7 +427,28 @@ def test_excluded_ids_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
     )
 
     assert done.ids == [i for i in before if i not in (before[0], before[3])]
-    assert done.err == "citerec: 2 references in cited.txt: 2 found in this corpus\n"
+    assert done.err == (
+        "citerec: 3 references in cited.txt: 2 found in this corpus, 1 not found "
+        "(use --verbose to list them)\n"
+    )
+
+
+def test_a_draft_that_is_in_the_corpus_is_left_out_and_that_is_said(sample: Cli) -> None:
+    title = "Attention Is All You Need!"
+
+    done = sample("recommend", "--title", title, "--format", "json")
+
+    assert "vaswani2017attention" not in done.ids
+    assert done.err.startswith("citerec: 'query' is in this corpus (vaswani2017attention, by its")
+
+
+def test_a_reference_list_of_a_wrong_type_is_refused(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "paper.tex").write_text("\\documentclass{article}\nSee \\cite{he2010context}.\n")
+
+    done = sample("recommend", "--title", TITLE, "--exclude", "paper.tex")
+
+    assert (done.code, done.out) == (2, "")
+    assert "paper.tex: this is LaTeX; pass the .bib file that it cites from" in done.err
 
 
 def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:

@@ -431,6 +431,21 @@ def test_a_line_that_no_record_can_fill_is_one_broken_line(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("head", "what"),
     [
+        (b"@article{a, title = {A}}", "BibTeX"),
+        (b"TY  - JOUR", "RIS"),
+        (b"\\documentclass{article}", "LaTeX"),
+        (b'<?xml version="1.0"?>', "XML or HTML"),
+        (b"id,title,year", "a table"),
+    ],
+)
+def test_a_bibliography_as_a_corpus_is_named(tmp_path: Path, head: bytes, what: str) -> None:
+    with pytest.raises(BadRecordError, match=f"this is {what}.*export it as JSON"):
+        detect_format(find_source(a_file(tmp_path, head + b"\nmore\n", "library")))
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
         (b"%PDF-1.7\n", "a PDF"),
         (b"PK\x03\x04rest", "a zip archive"),
         ("{}\n".encode("utf-16"), "UTF-16 text"),

@@ -9,6 +9,7 @@ from string import whitespace
 from typing import Any, cast
 
 from citerec.corpus.papers import compute, strings
+from citerec.errors import BadInputError
 from citerec.query import bibtex, ris
 from citerec.query.doi import doi_of
 from citerec.query.latex import to_text
@@ -20,6 +21,10 @@ from citerec.text import normalized
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _SEPARATORS = re.compile(r"[\W_]+")
 _LATEX = re.compile(r"[\\${}]")
+_LATEX_SOURCE = re.compile(
+    r"^[ \t]*\\(?:documentclass|begin\s*\{|bibitem|section|title\s*\{)|\\[A-Za-z]*cite[A-Za-z]*\s*[\[{]",
+    re.MULTILINE,
+)
 _SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII's that Python strips
 _ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
 
@@ -81,6 +86,9 @@ def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
             unread = [f"line {b.line}: {b.what}" for b in broken]
             return [_from_bibtex(record) for record in records], unread
         case Kind.TEXT:
+            if _LATEX_SOURCE.search(text):
+                message = f"this is LaTeX; pass the .bib file that it cites from; {_READS}"
+                raise BadInputError(name, message)
             return _from_lines(text), []
 
 

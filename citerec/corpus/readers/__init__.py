@@ -3,6 +3,7 @@
 A new format is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,17 @@ FORMATS: Mapping[str, ModuleType] = {
     "canonical": canonical,
 }
 ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
+_CONVERT = "export it as JSON with an id and a title for each paper, one paper a line"
+_OTHERS = (  # how the first line of other formats begins, what that is and what to do
+    (
+        re.compile(rb"\s*@[A-Za-z]+\s*[{(]"),
+        f"BibTeX, which citerec reads as a query only: {_CONVERT}",
+    ),
+    (re.compile(rb"TY {1,2}-"), f"RIS, which citerec reads as a query only: {_CONVERT}"),
+    (re.compile(rb"\s*(?:\\|%)"), f"LaTeX: {_CONVERT}"),
+    (re.compile(rb"\s*<"), f"XML or HTML: {_CONVERT}"),
+    (re.compile(rb"[^\s{\[\",;\t]+(?:[,;\t][^{\[]*)+$"), f"a table (CSV): {_CONVERT}"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,9 @@ def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at column {error.colno}"
         if number == 1:
-            message += f"; a corpus is JSON lines ({', '.join(FORMATS)})"
+            expected = f"a corpus is JSON lines ({', '.join(FORMATS)})"
+            found = next((what for start, what in _OTHERS if start.match(line)), "")
+            message = f"this is {found}; {expected}" if found else f"{message}; {expected}"
         if number == 1 and line.lstrip().startswith(b"["):
             message = ARRAY
         raise BadRecordError(path, number, message, kind="broken_lines") from error
