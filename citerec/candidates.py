@@ -1,7 +1,7 @@
 """The first stages of an index, opened together, and what they find put into one list."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from citerec.config import FuseConfig, RecommendConfig
@@ -23,6 +23,9 @@ class Candidates:
 
     hits: Hits  # the list
     stages: Mapping[str, Hits]  # what each stage found, by its name
+    probabilities: Hits | None = field(
+        default=None, kw_only=True
+    )  # calibrated, of papers of `hits`; None if unknown
 
 
 class FirstStages:

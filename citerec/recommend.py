@@ -202,7 +202,9 @@ class Recommender:
             return found
         done = self.cascade.rerank(queries, [one.hits for one in found], self.config.k, progress)
         return [
-            Candidates(new.hits, {**old.stages, **new.stages})
+            Candidates(
+                new.hits, {**old.stages, **new.stages}, probabilities=self.cascade.likely(new)
+            )
             for old, new in zip(found, done, strict=True)
         ]
 
@@ -233,7 +235,7 @@ class Recommender:
         rows = found.hits.rows
         words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
         if isinstance(found, Ordered) and self.ranker:
-            return explained.weighed(self.index, self.ranker, found, result, words, self.cascade)
+            return explained.weighed(self.ranker, found, result, words, self.cascade)
         return explained.plain(result, words, self.cascade)
 
 
@@ -261,17 +263,23 @@ def _ranked(found: Candidates, papers: Mapping[int, Paper]) -> tuple[Recommendat
         name: list(zip(ranks.tolist(), scores.tolist(), strict=True))
         for name, (ranks, scores) in put.items()
     }
-    pairs = zip(rows.tolist(), found.hits.scores.tolist(), strict=True)
+    likely: list[float | None] = [None] * len(rows)
+    if found.probabilities:
+        ranks, values = stage_hits(found.probabilities, rows)
+        pairs = zip(ranks.tolist(), values.tolist(), strict=True)
+        likely = [value if rank else None for rank, value in pairs]
+    scored = zip(rows.tolist(), found.hits.scores.tolist(), likely, strict=True)
     return tuple(
         Recommendation(
             rank=rank,
             paper=papers[row],
             score=score,
+            probability=probability,
             stages={
                 name: StageHit(*places[rank - 1])
                 for name, places in placed.items()
                 if places[rank - 1][0]  # 0 where the stage did not find it
             },
         )
-        for rank, (row, score) in enumerate(pairs, start=1)
+        for rank, (row, score, probability) in enumerate(scored, start=1)
     )

@@ -115,3 +115,16 @@ def without_stop_words(text: str) -> str:
 
 def _is_function_word(word: str) -> bool:
     return len(word) == 1 or word.lower() in STOP_WORDS
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """Return a count with its noun, such as `1 paper` or `2,000 papers`; `several` where no s is added."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
+def percentage(probability: float | None) -> str:
+    """Return a probability in [0, 1] as whole percents; none is certain, and an unknown one is a dash."""
+    if probability is None:
+        return "-"
+    percents = round(100 * probability)
+    return "<1%" if percents < 1 else ">99%" if percents > 99 else f"{percents}%"

@@ -162,7 +162,10 @@ class Recommendation:
 
     rank: int  # from 1
     paper: Paper
-    score: float  # of the last stage
+    score: float  # of the last stage; orders this list alone
+    probability: float | None = (
+        None  # calibrated, that the query cites it; None where nothing is calibrated
+    )
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
 

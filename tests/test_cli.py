@@ -257,7 +257,17 @@ def test_json_output_is_what_the_contract_says(sample: Cli) -> None:
     assert (done.code, done.err) == (0, "")
     assert [item["rank"] for item in done.json] == [1, 2, 3]
     for item in done.json:
-        assert list(item) == ["rank", "id", "title", "year", "score", "stages", "reasons"]
+        assert list(item) == [
+            "rank",
+            "id",
+            "title",
+            "year",
+            "score",
+            "stages",
+            "probability",
+            "reasons",
+        ]
+        assert item["probability"] is None  # BM25 alone: nothing is calibrated
         assert item["stages"] == {"bm25": {"rank": item["rank"], "score": item["score"]}}
     assert done.json[0]["id"] == "he2010context"
 

@@ -70,6 +70,7 @@ def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
             "year": 2017,
             "score": 41.25,
             "stages": {"bm25": {"rank": 3, "score": 41.25}},
+            "probability": None,
             "reasons": ["shares 'attention'"],
         }
     ]

@@ -1,5 +1,6 @@
 """A learned ranker: its folder, its variants, its reasons, and lists that do not say the same thing twice."""
 
+from collections.abc import Callable
 from math import log1p
 from pathlib import Path
 
@@ -8,10 +9,14 @@ import orjson
 import pytest
 from tiny_ranker import tiny_ranker
 
+from citerec.config import ExpandConfig
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.rank.diversity import by_vectors, by_words, diversified
+from citerec.rank.expand import evidence
+from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES, Matrix
+from citerec.rank.known import KnownCitations, KnownGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.rank.reasons import Case, reasons
 from citerec.types import Hits, Paper, Recommendation, StageHit
@@ -93,7 +98,21 @@ def test_the_ranker_that_is_meant_is_found(
         find_ranker(str(tmp_path), sample_index)
 
 
-def case(**features: float) -> Case:
+@pytest.fixture
+def facts(build: Callable[..., IndexFolder]) -> Facts:
+    """Of a query that is like two papers, both of which cite the paper at row 0."""
+    papers = [
+        {"id": "p", "title": "P", "year": 2009},
+        {"id": "q", "title": "Q", "year": 2010, "citations": ["p"]},
+        {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
+    ]
+    known = KnownCitations(build(papers), KnownGraph.EARLIER)
+    rows = [np.array([2, 1], np.int32)]
+    [found] = evidence(known, known.at(None), rows, ExpandConfig())
+    return Facts(known, known.at(None), found)
+
+
+def case(facts: Facts, **features: float) -> Case:
     item = Recommendation(
         rank=1,
         paper=Paper(id="p", title="P", year=2009),
@@ -101,10 +120,10 @@ def case(**features: float) -> Case:
         stages={"dense": StageHit(3, 0.9)},
     )
     known = dict.fromkeys(NAMES, float("nan")) | features
-    return Case(item=item, features=known, matched=("sparse", "attention"), neighbours=50)
+    return Case(item=item, features=known, matched=("sparse", "attention"), row=0, facts=facts)
 
 
-def test_reasons_are_what_weighed_most_in_words() -> None:
+def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
     added = np.zeros(len(NAMES) + 1)
     for name, weight in {
         "bm25": 0.2,
@@ -114,17 +133,17 @@ def test_reasons_are_what_weighed_most_in_words() -> None:
     }.items():
         added[NAMES.index(name)] = weight
 
-    said = reasons(case(cited_by_similar_count=7, author_overlap=0.5), added)
+    said = reasons(case(facts, author_overlap=0.5), added)
 
     assert said == (
-        "cited by 7 of the 50 most similar papers",
-        "shares an author",
+        'cited by 2 of the 2 most similar papers, such as "R"',
+        "shares an author with you",
         "matches: sparse, attention",
         "close in meaning: number 3 of all",
     )
 
 
-def test_what_lowered_a_score_or_is_not_so_is_no_reason() -> None:
+def test_what_lowered_a_score_or_is_not_so_is_no_reason(facts: Facts) -> None:
     added = np.zeros(len(NAMES) + 1)
     for name, weight in {
         "citations": -0.2,
@@ -134,9 +153,11 @@ def test_what_lowered_a_score_or_is_not_so_is_no_reason() -> None:
     }.items():
         added[NAMES.index(name)] = weight
 
-    said = reasons(case(citations=log1p(9), citations_3y=log1p(5), venue_match=0, age=1), added)
+    said = reasons(
+        case(facts, citations=log1p(9), citations_3y=log1p(5), venue_match=0, age=1), added
+    )
 
-    assert said == ("much cited of late: 5 times in 3 years", "recent: of 2009")
+    assert said == ("cited 5 times in the last 3 years", "published 2009")
 
 
 HITS = Hits(np.array([7, 8, 9], np.int32), np.array([1.0, 0.9, 0.0], np.float32))

@@ -16,7 +16,7 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.query.exclude import Excluded, read_excluded
 from citerec.recommend import Recommender
-from citerec.text import QueryForm
+from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit
 
 Build = Callable[..., IndexFolder]
@@ -255,7 +255,7 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
     assert all(item.stages["bm25"].rank <= 30 for item in found)
     for item in found:
         likely = 1 / (1 + exp(-item.score))
-        assert f"judged citable: probability {likely:.2f}" in item.reasons
+        assert f"judged citable: probability {percentage(likely)}" in item.reasons
 
 
 def test_papers_beneath_the_depth_follow_as_they_stood(
@@ -341,7 +341,9 @@ def test_what_close_papers_cite_is_recommended_and_why_is_said(
     assert found[0].stages.keys() == {"expand", "ranker"}
     assert found[0].stages["ranker"] == StageHit(1, found[0].score)
     assert found[2].stages.keys() == {"bm25", "ranker"}
-    assert found[0].reasons[0] == 'cited by 2 of the 2 most similar papers, first "Drawing graphs"'
+    assert (
+        found[0].reasons[0] == 'cited by 2 of the 2 most similar papers, such as "Drawing graphs"'
+    )
 
 
 def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None:

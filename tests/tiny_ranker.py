@@ -9,11 +9,16 @@ from citerec.config import ExpandConfig
 from citerec.manifest import seal_model
 from citerec.rank.features import NAMES
 from citerec.rank.library import load
+from citerec.rank.probability import Calibration
 from citerec.rank.ranker import Variant, write_spec
 
 
 def tiny_ranker(
-    folder: Path, weights: Mapping[str, float], *, variants: Sequence[Variant] = tuple(Variant)
+    folder: Path,
+    weights: Mapping[str, float],
+    *,
+    variants: Sequence[Variant] = tuple(Variant),
+    calibration: Calibration | None = None,
 ) -> Path:
     """Write a ranker whose scores grow with some features; return the folder.
 
@@ -21,6 +26,7 @@ def tiny_ranker(
         folder: Where to; made if need be.
         weights: How much each feature counts, by its name; those that a variant may not read count nothing there.
         variants: Which are made.
+        calibration: Of each of them.
     """
     lightgbm = load()
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +38,8 @@ def tiny_ranker(
         settings = {"verbose": -1, "num_threads": 1, "seed": 0, "num_leaves": 15}
         model = lightgbm.train(settings, lightgbm.Dataset(rows, worth), num_boost_round=30)
         (folder / f"{variant}.txt").write_text(model.model_to_string())
-    write_spec(folder, features, ExpandConfig(neighbours=50), {"made": "for tests"})
+    calibrations = dict.fromkeys(features, calibration) if calibration else {}
+    write_spec(folder, features, ExpandConfig(neighbours=50), {"made": "for tests"}, calibrations)
     seal_model(folder)
     return folder
 

@@ -43,6 +43,40 @@ class Calibration:
     ranks: tuple[Band, ...] = ()  # by rising rank; likewise
 
 
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How well probabilities agree with what is cited."""
+
+    papers: int
+    cited: float  # share of the papers that are cited, in [0, 1]
+    mean: float  # of the probabilities, in [0, 1]
+    ece: float  # expected calibration error, in [0, 1]; 0 is best
+    brier: float  # mean squared difference of probability and outcome, in [0, 1]; 0 is best
+
+
+def reliability(
+    probabilities: Floats, cited: npt.NDArray[np.bool_], bins: int = SCORE_BINS
+) -> Reliability:
+    """Measure probabilities against what is cited; all figures are 0 without a paper.
+
+    The expected calibration error is the mean, over bins that hold equally many papers, of the difference between the
+    mean probability and the share that is cited.
+
+    Source: Naeini et al., AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602.
+    """
+    if not len(cited):
+        return Reliability(0, 0.0, 0.0, 0.0, 0.0)
+    parts = np.array_split(np.argsort(probabilities, kind="stable"), min(bins, len(cited)))
+    gaps = [abs(probabilities[part].mean() - cited[part].mean()) * len(part) for part in parts]
+    return Reliability(
+        papers=len(cited),
+        cited=float(cited.mean()),
+        mean=float(probabilities.mean()),
+        ece=float(sum(gaps)) / len(cited),
+        brier=float(((probabilities - cited) ** 2).mean()),
+    )
+
+
 def calibrate(run: Run, qrels: Qrels) -> Calibration:
     """Count, over the queries of `qrels`, what stands at each score and at each rank, and is cited.
 

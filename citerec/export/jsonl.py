@@ -62,5 +62,6 @@ def _item(recommendation: Recommendation) -> dict[str, Any]:
         "year": recommendation.paper.year,
         "score": float(recommendation.score),
         "stages": {s: {"rank": hit.rank, "score": float(hit.score)} for s, hit in stages},
+        "probability": recommendation.probability,
         "reasons": recommendation.reasons,
     }

@@ -1,7 +1,7 @@
 """Recommendations as a table, for people."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from math import floor, log10
 
@@ -12,6 +12,7 @@ from citerec.export.clean import visible
 from citerec.export.names import split_name
 from citerec.export.result import Result
 from citerec.export.terminal import PlainConsole
+from citerec.text import percentage
 from citerec.types import Paper, Recommendation
 
 _NARROWEST = 40  # columns; below it a table has no room for titles
@@ -57,11 +58,19 @@ def _print(console: PlainConsole, result: Result, *, batch: bool) -> None:
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Year", no_wrap=True)
     table.add_column("Paper", overflow="fold", ratio=1)
-    table.add_column("Score", justify="right", no_wrap=True)
-    decimals = _decimals(result.recommendations[0].score)
-    for recommendation in result.recommendations:
-        table.add_row(*_row(recommendation, decimals))
+    heading, figures = _figures(result.recommendations)
+    table.add_column(heading, justify="right", no_wrap=True)
+    for recommendation, figure in zip(result.recommendations, figures, strict=True):
+        table.add_row(*_row(recommendation, figure))
     console.print(table)
+
+
+def _figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
+    """Return what a list is shown with, and its heading: probabilities where any is known, else raw scores."""
+    if any(one.probability is not None for one in recommendations):
+        return "Probability", [percentage(one.probability) for one in recommendations]
+    decimals = _decimals(recommendations[0].score)
+    return "Score", [f"{one.score:.{decimals}f}" for one in recommendations]
 
 
 def _decimals(top: float) -> int:
@@ -69,14 +78,14 @@ def _decimals(top: float) -> int:
     return 3 if top == 0 else max(0, 3 - floor(log10(abs(top))))
 
 
-def _row(recommendation: Recommendation, decimals: int) -> tuple[str | Text, ...]:
+def _row(recommendation: Recommendation, figure: str) -> tuple[str | Text, ...]:
     paper = recommendation.paper
     # Text, and no str: rich would read `[bold]` in a title as markup.
     cell = Text(visible(paper.title))
     for line in (_source(paper), *recommendation.reasons):
         cell.append(f"\n{visible(line)}", style="dim")
     year = "" if paper.year is None else str(paper.year)
-    return str(recommendation.rank), year, cell, f"{recommendation.score:.{decimals}f}"
+    return str(recommendation.rank), year, cell, figure
 
 
 def _source(paper: Paper) -> str:

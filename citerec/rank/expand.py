@@ -34,6 +34,7 @@ class Evidence:
     co: Scores  # its cosines of co-citation with the neighbours, summed by their weight, in [0, 1]
     coupled: Scores  # likewise, of bibliographic coupling; 0 where its references are not known
     neighbours: Rows  # who was asked what they cite, closest first
+    cited_neighbours: Rows  # those whose co-citations count, closest first
 
     @property
     def asked(self) -> int:
@@ -51,7 +52,7 @@ class Evidence:
             return mine
 
         columns = of(self.cites), of(self.closest), of(self.counts), of(self.co), of(self.coupled)
-        return type(self)(rows, *columns, self.neighbours)
+        return type(self)(rows, *columns, self.neighbours, self.cited_neighbours)
 
 
 def evidence(
@@ -84,14 +85,17 @@ def evidence(
         matrix.sort_indices()
     return [
         _merged(
-            {name: _row(matrix, i) for name, matrix in said.items()}, _able(mine, as_of, config)
+            {name: _row(matrix, i) for name, matrix in said.items()},
+            _best(rows, as_of.citing, config),
+            _best(rows, as_of.counts > 0, config),
         )
-        for i, mine in enumerate(lists)
+        for i, rows in enumerate(lists)
     ]
 
 
-def _able(mine: Rows, as_of: AsOf, config: ExpandConfig) -> Rows:
-    return mine[as_of.citing[mine]][: config.neighbours]
+def _best(rows: Rows, chosen: Flags, config: ExpandConfig) -> Rows:
+    """Return the neighbours among some papers, the closest first: the first that are flagged."""
+    return rows[chosen[rows]][: config.neighbours]
 
 
 def _co_cited(known: KnownCitations, as_of: AsOf, weights: Any) -> Any:
@@ -151,10 +155,12 @@ def _row(matrix: Any, i: int) -> tuple[Rows, Weights]:
     return matrix.indices[mine].astype(np.int32), matrix.data[mine]
 
 
-def _merged(said: Mapping[str, tuple[Rows, Weights]], neighbours: Rows) -> Evidence:
+def _merged(
+    said: Mapping[str, tuple[Rows, Weights]], neighbours: Rows, cited_neighbours: Rows
+) -> Evidence:
     rows = reduce(np.union1d, (mine for mine, _ in said.values()))
     columns: dict[str, Any] = {}
     for name, (mine, values) in said.items():
         columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)
         columns[name][np.searchsorted(rows, mine)] = values
-    return Evidence(rows=rows, **columns, neighbours=neighbours)
+    return Evidence(rows=rows, **columns, neighbours=neighbours, cited_neighbours=cited_neighbours)

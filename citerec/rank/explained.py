@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from citerec.folder import IndexFolder
 from citerec.rank import reasons
 from citerec.rank.features import NAMES
 from citerec.rank.final import Ordered
 from citerec.rank.ranker import Ranker
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
+from citerec.text import percentage
 from citerec.types import Recommendation
 
 CLOSE = 100  # rank of dense retrieval down to which it is a reason
@@ -17,7 +17,6 @@ LIKELY = 0.01  # probability from which on a reranker's word is a reason
 
 
 def weighed(
-    index: IndexFolder,
     ranker: Ranker,
     found: Ordered,
     result: tuple[Recommendation, ...],
@@ -25,7 +24,6 @@ def weighed(
     cascade: Cascade | None,
 ) -> tuple[Recommendation, ...]:
     """Give each paper the reasons that weighed most for the ranker."""
-    closest = _closest(index, found)
     matrix = found.features_of(found.hits.rows)
     added = ranker.contributions(matrix)
     if cascade and not ranker.reads_reranker:  # which read after it: what it thinks was mixed in
@@ -39,10 +37,12 @@ def weighed(
             item=item,
             features=dict(zip(NAMES, features.tolist(), strict=True)),
             matched=matched,
-            neighbours=found.pool.evidence.asked,
-            closest=title,
+            row=row,
+            facts=found.facts,
         )
-        for item, features, matched, title in zip(result, matrix, words, closest, strict=True)
+        for item, features, matched, row in zip(
+            result, matrix, words, found.hits.rows.tolist(), strict=True
+        )
     ]
     return tuple(
         replace(case.item, reasons=reasons.reasons(case, mine))
@@ -73,16 +73,4 @@ def _said(item: Recommendation, matched: Sequence[str], cascade: Cascade | None)
         yield f"close in meaning: number {dense.rank} of all"
     judged = item.stages.get(RERANK)
     if judged and cascade and (likely := cascade.probability(judged.score)) >= LIKELY:
-        yield f"judged citable: probability {likely:.2f}"
-
-
-def _closest(index: IndexFolder, found: Ordered) -> list[str]:
-    """Return, for each paper, the title of the closest paper that cites it; empty where none does."""
-    graph, neighbours = index.graph, found.pool.evidence.neighbours
-    cited = [frozenset(graph.cited_by(row).tolist()) for row in neighbours.tolist()]
-    first = [
-        next((i for i, mine in enumerate(cited) if row in mine), -1)
-        for row in found.hits.rows.tolist()
-    ]
-    titles = index.papers.texts("title", neighbours).to_pylist()
-    return [titles[i] if i >= 0 else "" for i in first]
+        yield f"judged citable: probability {percentage(likely)}"

@@ -9,6 +9,7 @@ from citerec.candidates import Candidates
 from citerec.config import ExpandConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.fuse import Rank
+from citerec.rank.facts import Facts
 from citerec.rank.features import Features, Group, Matrix, without
 from citerec.rank.known import KnownGraph, Rows
 from citerec.rank.pool import Pool, Pooler, judged
@@ -44,6 +45,7 @@ class Ordered(Candidates):
 
     pool: Pool
     matrix: Matrix  # of features, in the order of `pool.rows`
+    facts: Facts  # what ties these papers to the query
 
     def features_of(self, rows: Rows) -> Matrix:
         """Return the features of some papers of the pool, in their order."""
@@ -116,7 +118,13 @@ class FinalRanker:
             return ordered
         done = cascade.rerank(queries, [one.hits for one in ordered], k, progress)
         return [
-            replace(one, hits=new.hits, stages={**one.stages, **new.stages})
+            # Nothing says how likely a paper is at a mixed score, and the ranker's own would not follow the order.
+            replace(
+                one,
+                hits=new.hits,
+                stages={**one.stages, **new.stages},
+                probabilities=None,
+            )
             for one, new in zip(ordered, done, strict=True)
         ]
 
@@ -127,4 +135,9 @@ class FinalRanker:
         scores = self.ranker.score(matrix)
         order = np.lexsort((self._id_rank[pool.rows], -scores))
         hits = Hits(pool.rows[order], scores[order])
-        return Ordered(hits, {**pool.stages, NAME: hits}, pool, matrix)
+        likely = None
+        if calibration := self.ranker.calibration:
+            likely = Hits(hits.rows, calibration.probabilities(hits.scores).astype(np.float32))
+        facts = Facts(self._pooler.known, pool.known, pool.evidence, cited)
+        stages = {**pool.stages, NAME: hits}
+        return Ordered(hits, stages, pool, matrix, facts, probabilities=likely)

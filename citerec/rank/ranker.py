@@ -1,7 +1,8 @@
 """A learned ranker: a folder of one LightGBM model, as text, for each choice of features that may be read.
 
 ranker.json: {"format": 1, "neighbours": 50, "variants": {"full": {"file": "full.txt", "features": [names, in the order
-of the model]}, …}, "provenance": {…}}. Each model reads the columns of `features.Features.matrix` that it names.
+of the model], "calibration": {"top": 100, "scale": 1.1, "offset": -2.8}}, …}, "provenance": {…}}. A ranker without a
+calibration gives no probabilities. Each model reads the columns of `features.Features.matrix` that it names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from citerec.manifest import sha256_of
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
 from citerec.rank.known import Scores
 from citerec.rank.library import Booster, read_booster
+from citerec.rank.probability import Calibration
 
 SPEC, FORMAT = "ranker.json", 1
 RERANKED = "rerank"  # the feature that a reranker gives
@@ -69,6 +71,7 @@ class Ranker:
     features: tuple[str, ...]  # that it reads, in the order of its model
     booster: Booster
     expand: ExpandConfig = ExpandConfig()  # how the pools were made that it learned from
+    calibration: Calibration | None = None  # None where its scores have no probabilities
 
     def __str__(self) -> str:
         """Say which it is, in a few words."""
@@ -164,7 +167,9 @@ def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
     booster = read_booster(folder / told["file"], len(told["features"]))
     shown = "the default ranker" if folder == DEFAULT else folder.name
     expand = ExpandConfig(neighbours=spec["neighbours"])
-    return Ranker(folder, shown, variant, tuple(told["features"]), booster, expand)
+    found: Any = told.get("calibration")
+    calibration = None if found is None else Calibration.from_json(found)
+    return Ranker(folder, shown, variant, tuple(told["features"]), booster, expand, calibration)
 
 
 def read_spec(folder: Path) -> dict[str, Any]:
@@ -181,6 +186,8 @@ def read_spec(folder: Path) -> dict[str, Any]:
             )
         for told in spec["variants"].values():
             _ = Path(told["file"]), [str(name) for name in told["features"]]
+            if told.get("calibration") is not None:
+                Calibration.from_json(told["calibration"])
         ExpandConfig(neighbours=spec["neighbours"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise ModelError(f"{folder / SPEC} cannot be made out; train the ranker again") from error
@@ -192,6 +199,7 @@ def write_spec(
     variants: Mapping[Variant, Sequence[str]],
     expand: ExpandConfig,
     provenance: Mapping[str, Any],
+    calibrations: Mapping[Variant, Calibration] | None = None,
 ) -> None:
     """Write the `ranker.json` beside the models `<variant>.txt` of a folder.
 
@@ -200,11 +208,14 @@ def write_spec(
         variants: The features of each model, in its order.
         expand: How the pools were made that they learned from.
         provenance: Where it comes from.
+        calibrations: Of the variants that have one.
     """
-    told = {
+    told: dict[str, dict[str, Any]] = {
         variant.value: {"file": f"{variant}.txt", "features": list(names)}
         for variant, names in variants.items()
     }
+    for variant, calibration in (calibrations or {}).items():
+        told[variant.value]["calibration"] = calibration.to_json()
     content = {
         "format": FORMAT,
         "neighbours": expand.neighbours,

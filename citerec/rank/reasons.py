@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from textwrap import shorten
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES
+from citerec.rank.known import LATELY
+from citerec.text import percentage, plural
 from citerec.types import Recommendation
 
 MOST = 4  # reasons of a paper
-_RECENT = 3  # years
 _TITLE = 60  # characters of a title, at most
 _LEAST = 0.01  # probability from which on a reranker's word is a reason
 
@@ -23,8 +26,8 @@ class Case:
     item: Recommendation
     features: Mapping[str, float]  # by name; NaN where missing
     matched: Sequence[str]  # words of the query that weighed most
-    neighbours: int  # close papers that were asked what they cite
-    closest: str = ""  # the title of the closest that cites it
+    row: int  # of the paper
+    facts: Facts
 
     def number(self, feature: str) -> int:
         """Return a feature that is the logarithm of 1 + a count as that count; 0 where missing."""
@@ -50,7 +53,8 @@ def reasons(case: Case, contributions: npt.NDArray[np.floating]) -> tuple[str, .
     added = dict(zip(NAMES, contributions.tolist(), strict=False))
     weighed = [(sum(added[name] for name in one.features), one) for one in REASONS]
     weighed.sort(key=lambda pair: -pair[0])
-    return tuple(_said(case, [one for weight, one in weighed if weight > 0]))[:MOST]
+    found = _said(case, [one for weight, one in weighed if weight > 0])
+    return tuple(islice(found, MOST))  # what is not shown is not looked up
 
 
 def _said(case: Case, best: Sequence[Reason]) -> Iterator[str]:
@@ -60,23 +64,43 @@ def _said(case: Case, best: Sequence[Reason]) -> Iterator[str]:
 
 
 def _cited_by_similar(case: Case) -> str:
-    count = case.features["cited_by_similar_count"]
-    if count <= 0:
+    found = case.facts.cited_by_similar(case.row)
+    if found is None:
         return ""
-    first = f', first "{shorten(case.closest, _TITLE, placeholder="…")}"' if case.closest else ""
-    return f"cited by {count:.0f} of the {case.neighbours} most similar papers{first}"
+    if found.of == 1:
+        return f"cited by the most similar paper, {_quoted(found.closest)}"
+    such_as = "," if found.count == 1 else ", such as"
+    return f"cited by {found.count} of the {found.of} most similar papers{such_as} {_quoted(found.closest)}"
 
 
 def _co_cited(case: Case) -> str:
-    return "cited together with similar papers" if case.features["co_cited"] > 0 else ""
+    found = case.facts.co_citation(case.row)
+    if found is None:
+        return ""
+    others = "" if not found.others else f" and {plural(found.others, 'other')}"
+    return f"cited together with {_quoted(found.partner)} by {_quoted(found.citing)}{others}"
 
 
 def _coupled(case: Case) -> str:
-    return "cites what similar papers cite" if case.features["coupled"] > 0 else ""
+    found = case.facts.shared_references(case.row)
+    if found is None:
+        return ""
+    what = "the same paper" if found.count == 1 else f"the same {found.count:,} papers"
+    return f"cites {what} as {_quoted(found.with_paper)}"
 
 
 def _coupling(case: Case) -> str:
-    return "cites what you cite" if case.features["coupling"] > 0 else ""
+    found = case.facts.own_references(case.row)
+    if found is None:
+        return ""
+    such_as = "," if found.count == 1 else ", such as"
+    return (
+        f"cites {plural(found.count, 'paper')} that you cite{such_as} {_quoted(found.with_paper)}"
+    )
+
+
+def _quoted(title: str) -> str:
+    return f'"{shorten(title, _TITLE, placeholder="…")}"' if title.strip() else "an untitled paper"
 
 
 def _matches(case: Case) -> str:
@@ -90,36 +114,36 @@ def _close(case: Case) -> str:
 
 def _citable(case: Case) -> str:
     likely = case.features["rerank"]
-    return f"judged citable: probability {likely:.2f}" if likely >= _LEAST else ""
+    return f"judged citable: probability {percentage(likely)}" if likely >= _LEAST else ""
 
 
 def _much_cited(case: Case) -> str:
     count = case.number("citations")
-    return f"much cited: {count:,} times in this corpus" if count > 1 else ""
+    return f"cited {plural(count, 'time')} in this corpus" if count else ""
 
 
 def _cited_of_late(case: Case) -> str:
     count = case.number("citations_3y")
-    return f"much cited of late: {count:,} times in 3 years" if count > 1 else ""
+    return f"cited {plural(count, 'time')} in the last {LATELY} years" if count else ""
 
 
 def _age(case: Case) -> str:
-    year, age = case.item.paper.year, case.features["age"]
-    if year is None:
-        return ""
-    return f"recent: of {year}" if age <= _RECENT else ""
+    year = case.item.paper.year
+    return "" if year is None else f"published {year}"
 
 
 def _shares_author(case: Case) -> str:
-    return "shares an author" if case.features["author_overlap"] > 0 else ""
+    return "shares an author with you" if case.features["author_overlap"] > 0 else ""
 
 
 def _cited_before(case: Case) -> str:
-    return "cited before by the same authors" if case.features["self_cited"] > 0 else ""
+    count = case.number("self_cited")
+    return f"cited by {plural(count, 'earlier paper')} of your authors" if count else ""
 
 
 def _same_venue(case: Case) -> str:
-    return "in the same venue" if case.features["venue_match"] > 0 else ""
+    is_same = case.features["venue_match"] > 0
+    return f"in the same venue: {case.item.paper.venue}" if is_same else ""
 
 
 REASONS = (

@@ -46,6 +46,7 @@ class Stage:
     depth: int  # candidates per query
     weight: float  # against the first stages, in [0, 1]
     how: Mapping[str, Any]  # what made its scores: weights, tokens, backend, precision
+    calibrated: bool = False  # whether a training fitted what a score is worth
 
     def __str__(self) -> str:
         """Say what it does, in a few words."""
@@ -101,6 +102,17 @@ class Cascade:
     def probability(self, score: float) -> float:
         """Return the calibrated probability of a score of the last stage."""
         return float(self.stages[-1].scorer.probability(np.array([score], np.float32))[0])
+
+    def likely(self, reranked: "Reranked") -> Hits | None:
+        """Return the calibrated probabilities of what the last stage read; None where they would not follow the order.
+
+        They do where its scores alone decide, and they mean something where a training calibrated it.
+        """
+        last = self.stages[-1]
+        if not last.calibrated or last.weight < 1:
+            return None
+        hits = reranked.stages[last.name]
+        return Hits(hits.rows, last.scorer.probability(hits.scores))
 
     def rerank(
         self,

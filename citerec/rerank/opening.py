@@ -136,6 +136,7 @@ def _open(
         scorer=model,
         depth=depth,
         weight=weight,
+        calibrated=model.spec.is_calibrated,
         how={
             "weights": model.fingerprint,
             "query_tokens": model.spec.query_tokens,

@@ -43,6 +43,11 @@ class RerankerSpec:
         """The most tokens of a pair."""
         return self.query_tokens + self.candidate_tokens
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether a training fitted the calibration: a model of others has none, and its sigmoid means nothing."""
+        return (self.scale, self.offset) != (1.0, 0.0)
+
     def with_tokens(self, query: int = 0, candidate: int = 0) -> Self:
         """Return the same with other limits; 0 keeps a limit.
 

@@ -14,7 +14,7 @@ from citerec.rank.ranker import DEFAULT
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 HEADING = "## On test queries"
-NEXT = "## What each source is worth"
+NEXT = "## Probabilities"
 ROWS = {
     "BM25": "bm25/{}",
     "vectors": "dense/{}_dense",

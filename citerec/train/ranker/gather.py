@@ -201,11 +201,14 @@ def train_queries(data: TrainingData) -> Asked:
 
 
 def dev_queries(
-    index: IndexFolder, config: RankerTraining, others: HeldOut | None = None
+    index: IndexFolder,
+    config: RankerTraining,
+    others: HeldOut | None = None,
+    split: str = "dev",
 ) -> Asked | None:
     """Return the dev queries of an index, or some of them, but for those of `others`; None if there are none."""
     try:
-        task = load_task(index, "dev")
+        task = load_task(index, split)
     except ConfigError:
         return None
     gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in task.queries]

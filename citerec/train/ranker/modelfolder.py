@@ -9,6 +9,7 @@ from typing import Any
 from citerec.config import ExpandConfig
 from citerec.manifest import seal_model
 from citerec.rank.features import FEATURES
+from citerec.rank.probability import TOP, Calibration
 from citerec.rank.ranker import Variant, write_spec
 from citerec.train.modelfolder import TRAINING, write_json
 from citerec.train.ranker.ablation import Ablation
@@ -43,29 +44,34 @@ class Told:
         }
 
 
-def write_ranker(folder: Path, models: Mapping[Variant, Trees], told: Told) -> None:
+def write_ranker(
+    folder: Path,
+    models: Mapping[Variant, Trees],
+    calibrations: Mapping[Variant, Calibration],
+    told: Told,
+) -> None:
     """Write the variants of a ranker and all that is said of it into a folder.
 
     Args:
         folder: Where to.
         models: The variants.
+        calibrations: Of the variants that have one.
         told: How they were trained.
     """
     for variant, trees in models.items():
         (folder / f"{variant}.txt").write_text(trees.text, encoding="utf-8")
     features = {variant: trees.features for variant, trees in models.items()}
     names = [one["name"] for one in told.indexes]
-    write_spec(
-        folder, features, told.expand, {"citerec": version("citerec"), "learned_from": names}
-    )
+    origin = {"citerec": version("citerec"), "learned_from": names}
+    write_spec(folder, features, told.expand, origin, calibrations)
     gains = {str(variant): trees.gains for variant, trees in models.items()}
     write_json(folder / TRAINING, told.to_json() | {"gains": gains})
-    card = model_card(told, models[Variant.FULL])
+    card = model_card(told, models[Variant.FULL], calibrations)
     (folder / "README.md").write_text(card, encoding="utf-8")
     seal_model(folder)
 
 
-def model_card(told: Told, full: Trees) -> str:
+def model_card(told: Told, full: Trees, calibrations: Mapping[Variant, Calibration]) -> str:
     """Return README.md: what the ranker is, what it learned from, how good it is, what it looks at."""
     names = ", ".join(str(one["name"]) for one in told.indexes)
     return f"""# A ranker of citations, trained on {names}
@@ -94,7 +100,11 @@ On the dev queries:
 
 {_rows(("variant", "F1@20", "MRR"), _variants(told))}
 
-{_by_index(told)}## What each source is worth
+{_by_index(told)}## Probabilities
+
+{_probabilities(calibrations)}
+
+## What each source is worth
 
 On the dev queries, with sources missing; nothing is trained again.
 
@@ -137,6 +147,16 @@ def _by_index(told: Told) -> str:
         for name, b, a in told.by_index
     ]
     return _rows(("index", "F1@20 before", "after", "MRR before", "after"), rows) + "\n\n"
+
+
+def _probabilities(calibrations: Mapping[Variant, Calibration]) -> str:
+    if not calibrations:
+        return "It has none: too few papers of the dev lists are cited to fit them."
+    rows = [(str(v), f"{c.scale:.3f}", f"{c.offset:.3f}") for v, c in calibrations.items()]
+    return (
+        f"sigmoid(scale * (score - mean of the list's best {TOP} scores) + offset), fitted on the best {TOP} papers\n"
+        f"of each dev query's whole list.\n\n{_rows(('variant', 'scale', 'offset'), rows)}"
+    )
 
 
 def _features(full: Trees) -> list[tuple[str, ...]]:

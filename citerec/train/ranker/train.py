@@ -13,12 +13,14 @@ from citerec.atomic import building
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.provenance import provenance
+from citerec.rank.probability import Calibration
 from citerec.rank.ranker import SPEC, Variant
 from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import check_target, read_training
 from citerec.train.ranker.ablation import Judged, ablations, measured
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import Trees, fit
+from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
 from citerec.train.ranker.gather import Finds, Gatherer, Spared, dev_queries, load_train
@@ -47,6 +49,7 @@ class RankerReport:
     before: Measures  # of the dev queries, as the pool stood
     after: Mapping[Variant, Measures]
     trees: Mapping[Variant, int]
+    calibrated: bool  # whether its scores have probabilities
 
 
 def train_ranker(
@@ -100,9 +103,14 @@ def train_on(
         before=_as_found(dev),
         after=after,
         trees={variant: one.trees.rounds for variant, one in fits.items()},
+        calibrated=full.calibration is not None,
     )
     for variant, measures in after.items():
         say(f"{variant}: {_shown(measures)} on dev, {report.trees[variant]} trees")
+    if not report.calibrated:
+        say(
+            "too few cited papers in the dev lists to calibrate: recommendations show no probability"
+        )
     with building(output) as folder:
         told = Told(
             settings=config.to_json(),
@@ -114,7 +122,10 @@ def train_on(
             ablations=ablations(full.judged),
             provenance=provenance(config.to_json()),
         )
-        write_ranker(folder, {variant: one.trees for variant, one in fits.items()}, told)
+        calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
+        write_ranker(
+            folder, {variant: one.trees for variant, one in fits.items()}, calibrations, told
+        )
     return report
 
 
@@ -132,6 +143,7 @@ class _Fit:
     trees: Trees
     judged: Sequence[Judged]
     queries: int  # that were learned from
+    calibration: Calibration | None
 
     @property
     def measures(self) -> Measures:
@@ -188,7 +200,7 @@ def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -
         teach, stop = Examples.joined([teach, seen]), Examples.joined([])
     made = fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
     judged += [Judged(o.index, made, o.dev) for o in known if not o.dev_teaches]
-    return _Fit(made, judged, len(teach))
+    return _Fit(made, judged, len(teach), calibrated(judged))
 
 
 def _in_folds(

@@ -1,0 +1,59 @@
+"""From the scores of a ranker to the probability that a paper is cited.
+
+A ranker's scores order the papers of one query; between queries and corpora they are shifted. So a score is read
+relative to its own list: less the mean of the best `TOP` scores of that list. The probability is
+sigmoid(scale * (score - mean) + offset); Platt, Advances in Large Margin Classifiers, 1999. It rises strictly with the
+score, so a list has the same order by both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.rank.known import Scores
+
+TOP = 100  # scores of a list, the best ones, whose mean it is read against, and that the calibration is fitted on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Turns the scores of one list into probabilities."""
+
+    scale: float  # above 0
+    offset: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.scale) and isfinite(self.offset) and self.scale > 0):
+            raise ValueError(
+                f"a calibration needs a scale above 0 and a finite offset, got {self.scale} and {self.offset}"
+            )
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read what `to_json` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is something else.
+        """
+        if content["top"] != TOP:
+            raise ValueError(f"a calibration reads the best {TOP} scores, got {content['top']}")
+        return cls(scale=float(content["scale"]), offset=float(content["offset"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"top": TOP, "scale": self.scale, "offset": self.offset}
+
+    def probabilities(self, scores: Scores) -> npt.NDArray[np.float64]:
+        """Return the probability of each paper of one whole list, in the order of its scores, shape (papers,)."""
+        z = self.scale * relative(scores) + self.offset
+        return 0.5 * (1 + np.tanh(z / 2))
+
+
+def relative(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return the scores of one whole list less the mean of its best `TOP`, in any order, shape (papers,)."""
+    wide = scores.astype(np.float64)
+    return wide - np.sort(wide)[-TOP:].mean() if len(wide) else wide

@@ -1,0 +1,81 @@
+"""Fits the calibration of a ranker on queries that it did not learn from, and measures one on others.
+
+It is fitted on the best `TOP` papers of each whole pool, as users see them: the sampled lists that a ranker is trained
+on hold a far larger share of cited papers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.evaluate.calibration import Reliability, reliability
+from citerec.rank.probability import TOP, Calibration, relative
+from citerec.train.ranker.ablation import Judged
+from citerec.train.ranker.examples import CUTOFF, Examples
+from citerec.train.reranker.calibrate import platt
+
+LEAST = 20  # cited papers among those that are read; from fewer nothing is fitted
+
+Scores = npt.NDArray[np.floating]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """The best papers of several queries by a ranker, one list after the other."""
+
+    scores: Scores  # relative to their list, shape (papers,)
+    cited: Flags  # shape (papers,)
+
+    @classmethod
+    def of(cls, examples: Examples, scores: Scores, top: int) -> "Lists":
+        """Take the best `top` papers of each query.
+
+        Args:
+            examples: Whole pools.
+            scores: Of each of their papers, by the ranker.
+            top: How many of each list.
+        """
+        ends = np.cumsum(examples.sizes)[:-1]
+        chosen = [np.zeros(0)]
+        cited = [np.zeros(0, np.bool_)]
+        pairs = zip(np.split(scores, ends), np.split(examples.cited, ends), strict=True)
+        for values, flags in pairs if len(examples) else ():
+            best = np.argsort(-values, kind="stable")[:top]
+            chosen.append(relative(values)[best])
+            cited.append(flags[best])
+        return cls(np.concatenate(chosen), np.concatenate(cited))
+
+
+def calibrated(judged: Sequence[Judged]) -> Calibration | None:
+    """Fit a calibration.
+
+    Args:
+        judged: Rankers, each with the whole pools of queries that it did not learn from.
+
+    Returns:
+        The calibration; None where too few of these papers are cited to fit one.
+    """
+    lists = [Lists.of(one.dev, one.trees.scores(one.dev.matrix), TOP) for one in judged]
+    return fitted(lists)
+
+
+def fitted(lists: Sequence[Lists]) -> Calibration | None:
+    """Fit a calibration to lists of scores; None where too few papers are cited."""
+    scores = np.concatenate([np.zeros(0), *(one.scores for one in lists)])
+    cited = np.concatenate([np.zeros(0, np.bool_), *(one.cited for one in lists)])
+    if cited.sum() < LEAST or cited.all():
+        return None
+    scale, offset = platt(scores, cited)
+    return Calibration(scale=scale, offset=offset)
+
+
+def measured_at_top(
+    calibration: Calibration, examples: Examples, scores: Scores, top: int = CUTOFF
+) -> Reliability:
+    """Measure a calibration on the best `top` papers of each query, which users see."""
+    lists = Lists.of(examples, scores, top)
+    z = calibration.scale * lists.scores + calibration.offset
+    return reliability(0.5 * (1 + np.tanh(z / 2)), lists.cited)

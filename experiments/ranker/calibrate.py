@@ -1,0 +1,113 @@
+"""Fit the calibration of the ranker that comes along on dev queries, and say in its card how good it is on test ones.
+
+    python experiments/ranker/calibrate.py indexes/vis.minilm indexes/biomed.minilm
+
+The models stay as they are. Each corpus' test lists are also measured by a calibration that was fitted on the dev lists
+of the others alone.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from citerec.config import ExpandConfig
+from citerec.evaluate.calibration import Reliability
+from citerec.folder import IndexFolder, open_index
+from citerec.java import start_jvm
+from citerec.manifest import seal_model
+from citerec.rank.features import Group, without
+from citerec.rank.probability import TOP
+from citerec.rank.ranker import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
+from citerec.train.ranker.calibrate import Lists, fitted, measured_at_top
+from citerec.train.ranker.config import RankerTraining
+from citerec.train.ranker.examples import Examples
+from citerec.train.ranker.gather import Gatherer, dev_queries
+
+HEADING = "## Probabilities"
+NEXT = "## What each source is worth"
+LACKING = {
+    "all sources": (),
+    "without vectors": (Group.MEANING,),
+    "without citations": (Group.GRAPH, Group.POPULARITY),
+}
+
+
+def main() -> None:
+    """Gather the lists, fit, and write `ranker.json` and the card."""
+    start_jvm(None)
+    indexes = {Path(one).name.split(".")[0]: open_index(Path(one)) for one in sys.argv[1:]}
+    dev = {name: whole(index, "dev") for name, index in indexes.items()}
+    test = {name: whole(index, "test") for name, index in indexes.items()}
+    rankers = {variant: open_ranker(DEFAULT, variant) for variant in Variant}
+    lists = {v: {n: top(ranker, dev[n]) for n in dev} for v, ranker in rankers.items()}
+    calibrations = {v: made for v in rankers if (made := fitted([*lists[v].values()]))}
+    spec = json.loads((DEFAULT / SPEC).read_bytes())
+    features = {variant: ranker.features for variant, ranker in rankers.items()}
+    expand = ExpandConfig(neighbours=spec["neighbours"])
+    write_spec(DEFAULT, features, expand, spec["provenance"], calibrations)
+
+    full, mine = rankers[Variant.FULL], lists[Variant.FULL]
+    rows: list[tuple[str, str, Reliability]] = []
+    for name, examples in test.items():
+        for label, groups in LACKING.items():
+            matrix = without(examples.matrix, groups)
+            scores = full.score(matrix)
+            rows.append(
+                (name, label, measured_at_top(calibrations[Variant.FULL], examples, scores))
+            )
+        if left_out := fitted([one for other, one in mine.items() if other != name]):
+            scores = full.score(examples.matrix)
+            label = "fitted without this corpus"
+            rows.append((name, label, measured_at_top(left_out, examples, scores)))
+    for variant in (Variant.NO_POPULARITY, Variant.NO_AUTHORS):
+        for name, examples in test.items():
+            scores = rankers[variant].score(examples.matrix)
+            rows.append(
+                (name, variant.value, measured_at_top(calibrations[variant], examples, scores))
+            )
+    _write_card(section([*indexes], rows))
+
+
+def whole(index: IndexFolder, split: str) -> Examples:
+    """Return the whole pools of all queries of a split."""
+    config = RankerTraining(reranker="none", dev_queries=0)
+    queries = dev_queries(index, config, split=split)
+    if queries is None:
+        raise SystemExit(f"{index.path} has no {split} queries")
+    return Gatherer(index, config, print).whole(queries, lambda what, done, total: None)
+
+
+def top(ranker: Ranker, examples: Examples) -> Lists:
+    """Return the best papers of each list by a ranker."""
+    return Lists.of(examples, ranker.score(examples.matrix), TOP)
+
+
+def section(names: Sequence[str], rows: Sequence[tuple[str, str, Reliability]]) -> str:
+    """Return what the card says."""
+    lines = [
+        HEADING,
+        "",
+        "The probability that the draft cites a paper is sigmoid(scale * (score - mean of the list's best",
+        f"{TOP} scores) + offset), fitted on the best {TOP} papers of each whole dev list of {' and '.join(names)}.",
+        "The trees did not learn from these. On the first 20 papers of each list of the test queries:",
+        "",
+        "| corpus | how | papers | cited | mean probability | ECE | Brier |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {name} | {how} | {r.papers:,} | {r.cited:.1%} | {r.mean:.1%} | {r.ece:.3f} | {r.brier:.3f} |"
+        for name, how, r in rows
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def _write_card(text: str) -> None:
+    card = DEFAULT / "README.md"
+    before, after = card.read_text(encoding="utf-8").split(NEXT)
+    card.write_text(before.split(HEADING)[0] + text + NEXT + after, encoding="utf-8")
+    seal_model(DEFAULT)
+
+
+if __name__ == "__main__":
+    main()
