@@ -216,7 +216,7 @@ def _finish(folder: Path, source: Source, collector: Collector, tell: Progress) 
         collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
     if splits is None:
         years = Papers(folder / PAPERS).years
-        splits = split_by_year(ids, years, open_graph(folder / CITATIONS))
+        splits = split_by_year(ids, years, open_graph(folder / CITATIONS, len(ids)))
     write_splits(folder / SPLITS, splits)
     collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
     tell("finishing", 3, 3)

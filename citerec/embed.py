@@ -120,17 +120,17 @@ def carry_models(index: Path, folder: Path) -> None:
 def _carry(source: Path, to: Path) -> None:
     for file in sorted(source.rglob("*")):
         unfinished = ".building-" in file.relative_to(source.parent).as_posix()
-        if file.is_file() and not unfinished:
+        if file.is_file() and not file.is_symlink() and not unfinished:
             link(file, to / file.relative_to(source))
 
 
 def link(file: Path, to: Path) -> None:
-    """Let a file stand in a second place: linked where the disk can, else copied."""
+    """Let a file stand in a second place: linked where the disk can, else copied. Never what a link leads to."""
     to.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(file, to)
-    except OSError:
-        shutil.copy2(file, to)
+        os.link(file, to, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(file, to, follow_symlinks=False)
 
 
 def store_of(target: Path) -> Path:

@@ -11,6 +11,7 @@ CiterecError
 ├── IndexDamagedError       a file of an index is missing or is not what was written
 ├── IndexReplacedError      a build put another index in its place while it was opened
 ├── ModelError              a model that is not there, or is not what it should be
+│   ├── ModelDamagedError       a file of a model is missing or is not what was written
 │   ├── EncoderMismatchError    an index was embedded by another encoder
 │   └── ModelExistsError        a training would replace a model, and nobody said so
 ├── MissingExtraError       an optional part of citerec that is not installed
@@ -96,13 +97,12 @@ class IndexDamagedError(CiterecError):
     """A file of an index is missing or is not what was written."""
 
     def __init__(self, index: Path, faults: list[str]) -> None:
-        shown = "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
         if all(fault.startswith("models/") for fault in faults):  # a rebuild takes them along
             advice = f"train the model again, or remove it from {index / 'models'}"
         elif all(fault.startswith("tokens/") for fault in faults):
             advice = f"remove {index / 'tokens'}: it is made again when it is needed"
-        super().__init__(f"{index} is damaged: {shown}; {advice}")
+        super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.index, self.faults = index, faults
 
 
@@ -116,6 +116,16 @@ class IndexReplacedError(CiterecError):
 
 class ModelError(CiterecError):
     """A model that is not there, or is not what it should be."""
+
+
+class ModelDamagedError(ModelError):
+    """A file of a model is missing or is not what was written."""
+
+    def __init__(self, model: Path, faults: list[str]) -> None:
+        super().__init__(
+            f"{model} is damaged: {_some(faults)}; copy or download it again, or train it again"
+        )
+        self.model, self.faults = model, faults
 
 
 class EncoderMismatchError(ModelError):
@@ -153,6 +163,10 @@ class OutputError(CiterecError):
 
 class JavaError(CiterecError):
     """No Java that can run Lucene."""
+
+
+def _some(faults: list[str]) -> str:
+    return "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
 
 
 @contextmanager

@@ -4,18 +4,25 @@ A rebuild may swap the folder at any moment. Who reads it holds the manifest fro
 from after: where they differ, what was read between is of two indexes, and is read again.
 """
 
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from citerec.arrays import check_distinct, open_array
 from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
-from citerec.errors import IndexDamagedError, IndexNotFoundError
-from citerec.manifest import MODELS, NAME, Manifest, faults, read_manifest
+from citerec.encode.spec import Fingerprint
+from citerec.entries import is_regular
+from citerec.errors import CiterecError, IndexDamagedError, IndexNotFoundError, ModelError
+from citerec.java import is_java_exception
+from citerec.manifest import MODELS, NAME, Manifest, faults, opening_faults, read_manifest
 
 INDEXES = Path("indexes")  # where indexes lie unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
@@ -78,18 +85,40 @@ def open_index(path: Path) -> IndexFolder:
 
 
 def _map(path: Path, manifest: Manifest) -> IndexFolder:
-    if missing := [f"{m} is missing" for m in manifest.checksums if not (path / m).is_file()]:
-        raise IndexDamagedError(path, missing)
+    if wrong := opening_faults(path, manifest):
+        raise IndexDamagedError(path, wrong)
     part = PAPERS
     try:
         papers = Papers(path / part)
+        if len(papers) != manifest.counts.get("papers"):
+            raise ValueError(f"it holds {len(papers):,} papers")
         part = CITATIONS
-        graph = open_graph(path / part)
+        graph = open_graph(path / part, len(papers))
         part = ID_RANK
-        rank: npt.NDArray[np.int32] = np.load(path / part, mmap_mode="r")
-    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
-        raise IndexDamagedError(path, [f"{part} cannot be read"]) from error
+        rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
+        check_distinct(part, rank, len(papers))
+        part = NAME
+        _check_vectors(manifest.settings, len(papers))
+    except (OSError, ValueError) as error:
+        raise IndexDamagedError(path, [f"{part} cannot be read ({error})"]) from error
     return IndexFolder(path, manifest, papers, graph, rank)
+
+
+def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
+    """Check what a manifest says of the encoder and of the vectors.
+
+    Raises:
+        ValueError: If there cannot be such ones.
+    """
+    if not settings.get("encoder"):
+        return
+    try:
+        encoder, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
+        found = tuple(dense[name] for name in ("papers", "dim", "bytes", "kind", "similarity"))
+    except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
+        raise ValueError("what it says of the encoder cannot be made out") from error
+    if found[:2] != (papers, encoder.dim) or list(map(type, found)) != [int, int, int, str, str]:
+        raise ValueError("what it says of the vectors does not fit the papers and the encoder")
 
 
 def verify_index(path: Path) -> Manifest:
@@ -106,6 +135,31 @@ def verify_index(path: Path) -> Manifest:
     return manifest
 
 
+@contextmanager
+def verifying_on_failure(index: IndexFolder) -> Generator[None]:
+    """Verify an index if something unexpected fails in the block; what is wrong with its files is the error then.
+
+    Raises:
+        IndexDamagedError: If a file is not what was written, or Lucene or Arrow could not read one.
+    """
+    try:
+        yield
+    except CiterecError:
+        raise
+    except Exception as error:
+        path, manifest = index.path, index.manifest
+        reason = " ".join(str(error).split())[:120]
+        if read_manifest(path) == manifest and "OutOfMemoryError" not in reason:
+            wrong = faults(path, manifest)
+            if is_java_exception(error):
+                wrong = wrong or [f"{BM25} cannot be read ({reason})"]
+            elif isinstance(error, UnicodeDecodeError | pa.ArrowException):
+                wrong = wrong or [f"{PAPERS} cannot be read ({reason})"]
+            if wrong:
+                raise IndexDamagedError(path, wrong) from error
+        raise
+
+
 def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
     """Return the index folder that is meant: the named one, else the only one under `root`.
 
@@ -115,7 +169,7 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
         IndexNotFoundError: If there is none, or several to choose from.
     """
     if named is not None:
-        return next((p for p in (named, root / named) if (p / NAME).is_file()), named)
+        return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
     there = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
     there = [folder for folder in there if not folder.name.startswith(".")]  # a build on its way
     if len(there) == 1:

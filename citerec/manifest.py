@@ -1,23 +1,46 @@
 """What an index folder says of itself: format, corpus, counts, settings, checksums of its files.
 
-The manifest is sealed with a checksum of its own, so that a flipped byte in it is found, too.
+The manifest is sealed with a checksum of its own, so that a flipped byte in it is found, too. Checksums find damage,
+not malice: who offers an index for download writes them, too. So names and types are checked as well.
 """
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 import orjson
 
-from citerec.errors import IndexDamagedError, IndexFormatError, IndexNotFoundError
+from citerec.entries import is_regular, name_faults, read_record, shown
+from citerec.errors import (
+    IndexDamagedError,
+    IndexFormatError,
+    IndexNotFoundError,
+    ModelDamagedError,
+)
+from citerec.sums import (
+    checksums_of,
+    content_faults,
+    files_in,
+    seal_of,
+    serialised,
+    sha256_of,
+    sizes_of,
+    unexpected,
+)
+
+__all__ = ["sha256_of"]
 
 FORMAT = 1
 NAME = "manifest.json"
 MODELS = "models"  # trained on an index after it was built: each has checksums of its own
 TOKENS = "tokens"  # of the papers, for cross-encoders: a cache that has checksums of its own, too
 MODEL_SUMS = "checksums.json"
+TRAINED = "training.json"  # is in every model that citerec trained, and so are checksums
+CARD = "README.md"  # of a model
+SNAPSHOTS = "snapshots"  # holds the models of a repository in the cache of a hub
+_IN_PROGRESS = re.compile(r"\..+\.(training|building-.+)")  # beside the model that will be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +54,15 @@ class Manifest:
     counts: Mapping[str, int]
     settings: Mapping[str, Any]  # per part: bm25, splits, encoder
     checksums: Mapping[str, str]  # sha256 of each other file, by path within the folder
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # bytes of each
     format: int = FORMAT
 
     def to_bytes(self) -> bytes:
         """Return the manifest as it is written: sealed, the same bytes for the same content."""
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return _dump(content | {"seal": _seal(content)})
+        if not self.sizes:  # of an index that was built before they were written
+            del content["sizes"]
+        return serialised(content | {"seal": seal_of(content)})
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -48,7 +74,7 @@ def read_manifest(folder: Path) -> Manifest:
         IndexFormatError: If it was written in another format version.
     """
     try:
-        raw = (folder / NAME).read_bytes()
+        raw = read_record(folder / NAME)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexNotFoundError(
             f"{folder} is no index (it holds no {NAME}); build one: "
@@ -64,15 +90,50 @@ def read_manifest(folder: Path) -> Manifest:
     if version != FORMAT:
         raise IndexFormatError(folder, found=version, expected=FORMAT)
     content.pop("seal", None)  # `to_bytes` makes it again
-    if content.keys() == Manifest.__dataclass_fields__.keys():
-        manifest = Manifest(**content)
-        if manifest.to_bytes() == raw:
-            return manifest
-    raise IndexDamagedError(folder, [f"{NAME} is not what was written"])
+    if content.keys() | {"sizes"} != Manifest.__dataclass_fields__.keys():
+        raise IndexDamagedError(folder, [f"{NAME} is not what was written"])
+    if wrong := _type_faults(content) or name_faults(content["checksums"]):
+        raise IndexDamagedError(folder, [f"{NAME}: {fault}" for fault in wrong])
+    manifest = Manifest(**content)
+    if not _is_serialised(manifest, raw):
+        raise IndexDamagedError(folder, [f"{NAME} is not what was written"])
+    return manifest
+
+
+def _type_faults(content: dict[str, Any]) -> list[str]:
+    """Return which parts of a manifest are not of the kind that they should be, a line each."""
+
+    def is_table(name: str, *kinds: type) -> bool:
+        table = content.get(name, {})
+        values: list[object] = [*table.values()] if isinstance(table, dict) else [None]
+        return (not kinds and isinstance(table, dict)) or all(type(one) in kinds for one in values)
+
+    texts = {name: isinstance(content[name], str) for name in ("name", "created", "citerec")}
+    good = {
+        **texts,
+        "corpus": is_table("corpus", str, int) and isinstance(content["corpus"].get("sha256"), str),
+        "counts": is_table("counts", int),
+        "settings": is_table("settings"),
+        "checksums": is_table("checksums", str),
+        "sizes": is_table("sizes", int),
+    }
+    wrong = [f"its {name} cannot be made out" for name, is_good in good.items() if not is_good]
+    name = content["name"]
+    if not wrong and (PurePath(name).name != name or name in {"", ".."}):
+        return [f"its name, {shown(name)}, is not that of a folder"]
+    return wrong
+
+
+def _is_serialised(manifest: Manifest, raw: bytes) -> bool:
+    try:
+        return manifest.to_bytes() == raw
+    except TypeError:  # nested deeper than orjson writes
+        return False
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, whole or not at all."""
+    """Write the manifest, with the size of each file, whole or not at all."""
+    manifest = replace(manifest, sizes=sizes_of(folder, manifest.checksums))
     beside = folder / f".{NAME}.new"
     beside.write_bytes(manifest.to_bytes())
     beside.replace(folder / NAME)
@@ -80,88 +141,110 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def checksums(folder: Path) -> dict[str, str]:
     """Return the sha256 of every file of an index but its manifest, models and tokens, by path within it."""
-    return {path: sha256_of(folder / path) for path in sorted(_files(folder))}
+    apart = (f"{MODELS}/", f"{TOKENS}/")
+    return checksums_of(
+        folder, {n for n in files_in(folder) if n != NAME and not n.startswith(apart)}
+    )
 
 
 def faults(folder: Path, manifest: Manifest) -> list[str]:
     """Compare every file of an index with its manifest; return what is wrong, a line each.
 
     The models that were trained on it are held against the checksums that their trainers wrote, and so are the
-    tokens that it keeps.
+    tokens that it keeps. What does not belong to the index is wrong, too: a further file, a link, a pipe.
     """
-    wrong = _compared(folder, set(_files(folder)), manifest.checksums)
-    for part in (*models_of(folder), *_inside(folder / TOKENS)):
-        wrong += [f"{part.relative_to(folder).as_posix()}/{fault}" for fault in model_faults(part)]
-    return wrong
+    wrong = content_faults(folder, manifest.checksums, manifest.sizes, whole=True)
+    wrong += unexpected(folder, {NAME, *manifest.checksums}, but=(MODELS, TOKENS))
+    for name in (MODELS, TOKENS):
+        wrong += [f"{name}/{fault}" for fault in _part_faults(folder / name)]
+    return wrong + _linked_parts(folder)
+
+
+def opening_faults(folder: Path, manifest: Manifest) -> list[str]:
+    """Compare an index with its manifest as far as that is done at every opening; return what is wrong, a line each.
+
+    Small files are read, large ones have to have their size.
+    """
+    wrong = content_faults(folder, manifest.checksums, manifest.sizes, whole=False)
+    return wrong + _linked_parts(folder)
 
 
 def models_of(folder: Path) -> list[Path]:
     """Return the folders of the models that were trained on an index."""
-    return _inside(folder / MODELS)
-
-
-def _inside(folder: Path) -> list[Path]:
-    there = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path for path in there if not path.name.startswith(".")]  # those are on their way
+    return [path for path in _listed(folder / MODELS) if path.is_dir()]
 
 
 def seal_model(folder: Path) -> None:
     """Write the checksums of a model's files into its folder, so that `verify` can check them."""
-    sums = {name: sha256_of(folder / name) for name in sorted(_everything(folder))}
-    (folder / MODEL_SUMS).write_bytes(_dump({"files": sums, "seal": _seal(sums)}))
+    names = {*files_in(folder)} - {MODEL_SUMS}
+    content = {"files": checksums_of(folder, names), "sizes": sizes_of(folder, names)}
+    (folder / MODEL_SUMS).write_bytes(serialised(content | {"seal": seal_of(content)}))
 
 
-def model_faults(model: Path) -> list[str]:
-    """Compare the files of a model with the checksums in its folder; return what is wrong, a line each."""
+def model_faults(model: Path, *, whole: bool = True) -> list[str]:
+    """Compare the files of a model with the checksums in its folder; return what is wrong, a line each.
+
+    Args:
+        model: Its folder.
+        whole: Whether every file is read, and further files are wrong, too; otherwise small files are read, and
+            large ones have to have their size.
+    """
     try:
-        content: Any = orjson.loads((model / MODEL_SUMS).read_bytes())
-        sums, seal = content["files"], content["seal"]
-        if seal != _seal(sums):
+        content: Any = orjson.loads(raw := read_record(model / MODEL_SUMS))
+        sums, sizes = content["files"], content.get("sizes", {})
+        seal = content.pop("seal")
+        if seal != seal_of(content if sizes else sums) or raw != serialised(
+            {**content, "seal": seal}
+        ):
             return [f"{MODEL_SUMS} is not what was written"]
-    except FileNotFoundError:
+        sums.pop(MODEL_SUMS, None)  # some were sealed twice
+        if not whole:
+            sums.pop(CARD, None)  # people write into it
+        wrong = name_faults(sums)
+    except (FileNotFoundError, NotADirectoryError):
         return [f"{MODEL_SUMS} is missing"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return [f"{MODEL_SUMS} cannot be read"]
-    return _compared(model, set(_everything(model)) - {MODEL_SUMS}, sums)
+    cache = model.parent.parent if model.parent.name == SNAPSHOTS else None  # whose files are links
+    wrong = wrong or content_faults(model, sums, sizes, whole=whole, links_into=cache)
+    return wrong + (unexpected(model, {MODEL_SUMS, *sums}) if whole else [])
 
 
-def _compared(folder: Path, there: set[str], sums: Mapping[str, str]) -> list[str]:
-    wrong = [f"{path} is missing" for path in sums if path not in there]
-    wrong += [f"{path} does not belong to it" for path in sorted(there - {*sums})]
-    for path, expected in sums.items():
-        if path in there and (fault := _fault(folder / path, expected)):
-            wrong.append(f"{path} {fault}")
+def check_model(model: Path) -> None:
+    """Check a model as it is opened, if it has checksums: small files by content, large ones by size.
+
+    A folder that was made by other software has no checksums, and need not have any.
+
+    Raises:
+        ModelDamagedError: If a file is missing or is not what was written.
+    """
+    has_sums = any((model / name).exists() for name in (MODEL_SUMS, TRAINED))
+    wrong = model_faults(model, whole=False) if has_sums else []
+    wrong += [f"{name} is a pipe or a device" for name in _special(model)]
+    if wrong:
+        raise ModelDamagedError(model, wrong)
+
+
+def _special(folder: Path) -> list[str]:
+    return [p.name for p in _listed(folder) if not (p.is_dir() or is_regular(p))]
+
+
+def _part_faults(part: Path) -> list[str]:
+    """Return what is wrong in a folder of models or of tokens, a line each."""
+    wrong: list[str] = []
+    for path in [] if part.is_symlink() else _listed(part):
+        if path.is_dir() and not path.name.startswith("."):
+            wrong += [f"{path.name}/{fault}" for fault in model_faults(path)]
+        elif not (path.is_dir() and _IN_PROGRESS.fullmatch(path.name)):
+            wrong.append(f"{path.name} does not belong to it")
     return wrong
 
 
-def _fault(file: Path, expected: str) -> str | None:
-    try:
-        return None if sha256_of(file) == expected else "is not what was written"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
+def _linked_parts(folder: Path) -> list[str]:
+    """Return which folders, that models and tokens are written to, are links; a line each."""
+    links = [name for name in (MODELS, TOKENS) if (folder / name).is_symlink()]
+    return [f"{name} is a link, expected a folder" for name in links]
 
 
-def _files(folder: Path) -> Iterator[str]:
-    for path in _everything(folder):
-        if path != NAME and not path.startswith((f"{MODELS}/", f"{TOKENS}/")):
-            yield path
-
-
-def _everything(folder: Path) -> Iterator[str]:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            yield path.relative_to(folder).as_posix()
-
-
-def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _seal(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_dump(content)).hexdigest()
-
-
-def _dump(content: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -7,7 +7,7 @@ from citerec.candidates import Candidates, FirstStages
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.fuse import stage_hits
 from citerec.query.exclude import Excluded
 from citerec.query.recognise import listed_rows, recognised
@@ -135,16 +135,17 @@ class Recommender:
             raise ConfigError(f"year_max must be a year such as 2019, got {year_max}")
         known = self._checked_rows(cited, "cited")
         out = known | self._checked_rows(excluded, "excluded")
-        for start in range(0, len(queries), AT_ONCE):
-            part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._note)
-            rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
-            found = self._first.find(part, rules, self._depth)
-            known_by = [_no_later(query, year_max) for query in part]
-            for asked, best in self._ordered(known_by, rules, found, known, progress):
-                chosen = [self._chosen(one) for one in best]
-                results = self._with_papers(chosen)
-                for query, one, items in zip(asked, chosen, results, strict=True):
-                    yield self._with_reasons(query, one, items) if explain else items
+        with verifying_on_failure(self.index):
+            for start in range(0, len(queries), AT_ONCE):
+                part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._note)
+                rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
+                found = self._first.find(part, rules, self._depth)
+                known_by = [_no_later(query, year_max) for query in part]
+                for asked, best in self._ordered(known_by, rules, found, known, progress):
+                    chosen = [self._chosen(one) for one in best]
+                    results = self._with_papers(chosen)
+                    for query, one, items in zip(asked, chosen, results, strict=True):
+                        yield self._with_reasons(query, one, items) if explain else items
 
     def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
         """Return some rows of the corpus; a number that is none would be read outside of an array."""

@@ -3,6 +3,7 @@
 It lies beside the models trained on the index.
 """
 
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -13,9 +14,10 @@ import orjson
 
 from citerec.atomic import building
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
-from citerec.errors import BadInputError, ConfigError
+from citerec.entries import read_record
+from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
-from citerec.manifest import seal_model
+from citerec.manifest import check_model, seal_model
 
 FOLDER, FILE = "fusion", "fusion.json"
 
@@ -108,9 +110,10 @@ def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
 def _content(index: IndexFolder) -> dict[str, Any] | None:
     """Return what was written for these papers and that encoder."""
     file = index.models / FOLDER / FILE
-    if not file.is_file():
+    if not os.path.lexists(file.parent):
         return None
-    content: Any = orjson.loads(file.read_bytes())
+    check_model(file.parent)
+    content: Any = orjson.loads(read_record(file))
     return content if content["for"] == _of(index) else None
 
 
@@ -118,7 +121,10 @@ def _content(index: IndexFolder) -> dict[str, Any] | None:
 def _reading(index: IndexFolder) -> Generator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+    except (
+        *(OSError, ValueError, KeyError, TypeError, AttributeError),
+        *(ConfigError, ModelDamagedError),
+    ) as error:
         advice = f"citerec tune --index {index.path}"
         file = index.models / FOLDER / FILE
         raise BadInputError(file, f"cannot be made out; make it again: {advice}") from error

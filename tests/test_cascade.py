@@ -16,6 +16,7 @@ from citerec.config import FuseConfig, RerankConfig, RerankStage
 from citerec.corpus.splits import splits_sha256
 from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
+from citerec.manifest import seal_model
 from citerec.rerank.cascade import Cascade, Stage
 from citerec.rerank.opening import is_foreign, open_cascade, own_reranker, wanted
 from citerec.rerank.rerank import Rows, Scores
@@ -280,6 +281,7 @@ def test_a_model_that_the_index_took_along_from_other_papers_is_told(
 
     def told(content: object) -> list[str]:
         (model / "training.json").write_text(json.dumps(content))
+        seal_model(model)
         notes: list[str] = []
         open_cascade(index, config, notes.append)
         return notes
@@ -336,6 +338,7 @@ def test_a_weight_that_cannot_be_is_named(build: Build) -> None:
     index = build([{"id": "a", "title": "A paper"}])
     file = write_tuned(index, FuseConfig(), {}, RerankWeight(0.7, "f00", 100, 32, 32))
     file.write_text(file.read_text().replace("0.7", "7"))
+    seal_model(file.parent)
 
     assert read_rerank_weight(index, "another") is None
     assert kept_rerank_weight(index) is None

@@ -11,6 +11,7 @@ from tiny import tiny_reranker
 
 from citerec.cli import run
 from citerec.folder import IndexFolder
+from citerec.manifest import seal_model
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
@@ -117,6 +118,7 @@ def test_evaluate_compares_what_is_reranked(cli: Cli, own: Path) -> None:
 def foreign(own: Path) -> Path:
     """A reranker that was trained on other papers, as an index that is built anew takes it along."""
     (own / "training.json").write_text('{"corpus_sha256": "f00", "splits_sha256": "f00"}')
+    seal_model(own)
     return own
 
 

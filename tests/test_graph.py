@@ -25,7 +25,7 @@ def made(folder: Path, references: dict[str, tuple[str, ...]]) -> tuple[Graph, G
             spill.add(rows[docid], cited)
         spill.close()
         counts = write_graph(folder / "citations", spill, rows)
-    return open_graph(folder / "citations"), counts
+    return open_graph(folder / "citations", len(rows)), counts
 
 
 def test_a_small_graph_by_hand(tmp_path: Path) -> None:

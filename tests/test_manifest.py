@@ -137,5 +137,5 @@ def test_a_folder_without_a_manifest_is_no_index(folder: Path) -> None:
 def test_a_manifest_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
 
-    with pytest.raises(IndexNotFoundError, match="cannot be read: Is a directory"):
+    with pytest.raises(IndexNotFoundError, match="cannot be read: it is not a file"):
         read_manifest(tmp_path)

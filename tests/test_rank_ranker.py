@@ -12,6 +12,7 @@ from tiny_ranker import tiny_ranker
 from citerec.config import ExpandConfig
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
+from citerec.manifest import seal_model
 from citerec.rank.diversity import by_vectors, by_words, diversified
 from citerec.rank.expand import evidence
 from citerec.rank.facts import Facts
@@ -73,10 +74,12 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
     spec = orjson.loads((only_full / "ranker.json").read_bytes())
     spec["variants"]["full"]["features"][0] = "horoscope"
     (only_full / "ranker.json").write_bytes(orjson.dumps(spec))
+    seal_model(only_full)
     with pytest.raises(ModelError, match="ranks by 'horoscope', which this version"):
         open_ranker(only_full)
 
     (only_full / "ranker.json").write_text("{")
+    seal_model(only_full)
     with pytest.raises(ModelError, match="cannot be made out"):
         open_ranker(only_full)
 
@@ -85,6 +88,9 @@ def test_a_damaged_model_is_refused(folder: Path, tmp_path: Path) -> None:
     broken = tiny_ranker(tmp_path / "broken", {}, variants=[Variant.FULL])
     (broken / "full.txt").write_text("no trees")
 
+    with pytest.raises(ModelError, match=r"full\.txt is not what was written"):
+        open_ranker(broken)
+    seal_model(broken)
     with pytest.raises(ModelError, match=r"full\.txt cannot be made out"):
         open_ranker(broken)
 

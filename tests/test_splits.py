@@ -181,4 +181,4 @@ def split_real(folder: Path, workspace: Path) -> dict[str, list[str]]:
                 spill.add(len(dates) - 1, paper.citations)
         spill.close()
         write_graph(workspace, spill, collector.rows)
-    return split_by_year(list(collector.rows), years(*dates), open_graph(workspace))
+    return split_by_year(list(collector.rows), years(*dates), open_graph(workspace, len(dates)))

@@ -16,6 +16,7 @@ from citerec.index import tokens
 from citerec.index.tokens import ABOUT, IDS, FreshTokens, TokenStore, open_tokens, write_tokens
 
 TOKENIZER = "ab" * 32  # a sha256
+VOCABULARY = 128  # ASCII
 RECORDS = [
     {"id": "1", "title": "ab", "abstract": "c"},
     {"id": "2", "title": "", "abstract": ""},
@@ -50,11 +51,11 @@ def test_the_tokens_of_each_paper_come_back(store: TokenStore) -> None:
 
 
 def test_a_store_is_found_again_by_its_tokenizer(index: IndexFolder, store: TokenStore) -> None:
-    found = open_tokens(index, TOKENIZER)
+    found = open_tokens(index, TOKENIZER, vocabulary=VOCABULARY)
 
     assert found is not None
     assert found.of(range(2)) == store.of(range(2))
-    assert open_tokens(index, "cd" * 32) is None
+    assert open_tokens(index, "cd" * 32, vocabulary=VOCABULARY) is None
 
 
 @pytest.mark.parametrize(("vocabulary", "kind"), [(1 << 16, np.uint16), ((1 << 16) + 1, np.uint32)])
@@ -113,7 +114,7 @@ def test_a_store_of_other_papers_is_not_used(index: IndexFolder, store: TokenSto
     sums = {**index.manifest.checksums, PAPERS: "00" * 32}
     other = replace(index, manifest=replace(index.manifest, checksums=sums))
 
-    assert open_tokens(other, TOKENIZER) is None
+    assert open_tokens(other, TOKENIZER, vocabulary=VOCABULARY) is None
 
 
 def test_who_opened_an_index_before_it_was_built_anew_writes_nothing_into_it(
@@ -128,7 +129,7 @@ def test_who_opened_an_index_before_it_was_built_anew_writes_nothing_into_it(
     assert isinstance(made, FreshTokens)
     assert made.of([2]) == {2: [97]}
     assert "was replaced while it was opened" in told[0]
-    assert open_tokens(anew, TOKENIZER) is not None
+    assert open_tokens(anew, TOKENIZER, vocabulary=VOCABULARY) is not None
 
 
 def test_an_index_that_is_built_anew_while_its_papers_are_cut_gets_no_tokens(
@@ -174,7 +175,7 @@ def test_a_store_that_is_not_whole_is_not_used(
 ) -> None:
     (folder_of(index) / name).write_bytes(b"\x93")
 
-    assert open_tokens(index, TOKENIZER) is None
+    assert open_tokens(index, TOKENIZER, vocabulary=VOCABULARY) is None
 
 
 def test_a_build_that_fails_leaves_nothing(index: IndexFolder) -> None:
@@ -225,7 +226,7 @@ def test_a_flipped_byte_is_found(index: IndexFolder, store: TokenStore) -> None:
 def test_tokens_outlive_new_vectors(index: IndexFolder, store: TokenStore, tiny_model: str) -> None:
     embed_anew(index.path, open_encoder(tiny_model), EmbedConfig())
 
-    assert open_tokens(open_index(index.path), TOKENIZER) is not None
+    assert open_tokens(open_index(index.path), TOKENIZER, vocabulary=VOCABULARY) is not None
     verify_index(index.path)
 
 
@@ -234,5 +235,5 @@ def test_tokens_do_not_outlive_another_corpus(
 ) -> None:
     again = build([*RECORDS, {"id": "4", "title": "new"}], force=True)
 
-    assert open_tokens(again, TOKENIZER) is None
+    assert open_tokens(again, TOKENIZER, vocabulary=VOCABULARY) is None
     verify_index(again.path)

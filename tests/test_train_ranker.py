@@ -14,7 +14,7 @@ from citerec.cli import run
 from citerec.cli.train import ranker_summary
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index, verify_index
-from citerec.manifest import model_faults
+from citerec.manifest import model_faults, seal_model
 from citerec.rank.features import NAMES
 from citerec.rank.known import KnownCitations, KnownGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
@@ -351,6 +351,7 @@ def test_a_ranker_that_learned_from_other_splits_is_not_measured(
     told = json.loads((own / "training.json").read_bytes())
     told["indexes"][0]["splits_sha256"] = "of other splits"
     (own / "training.json").write_text(json.dumps(told))
+    seal_model(own)
 
     code = run([*ask, str(tmp_path / "other")])
 

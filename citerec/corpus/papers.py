@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from citerec.corpus.papertable import open_table
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 compute: Any = pc  # its functions are made at import, unknown to type checkers
@@ -70,7 +71,13 @@ class Papers:
     """The papers of an index, read on demand from the memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
-        self._table: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        """Map the papers into memory.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If it holds no papers as `write_papers` writes them.
+        """
+        self._table: pa.Table = open_table(path, SCHEMA, BATCH)
         self._names = [name for name in SCHEMA.names if name in self._table.column_names]
 
     def __len__(self) -> int:

@@ -69,9 +69,21 @@ def write_queries(folder: Path, shipped: ShippedQueries) -> None:
 
 
 def open_queries(folder: Path) -> ShippedQueries | None:
-    """Open what `write_queries` wrote, or return None if there is nothing."""
+    """Open what `write_queries` wrote, or return None if there is nothing.
+
+    Raises:
+        BadInputError: If it cannot be made out.
+    """
     if not (folder / QUERIES).is_file():
         return None
+    try:
+        return _opened(folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = " ".join(repr(error).split())[:120]
+        raise BadInputError(folder, f"its queries cannot be made out ({reason})") from error
+
+
+def _opened(folder: Path) -> ShippedQueries:
     records = (orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines())
     lists = ("authors", "corpus_ids")
     queries = [

@@ -64,7 +64,7 @@ def prepare_corpus(
         if not years:
             raise BadInputError(path, "holds no paper with a year; expected the file as published")
         counts = write_graph(folder / "graph.tmp", spill, collector.rows)
-        graph = open_graph(folder / "graph.tmp")
+        graph = open_graph(folder / "graph.tmp", len(years))
     splits = split(list(collector.rows), np.array(years, np.int32), graph)
     with writing(folder):
         shutil.rmtree(folder / "graph.tmp")

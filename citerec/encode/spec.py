@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import orjson
 
+from citerec.entries import name_fault, read_record, shown
 from citerec.errors import ModelError
 from citerec.text import EncoderForm
 
@@ -159,7 +160,7 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
             f"{folder / 'modules.json'}: the modules are {', '.join(kinds) or 'none'}; expected Transformer, "
             "Pooling and perhaps Normalize; no other kind of sentence-transformers model can be used"
         )
-    if (folder / modules[0][1]).resolve() != folder.resolve():
+    if modules[0][1] not in {"", ".", "./"}:
         raise ModelError(
             f"{folder / 'modules.json'}: the model lies in {modules[0][1]}/; expected it in the folder itself"
         )
@@ -169,6 +170,8 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
         raise ModelError(
             f"{folder} lower-cases its texts or puts a prompt before them; that cannot be done here"
         )
+    if fault := name_fault(modules[1][1].rstrip("/")):
+        raise ModelError(f"{folder / 'modules.json'}: {shown(modules[1][1])} {fault}")
     return EncoderSpec(
         pooling=_parse(folder / modules[1][1] / "config.json", _pooling),
         max_tokens=about.get("max_seq_length") or _positions(folder),
@@ -217,7 +220,7 @@ def _optional(path: Path) -> dict[str, Any]:
 
 def _parse(path: Path, read: Any) -> Any:
     try:
-        return read(orjson.loads(path.read_bytes()))
+        return read(orjson.loads(read_record(path)))
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

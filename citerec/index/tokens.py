@@ -18,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from citerec.arrays import check_ends, open_array
 from citerec.atomic import building
 from citerec.corpus.papers import Papers
-from citerec.errors import CiterecError, IndexReplacedError, OutputError
+from citerec.entries import read_record
+from citerec.errors import CiterecError, IndexDamagedError, IndexReplacedError, OutputError
 from citerec.folder import PAPERS, IndexFolder
-from citerec.manifest import TOKENS, read_manifest, seal_model
+from citerec.manifest import TOKENS, model_faults, read_manifest, seal_model
 from citerec.text import pair_text
 from citerec.types import Note, Progress, untold
 
@@ -47,12 +49,26 @@ class Tokens(Protocol):
 class TokenStore:
     """The token ids of all papers, in files that are mapped into memory."""
 
+    folder: Path
+    vocabulary: int  # how many ids there are
     indptr: npt.NDArray[np.int64]
     ids: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
     def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
         """Return the ids of the papers at `rows`, without special tokens, by row."""
-        return {r: self.ids[self.indptr[r] : self.indptr[r + 1]].tolist() for r in set(rows)}
+        return {row: self.paper(row).tolist() for row in set(rows)}
+
+    def paper(self, row: int) -> npt.NDArray[np.uint16] | npt.NDArray[np.uint32]:
+        """Return the ids of one paper.
+
+        Raises:
+            IndexDamagedError: If one is beyond the vocabulary.
+        """
+        ids = self.ids[self.indptr[row] : self.indptr[row + 1]]
+        if len(ids) and int(ids.max()) >= self.vocabulary:
+            fault = f"{TOKENS}/{self.folder.name} holds token {ids.max():,} of {self.vocabulary:,}"
+            raise IndexDamagedError(self.folder.parent.parent, [fault])
+        return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +98,26 @@ class FreshTokens:
         return len(set(rows) - self.known.keys())
 
 
-def open_tokens(index: IndexFolder, tokenizer: str) -> TokenStore | None:
+def open_tokens(index: IndexFolder, tokenizer: str, *, vocabulary: int) -> TokenStore | None:
     """Open the store of an index for a tokenizer; none if there is none, or one of other papers.
 
     Args:
         index: Whose papers.
         tokenizer: The sha256 of the tokenizer's files.
+        vocabulary: How many ids there are.
     """
     folder = _folder(index, tokenizer)
     try:
-        if orjson.loads((folder / ABOUT).read_bytes()) != _about(index):
+        if orjson.loads(read_record(folder / ABOUT)) != _about(index):
             return None
-        store = TokenStore(*(np.load(folder / name, mmap_mode="r") for name in (INDPTR, IDS)))
-    except (OSError, ValueError, EOFError):
+        if model_faults(folder, whole=False):
+            return None
+        indptr = open_array(folder / INDPTR, np.int64, length=len(index.papers) + 1)
+        ids = open_array(folder / IDS, np.uint16, np.uint32)
+        check_ends(INDPTR, indptr, len(ids))
+    except (OSError, ValueError):
         return None
-    whole = len(store.indptr) == len(index.papers) + 1 and store.indptr[-1] == len(store.ids)
-    return store if whole else None
+    return TokenStore(folder, vocabulary, indptr, ids)
 
 
 def write_tokens(
@@ -136,7 +156,9 @@ def write_tokens(
         why = "they are gone again"
     except (OutputError, IndexReplacedError) as error:
         why = str(error)
-    if store := open_tokens(index, tokenizer):  # be it that another came first
+    if store := open_tokens(
+        index, tokenizer, vocabulary=vocabulary
+    ):  # be it that another came first
         return store
     if note:
         note(f"the tokens of its papers cannot be kept ({why}); they are cut as they come")

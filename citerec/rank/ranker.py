@@ -5,6 +5,7 @@ of the model], "calibration": {"top": 100, "scale": 1.1, "offset": -2.8}}, …},
 calibration gives no probabilities. Each model reads the columns of `features.Features.matrix` that it names.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,9 +19,10 @@ import orjson
 
 from citerec.config import ExpandConfig
 from citerec.corpus.splits import splits_sha256
-from citerec.errors import ConfigError, ModelError
+from citerec.entries import is_regular, name_fault, read_record, shown
+from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.folder import IndexFolder
-from citerec.manifest import sha256_of
+from citerec.manifest import check_model, sha256_of
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
 from citerec.rank.known import Scores
 from citerec.rank.library import Booster, read_booster
@@ -122,16 +124,20 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
 
     Raises:
         ModelError: If there is none in the folder that is named.
+        IndexDamagedError: If there is a folder for the index's own, and no ranker in it.
     """
     if name == "none":
         return None
     if name != "auto":
-        if not (Path(name) / SPEC).is_file():
+        if not is_regular(Path(name) / SPEC):
             raise ModelError(
                 f"{name} is no ranker (it holds no {SPEC}); name the folder of one, or say --ranker none"
             )
         return Path(name)
-    return next((f for f in (index.models / OWN, DEFAULT) if (f / SPEC).is_file()), None)
+    own = index.models / OWN
+    if os.path.lexists(own) and not is_regular(own / SPEC):
+        raise IndexDamagedError(index.path, [f"{index.models.name}/{OWN}/{SPEC} is missing"])
+    return next((folder for folder in (own, DEFAULT) if folder.is_dir()), None)
 
 
 def is_foreign(folder: Path, index: IndexFolder) -> bool:
@@ -140,7 +146,7 @@ def is_foreign(folder: Path, index: IndexFolder) -> bool:
     An index that is built anew takes its models along: what they learned from may be its test queries now.
     """
     try:
-        told: Any = orjson.loads((folder / TRAINING).read_bytes())
+        told: Any = orjson.loads(read_record(folder / TRAINING))
         learned = [(one["corpus_sha256"], one["splits_sha256"]) for one in told["indexes"]]
     except (OSError, ValueError, KeyError, TypeError):
         return False  # nothing is told
@@ -151,8 +157,9 @@ def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
     """Open one variant of the ranker in a folder.
 
     Raises:
-        ModelError: If it cannot be made out, has no such variant, or reads a feature that is not known here.
+        ModelError: If it is damaged or cannot be made out, has no such variant, or reads an unknown feature.
     """
+    check_model(folder)
     spec = read_spec(folder)
     told: Any = spec["variants"].get(variant.value)
     if told is None:
@@ -179,13 +186,15 @@ def read_spec(folder: Path) -> dict[str, Any]:
         ModelError: If it cannot be made out, or is of another format.
     """
     try:
-        spec: Any = orjson.loads((folder / SPEC).read_bytes())
+        spec: Any = orjson.loads(read_record(folder / SPEC))
         if spec["format"] != FORMAT:
             raise ModelError(
                 f"{folder} holds a ranker of format {spec['format']}, expected {FORMAT}; train it again"
             )
         for told in spec["variants"].values():
-            _ = Path(told["file"]), [str(name) for name in told["features"]]
+            _ = [str(name) for name in told["features"]]
+            if fault := name_fault(told["file"]):
+                raise ModelError(f"{folder / SPEC}: {shown(told['file'])} {fault}")
             if told.get("calibration") is not None:
                 Calibration.from_json(told["calibration"])
         ExpandConfig(neighbours=spec["neighbours"])

@@ -176,7 +176,7 @@ class CrossEncoder:
         tokens = self._kept[1]
         if isinstance(tokens, TokenStore):
             return tokens
-        store = open_tokens(index, self._tokenizer)
+        store = open_tokens(index, self._tokenizer, vocabulary=len(self.parts.tokenizer))
         if store is None:
             new = tokens.unknown(rows.tolist())
             self._cut += new

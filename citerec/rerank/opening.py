@@ -1,5 +1,6 @@
 """Opens the rerankers of an index: which are meant, how deep each reads, and how much it counts."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ import orjson
 from citerec.config import RerankConfig, RerankStage
 from citerec.corpus.splits import splits_sha256
 from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.errors import ConfigError, ModelError
+from citerec.entries import is_regular, read_record
+from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import NAME, Cascade, Stage
 from citerec.tuned import RerankWeight, read_rerank_weight
@@ -36,9 +38,16 @@ def wanted(
 
 
 def own_reranker(index: IndexFolder) -> Path | None:
-    """Return the folder of the reranker that was trained on an index; None if there is none."""
+    """Return the folder of the reranker that was trained on an index; None if there is none.
+
+    Raises:
+        IndexDamagedError: If there is a folder for it, and no model in it.
+    """
     folder = index.models / OWN
-    return folder if (folder / "config.json").is_file() else None
+    if os.path.lexists(folder) and not is_regular(folder / "config.json"):
+        fault = f"{index.models.name}/{OWN}/config.json is missing"
+        raise IndexDamagedError(index.path, [fault])
+    return folder if folder.is_dir() else None
 
 
 def is_foreign(model: Path, index: IndexFolder) -> bool:
@@ -47,7 +56,7 @@ def is_foreign(model: Path, index: IndexFolder) -> bool:
     An index that is built anew takes its models along: what they learned from may be its test queries now.
     """
     try:
-        told: Any = orjson.loads((model / TRAINING).read_bytes())
+        told: Any = orjson.loads(read_record(model / TRAINING))
         trained_on = told["corpus_sha256"], told["splits_sha256"]
         here = index.manifest.corpus["sha256"], splits_sha256(index.splits)
     except (OSError, ValueError, KeyError, TypeError):

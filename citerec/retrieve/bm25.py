@@ -15,6 +15,7 @@ from threading import Event
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import check_distinct, open_array
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.eligibility import within
@@ -56,8 +57,10 @@ class Bm25Retriever:
         self._sorted_years = np.sort(self._years[self._years != NO_YEAR])
         self._id_rank = index.id_rank
         with _opening(index):
-            self._rows: npt.NDArray[np.int32] = np.load(index.bm25 / ROWS)
+            self._rows: npt.NDArray[np.int32] = open_array(index.bm25 / ROWS, np.int32)
+            check_distinct(ROWS, self._rows, len(self._years))
             self._lucene = Lucene(index.bm25, self.config)
+            self._lucene.check_documents(len(self._rows))
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
@@ -144,7 +147,8 @@ def _opening(index: IndexFolder) -> Generator[None]:
             raise
         if read_manifest(index.path) != index.manifest:
             raise IndexReplacedError(index.path) from error
-        raise IndexDamagedError(index.path, [f"{BM25}/ cannot be read"]) from error
+        reason = " ".join(str(error).split())[:120]
+        raise IndexDamagedError(index.path, [f"{BM25}/ cannot be read ({reason})"]) from error
     if read_manifest(index.path) != index.manifest:
         raise IndexReplacedError(index.path)
 

@@ -128,7 +128,7 @@ def _opening(index: IndexFolder) -> Generator[None]:
     """Turn what goes wrong with damaged or replaced files into an error that says what to do."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if read_manifest(index.path) != index.manifest:
             raise IndexReplacedError(index.path) from error
         raise IndexDamagedError(index.path, [f"{FOLDER}/ cannot be read: {error}"]) from error

@@ -51,6 +51,16 @@ class Lucene:
             for make_once in (_call, _to_json):
                 make_once()
 
+    def check_documents(self, count: int) -> None:
+        """Check that Lucene holds so many documents.
+
+        Raises:
+            ValueError: If it does not.
+        """
+        with _short_calls:
+            if (found := int(self._reader.maxDoc())) != count:
+                raise ValueError(f"Lucene holds {found:,} documents, expected {count:,}")
+
     def bag(self, query: Query, year_max: int | None = None) -> Any:
         """Build the query: its terms, each as often as it stands there; a year bound is a filter."""
         text = self._text(query)

@@ -13,8 +13,11 @@ from citerec.index.dense.approximate import ApproximateIndex, Search
 from citerec.index.dense.exact import ExactIndex, Found
 from citerec.index.dense.flat import map_flat
 from citerec.index.dense.library import Vectors, load, metric_of
+from citerec.index.dense.structure import BEGINS, check_approximate
 from citerec.index.dense.write import NAME
 from citerec.types import Eligible
+
+MAX_DIM = 2**16
 
 
 class DenseIndex(Protocol):
@@ -55,6 +58,8 @@ def open_dense(
     path, config = folder / NAME, config or DenseConfig()
     kind, similarity = DenseKind(said["kind"]), Similarity(said["similarity"])
     rows, dim = int(said["papers"]), int(said["dim"])
+    if not 1 <= dim <= MAX_DIM:
+        raise ValueError(f"it holds vectors of {dim} dimensions")
     if rows != len(years):
         raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
     if path.stat().st_size != said["bytes"]:
@@ -68,16 +73,20 @@ def open_dense(
     index = _map(path, kind)
     if (index.ntotal, index.d, index.metric_type) != (rows, dim, metric_of(similarity)):
         raise ValueError(f"it holds {index.ntotal} vectors of {index.d} dimensions")
+    check_approximate(index, kind, rows)
     return ApproximateIndex(index, Search(kind, effort), similarity, years)
 
 
 def _map(path: Path, kind: DenseKind) -> Any:
     """Open an approximate index; faiss maps each kind by a flag of its own."""
+    with path.open("rb") as stream:
+        if stream.read(4) != BEGINS[kind]:
+            raise ValueError(f"faiss cannot make it out as an index of the kind {kind}")
     faiss = load()
     flag = faiss.IO_FLAG_MMAP_IFC
     if kind is DenseKind.IVF:
         flag = faiss.IO_FLAG_MMAP | faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
     try:
         return faiss.read_index(str(path), flag)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         raise ValueError("faiss cannot make it out") from error

@@ -42,8 +42,7 @@ class Texts:
 
     def __getitem__(self, row: int) -> Tokens:
         if self._kept:
-            start, end = self._kept.indptr[row : row + 2]
-            return self._kept.ids[start : min(end, start + self._most)].astype(np.int32)
+            return self._kept.paper(row)[: self._most].astype(np.int32)
         if row not in self._known:
             self.read([row])
         return self._known[row]

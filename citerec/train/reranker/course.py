@@ -91,7 +91,8 @@ class RerankerCourse:
     def texts(self) -> Texts:
         """The tokens of the papers: those that the index keeps, if it does."""
         index = self.known.data.index
-        return Texts(self.parts, index.papers, open_tokens(index, self.tokenizer))
+        kept = open_tokens(index, self.tokenizer, vocabulary=len(self.parts.tokenizer))
+        return Texts(self.parts, index.papers, kept)
 
     @cached_property
     def examples(self) -> RerankerExamples:

@@ -1,0 +1,84 @@
+"""Arrays of an index, mapped into memory: nothing but the numbers that are expected, and no pickle.
+
+What is in them reaches code of C++, which asks no questions: so kind, length and range are checked first.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def open_array(path: Path, *kinds: npt.DTypeLike, length: int | None = None) -> npt.NDArray[Any]:
+    """Map the file of an array of one dimension into memory.
+
+    Args:
+        path: What `numpy.save` wrote.
+        kinds: The types that its numbers may have.
+        length: How many there must be; any number if None.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it holds anything else, or more or fewer bytes than its header says.
+    """
+    with path.open("rb") as stream:
+        shape, dtype = _header(stream, path.name)
+        offset = stream.tell()
+    if len(shape) != 1 or dtype not in [np.dtype(kind) for kind in kinds]:
+        expected = " or ".join(str(np.dtype(kind)) for kind in kinds)
+        raise ValueError(
+            f"{path.name} is an array of {dtype} of shape {shape}, expected {expected}"
+        )
+    if length is not None and shape[0] != length:
+        raise ValueError(f"{path.name} holds {shape[0]:,} numbers, expected {length:,}")
+    if path.stat().st_size != offset + shape[0] * dtype.itemsize:
+        raise ValueError(f"{path.name} has not as many bytes as its {shape[0]:,} numbers take")
+    if not shape[0]:
+        return np.zeros(0, dtype)
+    return np.memmap(path, dtype, "r", offset, shape)
+
+
+def check_range(name: str, numbers: npt.NDArray[Any], end: int) -> None:
+    """Check that numbers are rows: from 0 to below `end`.
+
+    Raises:
+        ValueError: If one is not.
+    """
+    if len(numbers) and not ((low := int(numbers.min())) >= 0 and int(numbers.max()) < end):
+        wrong = low if low < 0 else int(numbers.max())
+        raise ValueError(f"{name} names row {wrong:,}, expected rows from 0 to {end - 1:,}")
+
+
+def check_distinct(name: str, numbers: npt.NDArray[Any], end: int) -> None:
+    """Check that numbers are rows, and none is there twice.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    check_range(name, numbers, end)
+    seen = np.zeros(end, np.bool_)
+    seen[numbers] = True
+    if np.count_nonzero(seen) != len(numbers):
+        raise ValueError(f"{name} names a row twice")
+
+
+def check_ends(name: str, ends: npt.NDArray[Any], last: int) -> None:
+    """Check the offsets of lists that follow one another: from 0 to `last`, none falling.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    if not len(ends) or ends[0] != 0 or ends[-1] != last or np.any(ends[1:] < ends[:-1]):
+        raise ValueError(f"{name} does not rise from 0 to {last:,}")
+
+
+def _header(stream: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):
+            raise ValueError(f"version {version}")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    except Exception as error:  # whatever a header that is Python source makes numpy raise
+        raise ValueError(f"{name} is not an array as numpy writes it") from error
+    return shape, dtype

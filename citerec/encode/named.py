@@ -1,0 +1,52 @@
+"""The files that a model folder's own records name: transformers opens them wherever they lie."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.entries import name_fault, read_record, shown
+from citerec.errors import ModelError
+
+NAMING = ("vocab_file", "merges_file", "tokenizer_file", "spm_file", "sp_model_file")  # keys
+
+
+def check_named_files(folder: Path) -> None:
+    """Refuse a model whose records lead to a file outside its folder.
+
+    A path that leads nowhere is left alone: many published models name the machine that they were made on.
+
+    Raises:
+        ModelError: If one does.
+    """
+    for record, named in _named(folder):
+        if not (fault := name_fault(named)):
+            continue
+        try:
+            leads_out = record.endswith(".index.json") or (folder / str(named)).exists()
+        except (OSError, ValueError):
+            leads_out = False
+        if leads_out:
+            raise ModelError(f"{folder / record} names the file {shown(named)}, which {fault}")
+
+
+def _named(folder: Path) -> Iterator[tuple[str, object]]:
+    """Yield the name of a record and each file that it names."""
+    for index in sorted(folder.glob("*.index.json")):
+        weights: Any = _content(index).get("weight_map")
+        for named in set(map(str, weights.values())) if isinstance(weights, dict) else ():
+            yield index.name, named
+    tokenizer = _content(folder / "tokenizer_config.json")
+    for key in NAMING:
+        if tokenizer.get(key) is not None:
+            yield "tokenizer_config.json", tokenizer[key]
+
+
+def _content(file: Path) -> dict[str, Any]:
+    """Return an object in JSON; an empty one where there is none, which who reads it will say."""
+    try:
+        content: Any = orjson.loads(read_record(file))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
