@@ -1,5 +1,6 @@
 """The one door to lightgbm, which is slow to import."""
 
+import logging
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,7 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.entries import read_record
 from citerec.errors import ModelError
+from citerec.rank.treetext import checked
+
+LOG = logging.getLogger(__name__)
 
 Inputs = npt.NDArray[np.float64]  # shape (rows, features); NaN where a value is missing
 
@@ -30,6 +35,24 @@ def load(*, alone: bool = False) -> Any:
         alone: Without the libraries that it can work with, which take longer to import than itself. It will not
             know them for as long as the process lives: for a command, not for a library.
     """
+    lightgbm = _import(alone=alone)
+    lightgbm.register_logger(_Log())  # by itself it writes to stdout
+    return lightgbm
+
+
+class _Log:
+    """Takes what LightGBM has to say to the log of this module."""
+
+    def info(self, message: str) -> None:
+        """Log a message."""
+        LOG.debug(message.strip())
+
+    def warning(self, message: str) -> None:
+        """Log a warning: of no use to who recommends, so it is not shown."""
+        LOG.info(message.strip())
+
+
+def _import(*, alone: bool) -> Any:
     if not alone or not sys.modules.keys().isdisjoint({"lightgbm", *_NEEDLESS}):
         return import_module("lightgbm")
     hidden: dict[str, Any] = dict.fromkeys(_NEEDLESS)
@@ -69,9 +92,11 @@ def read_booster(file: Path, features: int) -> Booster:
     """
     lightgbm = load()
     try:
-        model = lightgbm.Booster(model_str=file.read_text(encoding="utf-8"))
+        text = checked(read_record(file).decode("ascii"), features)
+        model = lightgbm.Booster(model_str=text)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
-        raise ModelError(f"{file} cannot be made out; train the ranker again") from error
+        reason = " ".join(str(error).split())[:120]
+        raise ModelError(f"{file} cannot be made out ({reason}); train the ranker again") from error
     if model.num_feature() != features:
         raise ModelError(f"{file} reads {model.num_feature()} features, expected {features}")
     return Booster(model)

@@ -1,0 +1,152 @@
+"""Checks the text of a LightGBM model before LightGBM parses it, which a wrong number can make end the process.
+
+Source: the format that `Booster.save_model` of LightGBM 4 writes.
+"""
+
+import re
+from math import isfinite
+
+HEAD = {
+    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
+    *("objective", "feature_names", "monotone_constraints", "feature_infos", "tree_sizes"),
+}
+FIXED = {"version": "v4", "num_class": "1", "num_tree_per_iteration": "1", "label_index": "0"}
+OBJECTIVES = {"lambdarank", "rank_xendcg", "regression"}
+END = "end of trees\n"
+MAX_LEAVES, MAX_TREES = (
+    1024,
+    10_000,
+)  # far more than any ranker has; contributions take leaves squared
+INTEGERS = (
+    "split_feature",
+    "decision_type",
+    "left_child",
+    "right_child",
+    "leaf_count",
+    "internal_count",
+)
+NUMBERS = (
+    "split_gain",
+    "threshold",
+    "leaf_value",
+    "leaf_weight",
+    "internal_value",
+    "internal_weight",
+)
+OF_LEAVES = {"leaf_value", "leaf_weight", "leaf_count"}  # the others are of inner nodes
+_INTEGER = re.compile(r"[0-9]{1,9}")
+_NUMBERS = re.compile(r"[-+.0-9e ]*")  # the letters that they are written in
+_NUMERICAL = {0, 2, 4, 6, 8, 10}  # ways to split: odd ones are by categories
+_INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
+
+
+def checked(text: str, features: int) -> str:
+    """Return the part of a model's text that says what it predicts.
+
+    Args:
+        text: What `Booster.save_model` wrote.
+        features: How many the model should read.
+
+    Raises:
+        ValueError: If it is cut off, or anything in it does not fit the rest.
+    """
+    head, _, trees = text.partition("\n\n")
+    sizes = _sizes(head, features)
+    start = 0
+    for number, size in enumerate(sizes):
+        _check_tree(trees[start : start + size], number, features)
+        start += size
+    if not trees[start:].startswith(END):
+        raise ValueError("its trees are cut off, or more than it says")
+    return f"{head}\n\n{trees[:start]}{END}"
+
+
+def _sizes(head: str, features: int) -> list[int]:
+    """Check the head of a model; return the length of the text of each tree."""
+    first, *lines = head.split("\n")
+    said = _fields(lines, HEAD)
+    if first != "tree" or any(said.get(name) != value for name, value in FIXED.items()):
+        raise ValueError("its head is not that of a ranker")
+    if said.get("objective") not in OBJECTIVES:
+        raise ValueError(f"its objective is {said.get('objective', '')[:40]!r}")
+    if said.get("max_feature_idx") != str(features - 1):
+        raise ValueError(f"it does not read {features} features")
+    names, infos = (said.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
+    constraints: list[int] = []
+    if "monotone_constraints" in said:
+        constraints = _integers(said, "monotone_constraints", features)
+    if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
+        raise ValueError(f"it does not tell of {features} features")
+    if not {-1, 0, 1}.issuperset(constraints):
+        raise ValueError("its constraints are none")
+    sizes = said.get("tree_sizes", "").split(" ")
+    if not all(map(_INTEGER.fullmatch, sizes)) or len(sizes) > MAX_TREES:
+        raise ValueError("the sizes of its trees cannot be made out")
+    return [int(size) for size in sizes]
+
+
+def _check_tree(text: str, number: int, features: int) -> None:
+    """Check one tree: its numbers, their counts, and that its nodes are a tree."""
+    first, *lines = text.removesuffix("\n\n\n").split("\n")
+    if first != f"Tree={number}" or not text.endswith("\n\n\n"):
+        raise ValueError(f"tree {number} is cut off")
+    said = _fields(lines, {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS})
+    leaves = said.get("num_leaves", "")
+    if not _INTEGER.fullmatch(leaves) or not 1 <= int(leaves) <= MAX_LEAVES:
+        raise ValueError(f"tree {number} has {leaves[:20]!r} leaves")
+    if (said.get("num_cat"), said.get("is_linear")) != ("0", "0"):
+        raise ValueError(f"tree {number} is of another kind")
+    if leaves == "1":  # LightGBM reads no more of it
+        _numbers(said, "leaf_value", 1)
+        return
+    counts = {name: int(leaves) - (name not in OF_LEAVES) for name in (*INTEGERS, *NUMBERS)}
+    for name in NUMBERS:
+        _numbers(said, name, counts[name])
+    _numbers(said, "shrinkage", 1)
+    tree = {name: _integers(said, name, counts[name]) for name in INTEGERS}
+    _check_nodes(tree, number, int(leaves), features)
+
+
+def _check_nodes(tree: dict[str, list[int]], number: int, leaves: int, features: int) -> None:
+    if not all(0 <= feature < features for feature in tree["split_feature"]):
+        raise ValueError(f"tree {number} splits by a feature that is not there")
+    if not _NUMERICAL.issuperset(tree["decision_type"]):
+        raise ValueError(f"tree {number} splits in another way")
+    if any(count < 0 for name in ("leaf_count", "internal_count") for count in tree[name]):
+        raise ValueError(f"tree {number} counts less than nothing")
+    pairs = [*enumerate(tree["left_child"]), *enumerate(tree["right_child"])]
+    nodes = sorted(child for _, child in pairs if child >= 0)
+    ends = sorted(~child for _, child in pairs if child < 0)
+    is_tree = nodes == [*range(1, leaves - 1)] and ends == [*range(leaves if pairs else 0)]
+    if not is_tree or any(0 <= child <= parent for parent, child in pairs):  # split in this order
+        raise ValueError(f"the nodes of tree {number} are no tree")
+
+
+def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name not in known or name in fields:
+            raise ValueError(f"it says {line[:40]!r}")
+        fields[name] = value
+    return fields
+
+
+def _integers(said: dict[str, str], name: str, count: int) -> list[int]:
+    if {*".e+"}.intersection(said.get(name, "")):
+        raise ValueError(f"its {name} are no whole numbers")
+    numbers = [*map(int, _numbers(said, name, count))]
+    if numbers and max(map(abs, numbers)) >= 2**31:
+        raise ValueError(f"its {name} are too large")
+    return numbers
+
+
+def _numbers(said: dict[str, str], name: str, count: int) -> list[float]:
+    text = said.get(name, "missing")
+    known = text.replace("inf", "1e308") if name == "threshold" else text  # all is below infinity
+    if not _NUMBERS.fullmatch(known):
+        raise ValueError(f"its {name} cannot be made out")
+    numbers = [*map(float, known.split())]
+    if len(numbers) != count or not all(map(isfinite, numbers)):
+        raise ValueError(f"it has {len(numbers)} {name}, expected {count} finite ones")
+    return numbers
