@@ -10,9 +10,11 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from citerec.errors import writing
+from citerec.errors import OutputError, writing
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
+MAX_NAME = 150  # bytes of a folder's name: 255 less what workspaces have beyond it
+
 _ASIDE = ".old"  # what is being replaced, where two folders cannot change places in one step
 
 _in_use: set[Path] = set()  # where this process builds just now
@@ -31,6 +33,7 @@ def building(target: Path) -> Generator[Path]:
         OutputError: If the folder cannot be made or moved.
     """
     with writing(target):
+        check_name(target)
         target = Path(os.path.realpath(target))
         made = _make_parents(target.parent)
         try:
@@ -42,6 +45,19 @@ def building(target: Path) -> Generator[Path]:
             for folder in made:  # only those that this build made, and only if empty
                 with suppress(OSError):
                     folder.rmdir()
+
+
+def check_name(target: Path) -> None:
+    """Refuse a folder whose workspaces, with longer names beside it, no file system could hold.
+
+    Raises:
+        OutputError: If its name is too long.
+    """
+    name = os.path.realpath(target).rpartition(os.sep)[2]
+    if (length := len(os.fsencode(name))) > MAX_NAME:
+        raise OutputError(
+            f"the name {name[:20]!r}... has {length} bytes, expected at most {MAX_NAME}; name another folder"
+        )
 
 
 @contextmanager

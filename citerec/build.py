@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.atomic import building
+from citerec.atomic import building, check_name
 from citerec.config import DenseIndexConfig
 from citerec.corpus.collect import Collector
 from citerec.corpus.graph import open_graph, spill_references, write_graph
@@ -121,9 +121,11 @@ def check_target(index: Path, *, force: bool) -> None:
     Raises:
         IndexExistsError: If an index is there.
         ConfigError: If something else is there, or the name is none that a folder can have.
+        OutputError: If the name is too long.
     """
     try:
         str(index).encode()
+        check_name(index)
         if not index.exists() or (index.is_dir() and not any(index.iterdir())):
             return
         parts = [part for part in (PAPERS, CITATIONS, BM25) if (index / part).exists()]

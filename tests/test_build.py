@@ -313,7 +313,7 @@ def test_a_split_that_cannot_be_read_is_a_fault_of_the_input(
     ("index", "error", "fault"),
     [
         ("file/index", OutputError, "cannot write .*: Not a directory"),
-        ("x" * 300, ConfigError, "cannot be made: File name too long"),
+        ("x" * 300, OutputError, "has 300 bytes, expected at most 150; name another folder"),
         ("\udcff", ConfigError, "is not UTF-8; name another folder"),
     ],
 )
@@ -457,16 +457,33 @@ def test_a_killed_build_leaves_the_old_index_and_the_next_one_clears_up(
     assert verify_index(old.path).counts["papers"] == 2
 
 
-@pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("interrupt", "code", "what"),
+    [
+        (signal.SIGINT, 1, "interrupted"),
+        (signal.SIGTERM, 128 + 15, "SIGTERM received"),
+        (signal.SIGHUP, 128 + 1, "SIGHUP received"),
+    ],
+)
 def test_an_interrupted_build_leaves_nothing_and_says_one_line(
-    large: Path, tmp_path: Path, interrupt: signal.Signals
+    large: Path, tmp_path: Path, interrupt: signal.Signals, code: int, what: str
 ) -> None:
     with start_index(large, tmp_path / "indexes" / "index") as process:
         process.send_signal(interrupt)
         _, said = process.communicate()
 
-    assert process.returncode == 1
-    assert said == "citerec: interrupted; no file is left half-written\n"
+    assert process.returncode == code
+    assert said == f"citerec: {what}; no file is left half-written\n"
+    assert names(tmp_path) == []
+
+
+def test_further_signals_do_not_stop_the_cleaning_up(large: Path, tmp_path: Path) -> None:
+    with start_index(large, tmp_path / "indexes" / "index") as process:
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):  # as a session ends
+            process.send_signal(number)
+        process.communicate()
+
+    assert process.returncode in {128 + 1, 128 + 15}  # both may wait when the first is taken
     assert names(tmp_path) == []
 
 

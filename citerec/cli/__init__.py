@@ -1,9 +1,13 @@
-"""The command line: parses, calls, prints. Exit codes: 0 done, 2 the input is wrong, 1 anything else."""
+"""The command line: parses, calls, prints.
+
+Exit codes: 0 done, 2 the input is wrong, 128 + n ended by signal n (SIGTERM, SIGHUP), 1 anything else.
+"""
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from errno import ENAMETOOLONG
 from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
@@ -14,6 +18,7 @@ from citerec.cli import encode, evaluate, index, inspect, recommend, scidocs, tu
 from citerec.cli.console import fail
 from citerec.cli.datasets import datasets
 from citerec.cli.experiment import experiment
+from citerec.cli.signals import end_by_signals, ended_by
 from citerec.cli.train import train_encoder, train_ranker, train_reranker
 from citerec.errors import CiterecError
 from citerec.java import archive_classes, is_java_exception
@@ -61,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit as the contract says."""
     if "_CITEREC_COMPLETE" in os.environ:  # the shell asks what may come next
         app(prog_name="citerec")
-    signal.signal(signal.SIGTERM, _interrupt)
+    end_by_signals()
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a title is no fault
     code = run(sys.argv[1:] if arguments is None else arguments)
@@ -79,21 +84,29 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except typer.Exit as done:
         return done.exit_code
-    except CiterecError as error:
-        return fail(str(error), 2)
-    except BrokenPipeError:  # the reader of our output has enough
+    except BrokenPipeError as error:  # the reader of our output has enough
+        if ended_by(error):
+            return _failed(error)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
+        return _failed(error)
+
+
+def _failed(error: BaseException) -> int:
+    """Return the exit code for an error, which becomes one line; raise what is a fault of ours."""
+    if ended := ended_by(error):
+        with suppress(OSError):  # the terminal may be gone
+            fail(f"{ended} received; no file is left half-written", ended.exit_code)
+        return ended.exit_code
+    if isinstance(error, KeyboardInterrupt):
         return fail("interrupted; no file is left half-written", 1)
-    except Exception as error:
-        return _foreign(error)
-
-
-def _foreign(error: Exception) -> int:
-    """Return the exit code for what the parser of the command line or Java raises; raise all else."""
+    if isinstance(error, CiterecError):
+        return fail(str(error), 2)
     if hasattr(error, "format_message"):
         return _usage(error)
+    if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
+        return fail(f"{str(error.filename)[:40]}... is too long for the name of a file", 2)
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
         return fail("Java has not enough memory for this; give it more: --heap 4g", 2)
     raise error
@@ -105,7 +118,3 @@ def _usage(error: Any) -> int:
     bare = type(error).__name__ == "NoArgsIsHelpError"  # whose message is all of the help
     message = "Missing command." if bare else str(error.format_message())
     return fail(f"{message} (see: {command} --help)", 2)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt

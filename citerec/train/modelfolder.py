@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from citerec.atomic import check_name
 from citerec.cache import sha256_of_files
 from citerec.encode.model import weights_files
 from citerec.encode.source import MINILM, NAMES
@@ -72,7 +73,9 @@ def check_target(output: Path, spec: str, *, force: bool) -> None:
     Raises:
         ConfigError: If something else is there.
         ModelExistsError: If a model is there, and nobody said so.
+        OutputError: If the name is too long.
     """
+    check_name(output)
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not (output / spec).is_file() or not (output / TRAINING).is_file():
