@@ -1,14 +1,14 @@
 """The pipeline as one object: `Recommender` opens an index and composes its stages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from citerec.candidates import Candidates, FirstStages
+from citerec.candidates import Candidates, FirstStages, ranked
 from citerec.config import RecommendConfig
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.fuse import stage_hits
+from citerec.nothing import why_nothing
 from citerec.query.exclude import Excluded
 from citerec.query.recognise import listed_rows, recognised
 from citerec.rank import explained, final
@@ -23,11 +23,9 @@ from citerec.rerank.opening import open_cascade, wanted
 from citerec.types import (
     Eligible,
     Note,
-    Paper,
     Progress,
     Query,
     Recommendation,
-    StageHit,
     untold,
 )
 from citerec.valid import YEARS
@@ -156,6 +154,28 @@ class Recommender:
             )
         return checked
 
+    def unreadable(self, query: Query) -> float:
+        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
+
+        From about a half on, what is recommended means little: the text is in a script or language that nothing covers.
+        """
+        return self._first.unreadable(query)
+
+    def why_nothing(
+        self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
+    ) -> str:
+        """Return why nothing is recommended for a query, with numbers, and what to change.
+
+        Args:
+            query: For which `recommend` returned nothing.
+            year_max: As it was given to `recommend`.
+            excluded: The rows that were excluded, known citations among them.
+        """
+        [rule] = eligible(
+            [query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
+        )
+        return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
+
     @property
     def _depth(self) -> int:
         """How many candidates of the first stages are wanted."""
@@ -228,7 +248,7 @@ class Recommender:
         for start in range(0, len(found), READ_AT_ONCE):
             part = found[start : start + READ_AT_ONCE]
             papers = self.index.papers.at(row for one in part for row in one.hits.rows.tolist())
-            yield from (_ranked(one, papers) for one in part)
+            yield from (ranked(one, papers) for one in part)
 
     def _with_reasons(
         self, query: Query, found: Candidates, result: tuple[Recommendation, ...]
@@ -255,32 +275,3 @@ def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
             f"{index.path} has no ranker, so there is nothing that reads popularity or authors"
         )
     return open_ranker(folder, variant) if folder else None
-
-
-def _ranked(found: Candidates, papers: Mapping[int, Paper]) -> tuple[Recommendation, ...]:
-    rows = found.hits.rows
-    put = {name: stage_hits(hits, rows) for name, hits in found.stages.items()}
-    placed = {
-        name: list(zip(ranks.tolist(), scores.tolist(), strict=True))
-        for name, (ranks, scores) in put.items()
-    }
-    likely: list[float | None] = [None] * len(rows)
-    if found.probabilities:
-        ranks, values = stage_hits(found.probabilities, rows)
-        pairs = zip(ranks.tolist(), values.tolist(), strict=True)
-        likely = [value if rank else None for rank, value in pairs]
-    scored = zip(rows.tolist(), found.hits.scores.tolist(), likely, strict=True)
-    return tuple(
-        Recommendation(
-            rank=rank,
-            paper=papers[row],
-            score=score,
-            probability=probability,
-            stages={
-                name: StageHit(*places[rank - 1])
-                for name, places in placed.items()
-                if places[rank - 1][0]  # 0 where the stage did not find it
-            },
-        )
-        for rank, (row, score, probability) in enumerate(scored, start=1)
-    )

@@ -512,13 +512,13 @@ def test_a_table_tells_when_nothing_matches() -> None:
     assert dump_one(Format.TABLE) == "No eligible paper of this corpus matches.\n"
 
 
-def test_a_table_of_a_batch_has_the_ids_of_its_queries() -> None:
-    batch = [result([BARE]), result([], query=Query(id="q[2]", title="T"))]
+def test_a_table_of_a_batch_has_the_titles_of_its_queries_and_their_ids() -> None:
+    batch = [result([BARE]), result([], query=Query(id="q2", title="U[i]", named=False))]
 
     text = dump(batch, Format.TABLE, batch=True, width=60)
 
-    assert text.startswith("my draft\n#")
-    assert text.endswith("\nq[2]\nNo eligible paper of this corpus matches.\n")
+    assert text.startswith("T · my draft\n#")
+    assert text.endswith("\nU[i]\nNo eligible paper of this corpus matches.\n")
 
 
 def test_titles_cannot_act_on_the_terminal() -> None:

@@ -51,6 +51,15 @@ class Talk:
         _echo(f"warning: {message}")
 
     @contextmanager
+    def status(self, message: str) -> Generator[None]:
+        """Show a spinner with what is under way: on a terminal alone, unless asked to be quiet."""
+        if self.quiet or not sys.stderr.isatty():
+            yield
+            return
+        with stderr_console().status(message):
+            yield
+
+    @contextmanager
     def progress(self, *, in_bytes: str = "") -> Generator[Callable[[str, int, int], None]]:
         """Give a function that shows how far each kind of work is: (what, done, total).
 

@@ -18,6 +18,7 @@ from citerec.cli.console import (
     check_output,
     write_pieces,
 )
+from citerec.cli.notices import loaded, warn_unreadable
 from citerec.cli.rank import (
     CitedOption,
     DiversityOption,
@@ -47,7 +48,7 @@ from citerec.config import (
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.export import Format, Result
-from citerec.text import QueryForm
+from citerec.text import QueryForm, plural
 from citerec.types import Query, Recommendation
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ K1 = Annotated[
     float, typer.Option("--k1", min=0, help="BM25: how soon a repeated term stops counting.")
 ]
 FEW = 8  # queries for which torch, OpenVINO and Java's second compiler take longer to start than they save
+
 
 B = Annotated[
     float, typer.Option("--b", min=0, max=1, help="BM25: how much long papers are held back.")
@@ -174,6 +176,7 @@ def recommend(
     recommender = _opened(folder, config, heap, talk)
     excluded = _listed(exclude, recommender, talk)
     known = _listed(cited, recommender, talk)
+    warn_unreadable(asked.queries, recommender, talk)
     shown = output is None and _is_terminal()  # then a bar would stand between the results
     with (Talk(quiet=True) if shown else talk).progress() as tell:
         found = recommender.stream(
@@ -184,7 +187,12 @@ def recommend(
             explain=explain,
             progress=tell,
         )
-        results = _results(asked.queries, found, tell)
+        results = _results(
+            asked.queries,
+            found,
+            tell,
+            lambda one: recommender.why_nothing(one, year_max=year_max, excluded=excluded | known),
+        )
         write_pieces(pieces(results, format, batch=asked.batch, color=shown, fields=more), output)
 
 
@@ -195,16 +203,17 @@ def _opened(
     from citerec.java import start_jvm
     from citerec.recommend import Recommender
 
-    start_jvm(heap, quick=config.few_queries)
-    if config.ranker != "none":
-        from citerec.rank.library import load
+    with talk.status(f"loading {loaded(folder, config)}"):
+        start_jvm(heap, quick=config.few_queries)
+        if config.ranker != "none":
+            from citerec.rank.library import load
 
-        load(alone=True)
-    recommender = Recommender(folder, config, talk.note)
+            load(alone=True)
+        recommender = Recommender(folder, config, talk.note)
     stages = " + ".join(recommender.stages)
     if recommender.encoder:
         stages += f" of {recommender.encoder}"
-    talk.detail(f"{folder.path}: {folder.manifest.counts['papers']:,} papers, {stages}")
+    talk.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {stages}")
     if recommender.cascade:
         talk.note(recommender.reranks)
     if recommender.ranker:
@@ -270,10 +279,11 @@ def _results(
     queries: tuple[Query, ...],
     found: Iterable[tuple[Recommendation, ...]],
     tell: Callable[[str, int, int], None],
+    why_nothing: Callable[[Query], str],
 ) -> Iterator[Result]:
     tell("queries", 0, len(queries))
     for number, (query, items) in enumerate(zip(queries, found, strict=True), start=1):
-        yield Result(query, items)
+        yield Result(query, items, "" if items else why_nothing(query))
         tell("queries", number, len(queries))
 
 

@@ -13,6 +13,7 @@ class Result:
 
     query: Query
     recommendations: tuple[Recommendation, ...]
+    why_nothing: str = ""  # why there is none, for people
 
     def __post_init__(self) -> None:
         for recommendation in self.recommendations:

@@ -13,16 +13,16 @@ from citerec.export.names import split_name
 from citerec.export.result import Result
 from citerec.export.terminal import PlainConsole
 from citerec.text import percentage
-from citerec.types import Paper, Recommendation
+from citerec.types import Paper, Query, Recommendation
 
 _NARROWEST = 40  # columns; below it a table has no room for titles
-_NOTHING = "No eligible paper of this corpus matches."
+_NOTHING = "No eligible paper of this corpus matches"
 
 
 def tables(
     results: Iterable[Result], *, batch: bool, width: int | None = None, color: bool = False
 ) -> Iterator[str]:
-    """Write a table a query; in a batch, each under its query's id.
+    """Write a table a query; in a batch, each under its query's title.
 
     Args:
         results: One per query.
@@ -50,9 +50,10 @@ def tables(
 
 def _print(console: PlainConsole, result: Result, *, batch: bool) -> None:
     if batch:
-        console.print(Text(visible(result.query.id), style="bold", overflow="fold"))
+        console.print(_heading(result.query))
     if not result.recommendations:
-        console.print(Text(_NOTHING))
+        why = f": {visible(result.why_nothing)}" if result.why_nothing else ""
+        console.print(Text(f"{_NOTHING}{why}."))
         return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
@@ -63,6 +64,12 @@ def _print(console: PlainConsole, result: Result, *, batch: bool) -> None:
     for recommendation, figure in zip(result.recommendations, figures, strict=True):
         table.add_row(*_row(recommendation, figure))
     console.print(table)
+
+
+def _heading(query: Query) -> Text:
+    """Return what stands above the list of a query in a batch: its title, and its id where it has one."""
+    heading = Text(visible(query.title), style="bold", overflow="fold")
+    return heading.append(f" · {visible(query.id)}", style="dim") if query.named else heading
 
 
 def _figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:

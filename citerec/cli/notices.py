@@ -1,0 +1,42 @@
+"""What `citerec recommend` says while it loads, and of drafts that it cannot make sense of."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from citerec.cli.console import Talk
+from citerec.config import RecommendConfig, RerankConfig
+from citerec.types import Query
+
+if TYPE_CHECKING:
+    from citerec.folder import IndexFolder
+    from citerec.recommend import Recommender
+
+UNREADABLE = 0.5  # share of a draft's letters from which on it is warned of
+
+
+def loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
+    """Return what is loaded before the first search, for people who wait."""
+    parts = [f"the index {folder.manifest.name}"]
+    if config.encoder != "none" and folder.is_embedded:
+        parts.append(f"the encoder {folder.manifest.settings['encoder']['name']}")
+    if isinstance(config.reranker, RerankConfig):
+        parts.extend(f"the reranker {stage.model}" for stage in config.reranker.stages)
+    if config.ranker != "none":
+        parts.append("the ranker")
+    return " · ".join(parts)
+
+
+def warn_unreadable(queries: Sequence[Query], recommender: "Recommender", talk: Talk) -> None:
+    """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
+    shares = [recommender.unreadable(query) for query in queries]
+    bad = [query for query, share in zip(queries, shares, strict=True) if share >= UNREADABLE]
+    if not bad:
+        return
+    encoder = f"the encoder {recommender.encoder}" if recommender.encoder else "this index"
+    who = "this draft"
+    if len(queries) > 1:
+        who = f"{len(bad):,} of {len(queries):,} drafts (the first: {bad[0].id})"
+    talk.warn(
+        f"most of the words of {who} are in a script or language that neither {encoder} nor the papers know "
+        f"({max(shares):.0%} of the letters); what is recommended means little"
+    )

@@ -1,0 +1,185 @@
+"""What people are told: drafts that nothing covers, lists that are empty, what is loading."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec.cli import run
+from citerec.config import RecommendConfig
+from citerec.folder import IndexFolder
+from citerec.recommend import Recommender
+from citerec.retrieve.coverage import unreadable
+from citerec.types import Query
+
+Build = Callable[..., IndexFolder]
+
+ARABIC = "نظام توصية الاستشهادات العلمية باستخدام الشبكات العصبية"
+CHINESE = "基于预训练模型的学术论文引用推荐方法研究"
+COVERED = [
+    "Dense retrieval of passages",
+    "Visualisierung großer Graphen für die Überprüfung von Änderungen",
+    "Étude de l'évolution des réseaux de gènes chez les bactéries",
+    "E = mc²",
+    "x² + y² = z²; α-β ∈ ℝⁿ",
+    "p53, β-catenin and 5 μM of C₆₀",
+    "Q",
+    "C++",
+]
+
+
+def pieces(words: list[str]) -> list[list[int]]:
+    """Spell Arabic and Chinese letter by letter, know nothing of cuneiform, and read all else by pairs."""
+
+    def ids(word: str) -> list[int]:
+        if ord(word[0]) >= 0x10000:
+            return [1]
+        return [2] * (len(word) if ord(word[0]) > 0x600 else (len(word) + 1) // 2)
+
+    return [[101, *ids(word), 102] for word in words]
+
+
+@pytest.mark.parametrize("text", [ARABIC, CHINESE, "𐤀𐤁𐤂 𐤃𐤄"])
+def test_words_that_are_spelled_or_unknown_cannot_be_read(text: str) -> None:
+    assert unreadable(text, pieces).share == 1
+    assert unreadable(text, None).share == 1
+
+
+@pytest.mark.parametrize("text", COVERED)
+def test_latin_scripts_formulas_and_short_titles_can_be_read(text: str) -> None:
+    assert unreadable(text, pieces).share == 0
+    assert unreadable(text, None).share < 0.5
+
+
+def test_a_share_is_one_of_letters() -> None:
+    assert unreadable("abcd 引用推荐", pieces).share == 0.5
+    assert unreadable("", pieces).share == 0
+
+
+@pytest.mark.parametrize("title", COVERED)
+def test_an_index_with_vectors_reads_what_its_tokenizer_does(
+    dense_sample: IndexFolder, title: str
+) -> None:
+    plain = Recommender(dense_sample, RecommendConfig(encoder="none"))
+
+    assert plain.unreadable(Query(id="d", title=title)) < 0.5
+    assert plain.unreadable(Query(id="d", title=ARABIC)) == 1
+
+
+def test_a_script_that_the_corpus_has_is_covered(build: Build) -> None:
+    index = build([{"id": "a", "title": CHINESE}, {"id": "b", "title": "Trees"}])
+    recommender = Recommender(index)
+
+    assert recommender.unreadable(Query(id="d", title=CHINESE)) == 0
+    assert recommender.unreadable(Query(id="d", title=ARABIC)) == 1
+
+
+def recommend(index: IndexFolder, *arguments: object) -> int:
+    return run(["recommend", "--index", str(index.path), *map(str, arguments)])
+
+
+def test_a_draft_in_a_foreign_script_is_warned_of_in_one_line(
+    sample_index: IndexFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recommend(sample_index, "--title", ARABIC, "--format", "json") == 0
+
+    captured = capsys.readouterr()
+    warning, *_ = captured.err.splitlines()
+    assert captured.err.count("warning") == 1
+    assert warning.startswith("citerec: warning: most of the words of this draft are in a script")
+    assert json.loads(captured.out) == []
+
+
+def test_a_batch_is_warned_of_once_with_a_count(
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    titles = [ARABIC, "Neural networks", CHINESE]
+    lines = [json.dumps({"id": f"d{i}", "title": title}) for i, title in enumerate(titles)]
+    (tmp_path / "q.jsonl").write_text("\n".join(lines))
+
+    assert recommend(sample_index, "--query", tmp_path / "q.jsonl", "--k", 1) == 0
+
+    error = capsys.readouterr().err
+    assert error.count("warning") == 1
+    assert "2 of 3 drafts (the first: d0)" in error
+
+
+PAPERS: list[dict[str, Any]] = [
+    {"id": "a", "title": "Graph drawing", "year": 1990},
+    {"id": "b", "title": "Tree drawing", "year": 1995},
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (
+            ("--title", "Zebras"),
+            "no word of the draft occurs in the 2 eligible papers, and this index has no vectors",
+        ),
+        (
+            ("--title", "Drawing", "--year-max", 1980),
+            "all 2 papers are later than 1980: the earliest is of 1990; give --year-max 1990",
+        ),
+        (
+            ("--title", "Drawing", "--exclude", "all.txt"),
+            "2 papers are excluded: none of 2 is left; leave out --exclude or --cited",
+        ),
+        (
+            ("--title", "Drawing", "--year-max", 1991, "--exclude", "a.txt"),
+            "1 paper is excluded, and 1 paper is later than 1991: none of 2 is left",
+        ),
+        (("--title", "Zebras", "--exclude", "a.txt"), "occurs in the 1 eligible paper, and"),
+    ],
+)
+def test_an_empty_list_says_why_with_numbers(
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[object, ...],
+    why: str,
+) -> None:
+    index = build(PAPERS)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "all.txt").write_text("a\nb\n")
+    (tmp_path / "a.txt").write_text("a\n")
+
+    assert recommend(index, *arguments) == 0
+
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("No eligible paper of this corpus matches: ")
+    assert why in text
+
+
+def on_a_terminal(index: IndexFolder, *more: str) -> str:
+    """Return what a command writes to stderr where that is a terminal."""
+    ours, theirs = pty.openpty()
+    main = "from citerec.cli import main; main()"
+    command = [sys.executable, "-c", main, "recommend", "--title", "Graphs"]
+    done = subprocess.Popen(
+        [*command, "--index", str(index.path), *more], stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    text = b""
+    try:
+        while part := os.read(ours, 4096):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    assert done.wait() == 0
+    os.close(ours)
+    return text.decode()
+
+
+def test_a_terminal_shows_what_is_loading_unless_it_is_to_be_quiet(
+    sample_index: IndexFolder,
+) -> None:
+    assert "loading the index sample · the ranker" in " ".join(on_a_terminal(sample_index).split())
+    assert on_a_terminal(sample_index, "--quiet") == ""
