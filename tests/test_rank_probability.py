@@ -16,6 +16,7 @@ from citerec.errors import ModelError
 from citerec.evaluate.calibration import reliability
 from citerec.export import Format, Result, dump
 from citerec.folder import IndexFolder
+from citerec.manifest import seal_model
 from citerec.rank.features import FEATURES
 from citerec.rank.probability import TOP, Calibration, relative
 from citerec.rank.ranker import DEFAULT, Variant, open_ranker
@@ -111,6 +112,7 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> None:
     for bad in ({"top": 100, "scale": -1, "offset": 0}, {"top": 100, "scale": 1}, 7):
         spec["variants"]["full"]["calibration"] = bad
         (folder / "ranker.json").write_bytes(orjson.dumps(spec))
+        seal_model(folder)
         with pytest.raises(ModelError, match="cannot be made out"):
             open_ranker(folder)
 
