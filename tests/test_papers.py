@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from citerec.corpus.papers import BATCH, NO_YEAR, Papers, write_papers
 from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.valid import id_fault
 
 WILD = st.builds(
     Paper,
-    id=st.text(min_size=1),
+    id=st.text(min_size=1).filter(lambda text: not id_fault(text)),
     title=st.text(),
     abstract=st.text(),
     year=st.none() | st.integers(1, 9999),
