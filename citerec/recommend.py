@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from citerec.candidates import Candidates, FirstStages, ranked
-from citerec.config import RecommendConfig
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
@@ -20,6 +20,7 @@ from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
 from citerec.rank.words import title_words
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade, wanted
+from citerec.tuned import fusion_in_force, weight_in_force
 from citerec.types import (
     Eligible,
     Note,
@@ -28,7 +29,6 @@ from citerec.types import (
     Recommendation,
     untold,
 )
-from citerec.valid import YEARS
 
 REASON_WORDS = 6  # matching words that a reason names
 AT_ONCE = 256  # queries of a batch that are searched together
@@ -82,6 +82,30 @@ class Recommender:
         return f"{self.cascade}, against {self.ranker}" if mixes else str(self.cascade)
 
     @property
+    def in_force(self) -> tuple[str, ...]:
+        """How the stages are put together, and where each setting comes from (tuned, default or option), in lines.
+
+        Raises:
+            BadInputError: If what was tuned cannot be made out.
+        """
+        index, config, ranker = self.index, self.config, self.ranker
+        lines = [f"fusion: {fusion_in_force(index, config)}"] if self._first.dense else []
+        if self.cascade and ranker and ranker.reads_reranker:
+            lines.append(f"reranker's weight: none, it is a feature of {ranker}")
+        elif self.cascade:
+            last, asked = self.cascade.stages[-1], config.reranker
+            weight = weight_in_force(
+                index,
+                last.weight,
+                str(last.how["weights"]),
+                is_option=isinstance(asked, RerankConfig) and asked.weight is not None,
+                has_ranker=ranker is not None,
+            )
+            lines.append(f"reranker's weight: {weight}")
+        origin = "default" if config.ranker == "auto" else "option"
+        return (*lines, f"ranker: {ranker or 'none'} ({origin})")
+
+    @property
     def stages(self) -> tuple[str, ...]:
         """The names of the stages that find candidates."""
         return self._first.names
@@ -99,7 +123,7 @@ class Recommender:
 
         Args:
             queries: One query is a batch of one.
-            year_max: The latest year of a paper; by default each query's own.
+            year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
             excluded: Rows of papers that must not come back.
             cited: Rows of papers that the queries cite already: the ranker knows, and they do not come back.
             explain: Whether to say why, which takes longer.
@@ -138,8 +162,7 @@ class Recommender:
                 part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._note)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
                 found = self._first.find(part, rules, self._depth)
-                known_by = [_no_later(query, year_max) for query in part]
-                for asked, best in self._ordered(known_by, rules, found, known, progress):
+                for asked, best in self._ordered(part, rules, found, known, progress):
                     chosen = [self._chosen(one) for one in best]
                     results = self._with_papers(chosen)
                     for query, one, items in zip(asked, chosen, results, strict=True):
@@ -258,13 +281,6 @@ class Recommender:
         if isinstance(found, Ordered) and self.ranker:
             return explained.weighed(self.ranker, found, result, words, self.cascade)
         return explained.plain(result, words, self.cascade)
-
-
-def _no_later(query: Query, year_max: int | None) -> Query:
-    """Return a query as one of a year: who asks for papers up to then knows nothing that came after."""
-    if year_max is None or (query.year is not None and query.year <= year_max):
-        return query
-    return replace(query, year=min(year_max, YEARS[-1]))
 
 
 def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:

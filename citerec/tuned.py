@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from citerec.atomic import building
-from citerec.config import FuseConfig, FuseMethod, RerankConfig
+from citerec.config import FuseConfig, FuseMethod, RecommendConfig, RerankConfig
 from citerec.entries import read_record
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
@@ -43,7 +43,7 @@ class RerankWeight:
 
 def write_tuned(
     index: IndexFolder,
-    config: FuseConfig,
+    config: FuseConfig | None,
     how: Mapping[str, Any],
     rerank: RerankWeight | None = None,
 ) -> Path:
@@ -51,14 +51,15 @@ def write_tuned(
 
     Args:
         index: For which it was found.
-        config: How the first stages are fused.
+        config: How the first stages are fused; None for the default.
         how: What is worth knowing of the tuning.
-        rerank: How much the reranker counts, if there is one.
+        rerank: How much the reranker counts; None for the default.
 
     Raises:
         OutputError: If it cannot be written.
     """
-    content = {"fuse": asdict(config), "for": _of(index), "how": dict(how)}
+    fuse = None if config is None else asdict(config)
+    content = {"fuse": fuse, "for": _of(index), "how": dict(how)}
     if rerank:
         content["rerank_weight"] = asdict(rerank)
     target = index.models / FOLDER
@@ -70,14 +71,14 @@ def write_tuned(
 
 
 def read_tuned(index: IndexFolder) -> FuseConfig | None:
-    """Return how the stages of an index are to be fused; None if it was not tuned with its papers and encoder.
+    """Return how the stages of an index are to be fused; None if tuning with its papers and encoder kept nothing.
 
     Raises:
         BadInputError: If it cannot be made out.
     """
     with _reading(index):
-        if content := _content(index):
-            settings: Any = content["fuse"]
+        content = _content(index)
+        if content and (settings := content["fuse"]):
             return replace(FuseConfig(**settings), method=FuseMethod(settings["method"]))
     return None
 
@@ -97,6 +98,81 @@ def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None
         if found and found["reranker"] == reranker:
             return RerankWeight(**found)
     return None
+
+
+def fusion_in_force(index: IndexFolder, config: RecommendConfig | None = None) -> str:
+    """Return how the first stages are fused, and where that comes from: `rrf, k 60 (default)`.
+
+    Args:
+        index: That may have been tuned.
+        config: What its user wants; None for nothing in particular.
+
+    Raises:
+        BadInputError: If what was tuned cannot be made out.
+    """
+    tuned, config = read_tuned(index), config or RecommendConfig()
+    fuse = config.fuse_with(tuned)
+    if config.fuse is not None:
+        origin = "option"
+        if tuned and isinstance(config.fuse, FuseMethod) and fuse != FuseConfig():
+            origin += ", with the tuned settings"
+    else:
+        origin = f"tuned on {_queries(index)}" if tuned else f"default{_rejected(index, 'fusion')}"
+    return f"{shown_fusion(fuse)} ({origin})"
+
+
+def weight_in_force(
+    index: IndexFolder, weight: float, reranker: str, *, is_option: bool, has_ranker: bool
+) -> str:
+    """Return the weight of a reranker, and where it comes from: `1 (default)`.
+
+    Args:
+        index: That may have been tuned.
+        weight: With which it is mixed in.
+        reranker: The sha256 of its weights.
+        is_option: Whether its user gave the weight.
+        has_ranker: Whether it is mixed in after a learned ranker, for which no weight is tuned.
+
+    Raises:
+        BadInputError: If what was tuned cannot be made out.
+    """
+    if is_option:
+        origin = "option"
+    elif has_ranker:
+        origin = "default after a ranker"
+    elif read_rerank_weight(index, reranker):
+        origin = f"tuned on {_queries(index)}"
+    else:
+        origin = f"default{_rejected(index, 'weight')}"
+    return f"{weight:g} ({origin})"
+
+
+def shown_fusion(fuse: FuseConfig) -> str:
+    """Return a way to fuse in a few words."""
+    if fuse.method is FuseMethod.RRF:
+        return f"rrf, k {fuse.k0}"
+    return f"weighted, bm25 {fuse.bm25_weight:g} + dense {fuse.dense_weight:g}"
+
+
+def _settings(index: IndexFolder) -> dict[str, Any]:
+    """Return what was written of the tuning itself; nothing if there was none."""
+    with _reading(index):
+        told: Any = (_content(index) or {}).get("how", {})
+        return dict(told.get("settings", {}))
+    return {}
+
+
+def _queries(index: IndexFolder) -> str:
+    told = _settings(index)
+    return f"{told['queries']:,} {told['split']} queries" if "queries" in told else "dev queries"
+
+
+def _rejected(index: IndexFolder, what: str) -> str:
+    """Return that tuning found nothing better than a default, if that was tried."""
+    check = (_settings(index).get("checks") or {}).get(what)
+    if not check:
+        return ""
+    return f"; tuning on {_queries(index)} found nothing better, p {check['p']:.2g}"
 
 
 def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:

@@ -11,9 +11,11 @@ from conftest import SAMPLE
 from tiny import tiny_bert
 
 from citerec.cli import run
+from citerec.config import FuseConfig, FuseMethod
 from citerec.embed import kept_shards
 from citerec.encode.spec import EncoderSpec
 from citerec.folder import IndexFolder, open_index
+from citerec.tuned import write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
@@ -118,9 +120,42 @@ def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
     assert (dry[0], code) == (0, 0)
     assert "rrf, k 60" in out
     assert "weighted, bm25 0.5 + dense 0.5" in out
-    assert "is best on dev; recommend uses it from now on" in err
-    assert json.loads((sample / "models" / "fusion" / "fusion.json").read_text())["fuse"]
+    assert "fusion: " in err
+    assert "recommend does so from now on" in err
+    assert "recommend does so" not in dry[2]
+    file = sample / "models" / "fusion" / "fusion.json"
+    written = json.loads(file.read_text())
+    check = written["how"]["settings"]["checks"]["fusion"]
+    assert (written["fuse"] is not None) == check["kept"]  # an untrained encoder on 29 queries
+    assert ("not kept" in err) == (not check["kept"])
     assert cli("verify")[0] == 0
+
+
+def test_what_is_in_force_is_said_with_where_it_comes_from(cli: Cli, sample: Path) -> None:
+    index = open_index(sample)
+
+    def said(*options: str) -> str:
+        return cli("recommend", "--title", TITLE, "--k", 1, "--verbose", *options)[2]
+
+    assert "fusion  rrf, k 60 (default)\n" in cli("info")[1]
+    assert "fusion: rrf, k 60 (default)\n" in said()
+    assert "fusion: weighted, bm25 0.5 + dense 0.5 (option)\n" in said("--fusion", "weighted")
+    assert "ranker: the default ranker (default)\n" in said()
+
+    settings = {"split": "dev", "queries": 29}
+    tuned = FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=0.3, dense_weight=0.7)
+    write_tuned(index, tuned, {"settings": settings})
+
+    shown = "weighted, bm25 0.3 + dense 0.7 (tuned on 29 dev queries)\n"
+    assert f"fusion  {shown}" in cli("info")[1]
+    assert f"fusion: {shown}" in said()
+
+    settings |= {"checks": {"fusion": {"p": 0.41}, "weight": None}}
+    write_tuned(index, None, {"settings": settings})
+
+    shown = "rrf, k 60 (default; tuning on 29 dev queries found nothing better, p 0.41)\n"
+    assert f"fusion  {shown}" in cli("info")[1]
+    assert f"fusion: {shown}" in said()
 
 
 def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(

@@ -10,8 +10,11 @@ import pytest
 from tiny import tiny_reranker
 
 from citerec.cli import run
-from citerec.folder import IndexFolder
+from citerec.config import RerankConfig
+from citerec.folder import IndexFolder, open_index
 from citerec.manifest import seal_model
+from citerec.rerank.opening import open_cascade
+from citerec.tuned import RerankWeight, write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
@@ -162,23 +165,35 @@ def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path)
     assert "rerank" not in names
 
 
-def test_tune_finds_a_weight_that_recommend_then_uses(cli: Cli, own: Path) -> None:
+def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_used(
+    cli: Cli, own: Path
+) -> None:
     code, out, err = cli("tune", *RUN, "--rerank-depth", 5)
 
-    written = json.loads((own.parent / "fusion" / "fusion.json").read_text())
-    kept = written["rerank_weight"]
+    file = own.parent / "fusion" / "fusion.json"
+    written = json.loads(file.read_text())
+    check = written["how"]["settings"]["checks"]["weight"]
     assert code == 0
-    assert (kept["depth"], kept["query_tokens"], kept["candidate_tokens"]) == (5, 32, 32)
     assert written["how"]["settings"]["reranked_metrics"]["f1@20"] >= 0
     assert "reranker's weight" in out
-    assert f"is best with weight {kept['weight']:g} on dev; recommend uses it from now on" in err
-    told = cli(*ASK, *RUN, "--rerank-depth", 5)[2]
-    assert (f", weight {kept['weight']:g}" in told) == (kept["weight"] != 1)
-    assert ", weight 0.15" in cli(*ASK, *RUN, "--rerank-weight", 0.15)[2]
+    assert "reranker's weight: " in err
+    assert ("rerank_weight" in written) == check["kept"]
+    index = open_index(own.parent.parent)
+    asked = (*ASK, *RUN, "--rerank-depth", 5, "--verbose")
 
-    code, _, _ = cli("tune", "--reranker", "none")  # which has nothing to say of it
-    again = json.loads((own.parent / "fusion" / "fusion.json").read_text())
-    assert (code, again["rerank_weight"]) == (0, kept)
+    shown = "1 (default; tuning on 29 dev queries found nothing better, p 0.41)"
+    settings = {"split": "dev", "queries": 29, "checks": {"weight": {"p": 0.41}}}
+    write_tuned(index, None, {"settings": settings})
+    assert f"reranker's weight: {shown}\n" in cli(*asked)[2]
+
+    weights = open_cascade(index, RerankConfig()).stages[-1].how["weights"]
+    write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
+    assert "reranker's weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
+    assert "reranker's weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]
+    assert "weight 0.35, tuned at depth 5 without a ranker" in cli("info")[1]
+
+    code, _, _ = cli("tune", "--reranker", "none")  # which does not try it
+    assert (code, json.loads(file.read_text())["rerank_weight"]["weight"]) == (0, 0.35)
 
 
 def test_tuning_the_reranker_needs_no_vectors(

@@ -8,7 +8,7 @@ from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import Setting, load_task
 from citerec.evaluate.systems import run_system
-from citerec.evaluate.tune import tune
+from citerec.evaluate.tune import Trial, tune
 from citerec.folder import IndexFolder
 
 SETTING = Setting()
@@ -41,6 +41,23 @@ def test_plain_rrf_is_tried_first_and_the_best_is_the_highest(dense_sample: Inde
     assert tuning.best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in tuning.trials)
 
 
+def test_the_best_way_is_kept_only_if_that_is_proved(dense_sample: IndexFolder) -> None:
+    tuning = tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "f1@20")
+
+    assert tuning.fusion is not None
+    assert tuning.fusion.queries == len(tuning.trials[0].scores)
+    assert tuning.fusion.default == pytest.approx(tuning.trials[0].metrics["f1@20"])
+    better = replace(tuning.fusion, tuned=tuning.fusion.default + 0.01, p=0.04)
+    best = replace(tuning, trials=tuning.trials[:1] + _raised(tuning.trials[1:]), fusion=better)
+    assert best.fuse == best.best.fuse != FuseConfig(depth=1000)
+    assert replace(best, fusion=replace(better, p=0.06)).fuse is None
+    assert replace(best, fusion=replace(better, tuned=0.0)).fuse is None
+
+
+def _raised(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+    return tuple(replace(trial, scores=trial.scores + 1) for trial in trials)
+
+
 def test_a_metric_that_is_none_is_refused(dense_sample: IndexFolder) -> None:
     with pytest.raises(ValueError, match="no metric 'bleu'"):
         tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "bleu")
@@ -65,13 +82,18 @@ def test_each_weight_is_tried_over_the_best_fusion(
 
     by_weight = {trial.weight: trial.metrics["mrr"] for trial in tuning.weights}
     assert len(by_weight) == 21  # 0, 0.05, ... 1
-    assert by_weight[0] == pytest.approx(tuning.best.metrics["mrr"])
+    kept = tuning.trials[0] if tuning.fuse is None else tuning.best
+    assert by_weight[0] == pytest.approx(kept.metrics["mrr"])
     assert tuning.best_weight is not None
     assert tuning.best_weight.metrics["mrr"] == max(by_weight.values())
-    assert tuning.rerank is not None
-    assert tuning.rerank.weight == tuning.best_weight.weight
-    assert len(tuning.rerank.reranker) == 64  # a sha256
-    assert tuning.rerank.how == (10, 32, 32)  # depth, tokens of query and candidate
+    assert tuning.weighting is not None
+    assert tuning.weighting.default == pytest.approx(by_weight[1])
+    proved = replace(tuning, weighting=replace(tuning.weighting, tuned=1.0, p=0.001))
+    assert proved.rerank is not None
+    assert proved.rerank.weight == tuning.best_weight.weight < 1
+    assert len(proved.rerank.reranker) == 64  # a sha256
+    assert proved.rerank.how == (10, 32, 32)  # depth, tokens of query and candidate
+    assert replace(tuning, weighting=replace(tuning.weighting, p=0.2)).rerank is None
     assert tuning.reranking.startswith("reranking the best 10 by ")
 
 
@@ -83,7 +105,7 @@ def test_without_vectors_the_reranker_is_weighed_against_bm25(
     tuning = tune(sample_index, task, with_reranker, "f1@20")
 
     assert tuning.trials == ()
-    assert tuning.fuse == FuseConfig()
+    assert tuning.fuse is None
     alone = replace(with_reranker, rerank=replace(with_reranker.rerank, weight=1))
     run, _ = run_system("rerank", sample_index, task, alone)
     assert tuning.weights[-1].weight == 1

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from citerec.cli.console import Index, Quiet, Talk, Verbose, show, write_lines, write_result
+
+if TYPE_CHECKING:
+    from citerec.folder import IndexFolder
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 
@@ -47,6 +50,7 @@ def info(
         *count_lines(manifest.counts),
         f"      splits  {manifest.settings['splits']}",
         *encoder_lines(manifest.settings),
+        *in_force_lines(folder),
     )
 
 
@@ -64,6 +68,26 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
         f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
         f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}{found}",
     ]
+
+
+def in_force_lines(folder: "IndexFolder") -> list[str]:
+    """Return what `recommend` does on an index unless told otherwise, and where that comes from."""
+    from citerec.rank.ranker import DEFAULT, find_ranker
+    from citerec.rerank.opening import own_reranker
+    from citerec.tuned import fusion_in_force, kept_rerank_weight
+
+    lines = [f"      fusion  {fusion_in_force(folder)}"] if folder.is_embedded else []
+    if reranker := own_reranker(folder):
+        lines.append(f"    reranker  {reranker.relative_to(folder.path)}")
+    if weight := kept_rerank_weight(folder):
+        lines.append(
+            f"              weight {weight.weight:g}, tuned at depth {weight.depth} without a ranker"
+        )
+    ranker = find_ranker("auto", folder)
+    named = (
+        "the default ranker" if ranker == DEFAULT else ranker and ranker.relative_to(folder.path)
+    )
+    return [*lines, f"      ranker  {named or 'none'}"]
 
 
 def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) -> None:

@@ -216,8 +216,8 @@ def _opened(
     talk.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {stages}")
     if recommender.cascade:
         talk.note(recommender.reranks)
-    if recommender.ranker:
-        talk.detail(f"ranking by {recommender.ranker}")
+    for line in recommender.in_force:
+        talk.detail(line)
     return recommender
 
 

@@ -18,15 +18,18 @@ from citerec.cli.rerank import (
     RerankDepthOption,
     RerankerOption,
 )
-from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, StopWords
+from citerec.config import Bm25Config, DenseConfig, StopWords
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from citerec.evaluate.crossval import CrossValidation
     from citerec.evaluate.protocol import Setting, Task
     from citerec.evaluate.tune import Tuning
+    from citerec.folder import IndexFolder
+    from citerec.tuned import RerankWeight
 
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")
 
@@ -64,12 +67,12 @@ def tune(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find on the dev split how the stages are best put together; `recommend` then does so."""
+    """Find on the dev split how the stages are best put together; `recommend` does so if it is proved better."""
     from citerec.evaluate.protocol import Setting, load_task
     from citerec.evaluate.tune import tune as run
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
-    from citerec.tuned import kept_rerank_weight, write_tuned
+    from citerec.tuned import read_tuned, write_tuned
 
     talk = Talk(quiet, verbose)
     if not dry_run:
@@ -97,11 +100,13 @@ def tune(
         tuning = run(folder, task, setting, str(metric), tell, talk.note)
     for table in _tables(tuning):
         show(table)
+    for line in _verdicts(tuning, split):
+        talk.note(line)
     if dry_run:
         return
-    weight = tuning.rerank or kept_rerank_weight(folder)
-    file = write_tuned(folder, tuning.fuse, _how(tuning, task, setting), weight)
-    talk.note(f"{_found(tuning)} on {split}; recommend uses it from now on ({file})")
+    fuse = tuning.fuse if tuning.trials else read_tuned(folder)
+    file = write_tuned(folder, fuse, _how(tuning, task, setting), _weight(tuning, folder))
+    talk.note(f"recommend does so from now on ({file})")
 
 
 def _refuse_test(split: str) -> None:
@@ -122,28 +127,72 @@ def _how(tuning: "Tuning", task: "Task", setting: "Setting") -> dict[str, Any]:
             "metric": tuning.metric,
             "metrics": tuning.best.metrics if tuning.trials else None,
             "bm25": {"k1": setting.bm25.k1, "b": setting.bm25.b},
+            "checks": {
+                "fusion": tuning.fusion.to_json() if tuning.fusion else None,
+                "weight": tuning.weighting.to_json() if tuning.weighting else None,
+            },
             "reranking": tuning.reranking,
             "reranked_metrics": tuning.best_weight.metrics if tuning.best_weight else None,
         }
     )
 
 
-def _found(tuning: "Tuning") -> str:
-    """Say what is best."""
-    best = [f"{_named(tuning.fuse)} is best"] if tuning.trials else []
-    if weight := tuning.best_weight:
-        best.append(f"{tuning.reranking} is best with weight {weight.weight:g}")
-    return ", ".join(best)
+def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
+    """Return the weight to write: the one that was found, or one of before that was not tried again."""
+    from citerec.tuned import kept_rerank_weight
+
+    before, tried = kept_rerank_weight(folder), tuning.reranker
+    if tuning.rerank or before is None or tried is None:
+        return tuning.rerank or before
+    return before if before.reranker != tried.how["weights"] else None
+
+
+def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
+    """Say what is best, whether it is kept, and why."""
+    from citerec.config import FuseConfig
+    from citerec.tuned import shown_fusion
+
+    if tuning.fusion:
+        best, default = shown_fusion(tuning.best.fuse), shown_fusion(FuseConfig())
+        score = tuning.best.metrics[tuning.metric]
+        yield f"fusion: {_verdict(tuning, tuning.fusion, best, default, score, split)}"
+    if tuning.weighting and (best := tuning.best_weight):
+        yield (
+            f"reranker's weight: "
+            f"{_verdict(tuning, tuning.weighting, f'{best.weight:g}', '1', best.metrics[tuning.metric], split)} "
+            f"({tuning.reranking}; without a ranker)"
+        )
+
+
+def _verdict(
+    tuning: "Tuning", check: "CrossValidation", best: str, default: str, score: float, split: str
+) -> str:
+    from citerec.evaluate.crossval import ALPHA
+
+    metric, queries = tuning.metric, f"{check.queries:,} {split} queries"
+    if best == default:
+        return f"{default}, the default, is best on {queries} ({metric} {score:.4f})"
+    found = (
+        f"{best} is best on {queries} ({metric} {score:.4f}, the default {default} {check.default:.4f}); "
+        f"chosen on {check.folds - 1} of {check.folds} parts of them and measured on the other one, tuning gives "
+        f"{check.tuned:.4f} (p {check.p:.2g} against the default)"
+    )
+    if check.is_better:
+        return f"{found}: kept"
+    return f"{found}: not kept, since it is not better beyond chance (p < {ALPHA:g}); {default} is used"
 
 
 def _tables(tuning: "Tuning") -> "Iterator[Table]":
+    from citerec.tuned import shown_fusion
+
     if tuning.trials:
-        fused = [(_named(t.fuse), t.metrics, t is tuning.best) for t in tuning.trials]
+        best = tuning.best
+        fused = [(shown_fusion(t.fuse), t.metrics, t is best) for t in tuning.trials]
         yield _table("fusion", fused)
     if tuning.weights:
-        best = tuning.best_weight
+        weight = tuning.best_weight
         yield _table(
-            "reranker's weight", [(f"{t.weight:g}", t.metrics, t is best) for t in tuning.weights]
+            "reranker's weight", [(f"{t.weight:g}", t.metrics, t is weight) for t in tuning.weights]
         )
 
 
@@ -156,9 +205,3 @@ def _table(what: str, rows: Iterable[tuple[str, Mapping[str, float], bool]]) -> 
         mark, style = (" *", "bold") if is_best else ("", None)
         table.add_row(f"{name}{mark}", *cells, style=style)
     return table
-
-
-def _named(fuse: FuseConfig) -> str:
-    if fuse.method is FuseMethod.RRF:
-        return f"rrf, k {fuse.k0}"
-    return f"weighted, bm25 {fuse.bm25_weight:g} + dense {fuse.dense_weight:g}"

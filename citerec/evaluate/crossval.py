@@ -1,0 +1,83 @@
+"""Whether a tuned setting is better than the default: cross-validation over the queries, then a paired test.
+
+The best of many settings on some queries looks better on these than it is. Here each query is measured with the
+setting that is best on the other folds, so that it has no say in what it is measured with; the default is then compared
+with that by Fisher's randomisation test. The folds share queries that they choose by, which makes the test approximate.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from citerec.evaluate.significance import Floats, randomisation_test
+
+FOLDS = 10  # fewer where there are fewer queries
+ALPHA = 0.05
+_EQUAL = 1e-12  # means closer than this are equal but for rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossValidation:
+    """The default against tuning, by a metric in [0, 1]."""
+
+    default: float  # mean over the queries
+    tuned: float  # mean over the queries, each measured with what is best on the other folds
+    p: float  # two-sided, in (0, 1]
+    queries: int
+    folds: int
+
+    @property
+    def is_better(self) -> bool:
+        """Whether tuning beats the default."""
+        return self.tuned > self.default and self.p < ALPHA
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "default": self.default,
+            "cross_validated": self.tuned,
+            "p": self.p,
+            "queries": self.queries,
+            "folds": self.folds,
+            "kept": self.is_better,
+        }
+
+
+def best_of(table: Floats, default: int) -> int:
+    """Return the setting of the highest mean: the default if none is higher, of other equal ones the first.
+
+    Args:
+        table: The metric of each query, shape (settings, queries).
+        default: The row of the default.
+    """
+    means = table.mean(1) if table.shape[1] else np.zeros(len(table))
+    if means[default] >= means.max() - _EQUAL:
+        return default
+    return int(np.argmax(means))
+
+
+def cross_validate(table: Floats, default: int, *, seed: int = 0) -> CrossValidation:
+    """Compare the default with what tuning chooses, on queries that had no say in the choice.
+
+    Args:
+        table: The metric of each query, shape (settings, queries); at least one query.
+        default: The row of the default.
+        seed: Of the folds and of the test.
+    """
+    queries = table.shape[1]
+    folds = min(FOLDS, queries)
+    rng = np.random.default_rng([seed, 12])
+    fold = rng.permutation(np.arange(queries) % folds)
+    tuned = np.empty(queries)
+    for k in range(folds):
+        held_out = fold == k
+        tuned[held_out] = table[best_of(table[:, ~held_out], default), held_out]
+    [p] = randomisation_test(tuned[:, None], table[default][:, None], lambda means: means, rng=rng)
+    return CrossValidation(
+        default=float(table[default].mean()),
+        tuned=float(tuned.mean()),
+        p=float(p),
+        queries=queries,
+        folds=folds,
+    )
