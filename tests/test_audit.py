@@ -1,6 +1,7 @@
 """The audit: what a query may not know is taken away, and what differs is named."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def index(build: Build) -> IndexFolder:
 
 
 def test_an_index_of_before_a_year_cites_only_what_was_cited_then(index: IndexFolder) -> None:
-    past = without_future(index, 2005)
+    past = without_future(index, 2005, last=2005)
 
     assert [past.graph.cited_by(row).tolist() for row in range(4)] == [[], [0], [], []]
     assert len(past.graph.indices) == 1
@@ -42,7 +43,7 @@ def test_an_index_of_before_a_year_cites_only_what_was_cited_then(index: IndexFo
 
 
 def test_later_papers_say_nothing_and_keep_id_and_year(index: IndexFolder) -> None:
-    past = without_future(index, 2005).papers
+    past = without_future(index, 2005, last=2005).papers
 
     assert (past[3].id, past[3].year, past[3].title, past[3].venue) == ("future", 2006, "", "")
     assert past[0] == index.papers[0]
@@ -51,7 +52,7 @@ def test_later_papers_say_nothing_and_keep_id_and_year(index: IndexFolder) -> No
 
 
 def test_without_a_year_only_the_own_list_is_taken_away(index: IndexFolder) -> None:
-    past = without_future(index, None, own=2)
+    past = without_future(index, None, own=(2,))
 
     assert past.graph.cited_by(2).tolist() == []
     assert len(past.graph.indices) == 4
@@ -91,6 +92,18 @@ def test_a_rule_that_lets_the_future_in_is_found_out(
 
     assert checked.faults
     assert checked.faults[0].startswith("query ")
+
+
+def test_what_recommend_knows_passes_for_papers_and_for_drafts(index: IndexFolder) -> None:
+    task, setting = load_task(index, "test"), Setting(known_graph=KnownGraph.PUBLISHED)
+    drafts = replace(task, queries=tuple(replace(q, named=False) for q in task.queries))
+
+    for mine in (task, drafts):
+        found = Systems(index, mine, setting).candidates()
+        checked = audit(index, mine, setting, found, [])
+
+        assert checked.faults == ()
+        assert checked.queries == len(task.queries)
 
 
 def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> None:

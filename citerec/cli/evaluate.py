@@ -114,11 +114,12 @@ def evaluate(
 ) -> None:
     """Hold rankings against what papers truly cite, and write a report."""
     from citerec.evaluate.assessment import assess
-    from citerec.evaluate.protocol import KnownGraph, Setting
+    from citerec.evaluate.protocol import Setting
     from citerec.evaluate.report import refuse_others_files, write_report
     from citerec.evaluate.tables import left_out, summary_table
+    from citerec.rank.known import PROTOCOL, KnownGraph
 
-    if known_graph not in [*KnownGraph]:
+    if known_graph not in PROTOCOL:
         raise ConfigError(f"--known-graph is train or earlier, got {known_graph!r}")
     talk = Talk(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)

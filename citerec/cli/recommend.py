@@ -115,7 +115,11 @@ def recommend(
     diversity: DiversityOption = 0.0,
     cited: CitedOption = None,
     year_max: Annotated[
-        int | None, typer.Option(min=1, help="The latest year of a paper; the query's by default.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="The latest year of a paper, and of the citations that are known; the query's by default.",
+        ),
     ] = None,
     exclude: Annotated[
         Path | None, typer.Option(help="Papers to leave out: ids one a line, or a .bib.")

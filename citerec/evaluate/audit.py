@@ -1,14 +1,15 @@
 """Proves on a run that no query saw its own future: all is computed again without it, and must be the same.
 
-For each query a copy of the index is made in which papers of the query's year or later cite nobody, papers of a later
-year have no text, authors or venue, and the query itself cites nobody. Pools and features are computed on both, and
+For each query a copy of the index is made in which papers cite nobody whose citations the query does not know (see
+`citerec.rank.known`), papers of a later year than it may be given have no text, authors or venue, and the query itself
+cites nobody. Pools and features are computed on both, and
 held against each other, bit by bit. What words and vectors are searched with is of the whole corpus (how rare a word
 is), and a reranker reads the query and the candidate alone: of what they found, and of all lists of the run, it is
 checked that nothing is of a later year, or the query itself.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,10 +21,11 @@ from citerec.candidates import Candidates
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import Papers
-from citerec.eligibility import within
-from citerec.evaluate.protocol import Setting, Task, citing_before
+from citerec.eligibility import own_rows, within
+from citerec.evaluate.protocol import Setting, Task
 from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, Features, Matrix
+from citerec.rank.known import PROTOCOL, KnownGraph, citing_before, first_unknown_year
 from citerec.rank.pool import Pool, Pooler
 from citerec.types import Hits, Progress, untold
 
@@ -75,16 +77,12 @@ def audit(
         progress: Is told how many queries are checked.
     """
     faults = [*_later(index, task, lists)]
-    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
-    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
-    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
-        is_seen = row >= 0 and citing_before(query.year, index.papers.years[row : row + 1])[0]
-        alike[query.year, row if is_seen else -1].append(i)
+    alike = _knowing_the_same(index, task, setting.known_graph)
     checked = candidates = hidden = 0
     told = np.zeros(len(FEATURES), np.bool_)
     whole = _Computing(index, setting, expand)
-    for (year, row), members in alike.items():
-        past = without_future(index, year, row)
+    for (year, last, own), members in alike.items():
+        past = without_future(index, year, own, last=last)
         hidden += len(members) * (len(index.graph.indices) - len(past.graph.indices))
         again = _Computing(past, setting, expand)
         for start in range(0, len(members), AT_ONCE):
@@ -101,22 +99,41 @@ def audit(
     return Audit(checked, candidates, int(told.sum()), hidden, count, tuple(faults))
 
 
-def without_future(index: IndexFolder, year: int | None, own: int = -1) -> IndexFolder:
+def _knowing_the_same(
+    index: IndexFolder, task: Task, graph: KnownGraph
+) -> Mapping[tuple[int | None, int | None, tuple[int, ...]], Sequence[int]]:
+    """Return the queries that know the same: by first unknown year, last year of a text, and own rows."""
+    years = index.papers.years
+    alike: defaultdict[tuple[int | None, int | None, tuple[int, ...]], list[int]] = defaultdict(
+        list
+    )
+    own = own_rows(task.queries, index.papers)
+    for i, (query, rule, rows) in enumerate(zip(task.queries, task.eligible, own, strict=True)):
+        year = first_unknown_year(query, rule, graph, in_corpus=bool(rows))
+        last = query.year if graph in PROTOCOL else rule.year_max
+        seen = tuple(row for row in rows if citing_before(year, years[row : row + 1])[0])
+        alike[year, last, seen].append(i)
+    return alike
+
+
+def without_future(
+    index: IndexFolder, year: int | None, own: Sequence[int] = (), *, last: int | None = None
+) -> IndexFolder:
     """Return an index as it was before a year, with the same row numbers.
 
     Args:
         index: The whole.
-        year: Papers of this year or later cite nobody, those of a later year say nothing; None for no bound.
-        own: A row that cites nobody in any case; -1 for none.
+        year: Papers of this year or later cite nobody; None for no bound.
+        own: Rows that cite nobody in any case.
+        last: Papers of a later year have no text, authors or venue; None for no bound.
     """
     graph, years = index.graph, index.papers.years
     citing = citing_before(year, years)
-    if own >= 0:
-        citing[own] = False
+    citing[list(own)] = False
     keep = citing[graph.citing]
     degrees = np.bincount(graph.citing[keep], minlength=len(years))
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    later = np.zeros(len(years), np.bool_) if year is None else years > year
+    later = np.zeros(len(years), np.bool_) if last is None else years > last
     papers = _Emptied(index.papers, later)
     return replace(index, graph=Graph(ends, graph.indices[keep]), papers=papers)
 

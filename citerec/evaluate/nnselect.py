@@ -64,7 +64,8 @@ def nn_select(
     vectors, years = encoder.encode(queries), index.papers.years
     found = dense.search(vectors, eligible, nearest)
     chosen: list[Hits] = []
-    for vector, hits, rule, then in zip(vectors, found, eligible, known.of(queries), strict=True):
+    snapshots = known.of(queries, eligible)
+    for vector, hits, rule, then in zip(vectors, found, eligible, snapshots, strict=True):
         rows = with_cited(hits.rows, known.cites, then)
         rows = rows[within(rule, years, rows)]
         scores = pairwise(vector, dense.vectors(rows), encoder.spec.similarity)

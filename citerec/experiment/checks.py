@@ -10,9 +10,9 @@ from citerec.corpus.splits import SPLITS
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError
 from citerec.evaluate.catalogue import CANDIDATES, SYSTEMS
-from citerec.evaluate.protocol import KnownGraph
 from citerec.experiment.kind import MEASURES, Kind, Needs
 from citerec.rank.features import Group
+from citerec.rank.known import PROTOCOL
 from citerec.text import QueryForm
 
 _Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
@@ -52,7 +52,7 @@ _KEYS: Mapping[str, _Check] = {
     "rules": _TABLE,
     "split": _one_of(SPLITS),
     "system": _one_of(SYSTEMS),
-    "known_graph": _one_of(KnownGraph),
+    "known_graph": _one_of(PROTOCOL),
     "bm25": _TABLE,
     "encoder": _TEXT,
     "train": _TEXT,

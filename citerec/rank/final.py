@@ -60,7 +60,7 @@ class FinalRanker:
         self,
         index: IndexFolder,
         ranker: Ranker,
-        known: KnownGraph = KnownGraph.EARLIER,
+        known: KnownGraph = KnownGraph.PUBLISHED,
         expand: ExpandConfig | None = None,
         lacking: Collection[Group] = (),
     ) -> None:
@@ -69,7 +69,7 @@ class FinalRanker:
         Args:
             index: Whose papers are ordered.
             ranker: It has the last word.
-            known: Whose citations count.
+            known: Whose citations count; by default as `recommend` knows them.
             expand: How papers join the candidates; by default as the ranker learned.
             lacking: Sources that it does without, for comparisons; without the graph nothing joins the candidates.
         """

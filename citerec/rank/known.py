@@ -1,11 +1,17 @@
-"""The citations that a query may know of: those made by papers of an earlier year, and never its own.
+"""Which citations a query knows: never its own, and none that was made after it was written.
 
-One rule for `recommend` (all papers of an earlier year), training and evaluation (train-split papers of an earlier
-year). A query without a year knows all but its own.
+- Evaluation and training are strict: citations made in an earlier year than the query's, by train papers (`TRAIN`) or
+  by all papers (`EARLIER`).
+- `recommend` (`PUBLISHED`) is strict, too, for a query that is a paper of the corpus. A draft that is not was written
+  after everything that it may be given was published, so it knows the citations of all papers of no later year than its
+  own, or of all papers if it has no year.
+
+With `--year-max Y` a query knows nothing that was published after Y; a draft knows the citations of Y, too.
+`first_unknown_year` is the one place that decides this.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -18,12 +24,15 @@ from citerec.corpus.queries import QUERIES
 from citerec.corpus.splits import read_ids
 from citerec.eligibility import own_rows
 from citerec.folder import IndexFolder
-from citerec.types import Query
+from citerec.types import Eligible, Query
+from citerec.valid import YEARS
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int32]
+
+Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
 
 LATELY = 3  # years that count as the last ones
 _KEPT = 16  # years whose counts are in memory at once
@@ -32,12 +41,36 @@ _KEPT = 16  # years whose counts are in memory at once
 class KnownGraph(StrEnum):
     """Which citations a stage may use at query time."""
 
-    TRAIN = "train"
-    EARLIER = "earlier"
+    TRAIN = "train"  # of train papers of an earlier year
+    EARLIER = "earlier"  # of all papers of an earlier year
+    PUBLISHED = "published"  # as `recommend`: likewise, and those of its own year for a draft that is not in the corpus
+
+
+PROTOCOL = (KnownGraph.TRAIN, KnownGraph.EARLIER)  # what an evaluation may choose from
+
+
+def first_unknown_year(
+    query: Query, eligible: Eligible, graph: KnownGraph, *, in_corpus: bool
+) -> int | None:
+    """Return the first year whose citations a query does not know; None if it knows those of every year.
+
+    Args:
+        query: A query of a year does not know the citations made in that year, unless it is a draft (see `PUBLISHED`).
+        eligible: Its rule; `recommend` knows no citation that was made after the last year of this rule.
+        graph: Whose citations count.
+        in_corpus: Whether the query is a paper of the corpus.
+    """
+    if graph in PROTOCOL:
+        return query.year
+    last = eligible.year_max
+    after = None if last is None else min(last, YEARS[-1]) + 1
+    if not in_corpus:
+        return after
+    return min((year for year in (query.year, after) if year is not None), default=None)
 
 
 def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
-    """Return which papers a query of a year may know the citations of, shape (n,)."""
+    """Return which papers have citations that were made before a year, shape (n,); None for all papers."""
     if year is None:
         return np.ones(len(years), np.bool_)
     return (years < year) & (years != NO_YEAR)
@@ -61,7 +94,7 @@ def train_papers(index: IndexFolder) -> Flags:
 class AsOf:
     """What is known at one query's time."""
 
-    year: int  # the query's, else the one after the latest of the corpus
+    year: int  # the query's, to which ages are counted; see `KnownCitations.at` for one without a year
     citing: Flags  # who has citations that are known, shape (papers,)
     counts: Counts  # known citations of each paper, shape (papers,)
     recent: Counts  # of those, the ones made in the last `LATELY` years
@@ -79,31 +112,40 @@ class KnownCitations:
         """Read the graph of an index when it is first asked for; `graph` says whose citations count."""
         self.index, self.graph = index, graph
         self._years = index.papers.years
-        self._seen: dict[tuple[int | None, tuple[int, ...]], AsOf] = {}
+        self._seen: dict[Key, AsOf] = {}
 
-    def of(self, queries: Sequence[Query]) -> list[AsOf]:
-        """Return what each query knows; queries that know the same share one object."""
-        own = own_rows(queries, self.index.papers)
-        keys = [
-            (query.year, self._known_rows(query.year, rows))
-            for query, rows in zip(queries, own, strict=True)
-        ]
-        made = {key: self.at(key[0], own=key[1]) for key in dict.fromkeys(keys)}
-        return [made[key] for key in keys]
-
-    def at(self, year: int | None, *, own: tuple[int, ...] = ()) -> AsOf:
-        """Return what is known in a year.
+    def of(self, queries: Sequence[Query], eligible: Sequence[Eligible]) -> list[AsOf]:
+        """Return what each query knows; queries that know the same share one object.
 
         Args:
-            year: The query's; None for a query without a year.
+            queries: Papers of the corpus, or drafts.
+            eligible: One rule per query.
+        """
+        keys: list[Key] = []
+        for query, rule, own in zip(
+            queries, eligible, own_rows(queries, self.index.papers), strict=True
+        ):
+            year = first_unknown_year(query, rule, self.graph, in_corpus=bool(own))
+            is_draft = self.graph not in PROTOCOL and not own
+            keys.append((year, self._known_rows(year, own), is_draft))
+        made = {key: self.at(key[0], own=key[1], is_draft=key[2]) for key in dict.fromkeys(keys)}
+        return [made[key] for key in keys]
+
+    def at(self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False) -> AsOf:
+        """Return what is known just before a year begins.
+
+        Args:
+            year: The first whose citations are unknown; None if all are known, which is the year after the latest.
             own: The query's own rows, as `own_rows` gives them; none for a query outside the corpus.
+            is_draft: Whether the query is a draft of the year before that one, whose citations it knows.
         """
         own = self._known_rows(year, own)
-        key = year, own
+        key = year, own, is_draft
         if key not in self._seen:
             if len(self._seen) >= _KEPT:
                 self._seen.pop(next(iter(self._seen)))
-            self._seen[key] = self._at(year, own)
+            as_of = self._at(year, own)
+            self._seen[key] = replace(as_of, year=as_of.year - 1) if is_draft else as_of
         return self._seen[key]
 
     def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:

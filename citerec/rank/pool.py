@@ -67,7 +67,7 @@ class Pooler:
             One per query, in the order given.
         """
         alike: defaultdict[AsOf, list[int]] = defaultdict(list)
-        for i, as_of in enumerate(self.known.of(queries)):
+        for i, as_of in enumerate(self.known.of(queries, eligible)):
             alike[as_of].append(i)
         pools: dict[int, Pool] = {}
         for as_of, group in alike.items():
