@@ -60,6 +60,22 @@ def check_name(target: Path) -> None:
         )
 
 
+def check_writable(target: Path) -> None:
+    """Refuse a folder or file that could not be made, before the work that fills it.
+
+    Raises:
+        OutputError: If the nearest folder above it that is there is none, or cannot be written to.
+    """
+    with writing(target):
+        parent = Path(os.path.realpath(target)).parent
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        if not parent.is_dir():
+            raise OutputError(f"cannot write {target}: Not a directory: {parent}")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise OutputError(f"cannot write {target}: no permission to write in {parent}")
+
+
 @contextmanager
 def _workspace(target: Path) -> Generator[Path]:
     workspace = target.with_name(f"{_prefix(target)}{os.getpid()}-{next(_numbers)}")

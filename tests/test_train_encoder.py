@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import BadInputError, ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import model_faults
+from citerec.train import due
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.batch import Collator
 from citerec.train.encoder.config import EncoderTraining, Recipe, read_training
@@ -542,11 +544,58 @@ def test_ctrl_c_on_the_command_line_says_how_to_go_on(
     settings.write_text("max_tokens = 24\ndev_queries = 0\nsave_steps = 2\nthreads = 1\n")
     common = ["train-encoder", "--index", str(sample_index.path), "--model", str(tiny)]
 
-    code = run([*common, "--config", str(settings), "--output", str(tmp_path / "m")])
+    arguments = [*common, "--config", str(settings), "--output", str(tmp_path / "m")]
+
+    code = run(arguments)
 
     assert code == 1
-    assert "the same command with --resume goes on from it" in capsys.readouterr().err
+    again = ["citerec", *arguments, "--resume"]
+    kept = tmp_path / ".m.training"
+    told = f"kept the checkpoint of update 2, in {kept}; go on: {shlex.join(again)}\n"
+    assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [".m.training"]
+
+
+def test_a_checkpoint_is_written_when_one_is_due_whatever_the_settings_say(
+    sample_index: IndexFolder,
+    tiny: Path,
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(due, "EVERY", 0.0)
+    monkeypatch.setattr(due, "SHARE", float("inf"))  # after each update
+    output = tmp_path / "m"
+
+    def stop(what: str, done: int, total: int) -> None:
+        if (what, done) == ("training", 4):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(sample_index, output, quick(tiny), tell=stop)
+    whole = sorted(path.name for path in Workspace.beside(output).folder.glob("checkpoint-*"))
+    train_encoder(sample_index, output, quick(tiny), resume=True)
+
+    assert whole == ["checkpoint-2", "checkpoint-3"]  # older ones are removed
+    assert_same_weights(output, trained)
+
+
+def test_checkpoints_are_due_by_time_and_take_a_small_share_of_it() -> None:
+    now = 0.0
+    timer = due.CheckpointTimer(lambda: now)
+
+    now = due.EVERY - 1
+    assert not timer.is_due()
+    now = due.EVERY
+    assert timer.is_due()
+    timer.begin()
+    now += 30  # it takes half a minute to write
+    timer.done()
+
+    now += 30 / due.SHARE - 1  # 599 seconds later
+    assert not timer.is_due()
+    now += 1
+    assert timer.is_due()
 
 
 KILLED = """

@@ -19,6 +19,7 @@ from citerec.rank.features import NAMES
 from citerec.rank.known import KnownCitations, KnownGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.train.data import load_training_data
+from citerec.train.ranker import gather, train
 from citerec.train.ranker.ablation import Judged, ablations
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import RISING, fit
@@ -26,6 +27,7 @@ from citerec.train.ranker.config import RankerTraining, read_training
 from citerec.train.ranker.examples import Examples
 from citerec.train.ranker.gather import Gatherer, StaleCitations, dev_queries, train_queries
 from citerec.train.ranker.train import Known, train_on, train_ranker, was_trained_so
+from citerec.train.workspace import Workspace
 from citerec.types import Eligible, Hits, Query
 
 Build = Callable[..., IndexFolder]
@@ -307,6 +309,65 @@ def test_a_ranker_of_the_sample_opens_and_is_known_again(
     assert was_trained_so(trained, [sample_index], config())
     assert not was_trained_so(trained, [sample_index], replace(config(), seed=1))
     assert not was_trained_so(trained.parent, [sample_index], config())
+
+
+def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
+    sample_index: IndexFolder, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "BLOCK", 8)
+    whole, output = tmp_path / "whole", tmp_path / "broken"
+    train_ranker([sample_index], whole, config())
+
+    def stop(what: str, done: int, total: int) -> None:
+        if (what, done) == ("features of dev queries", 8):
+            raise KeyboardInterrupt
+
+    def stop_early(what: str, done: int, total: int) -> None:
+        if what == "features" and done >= 16:
+            raise KeyboardInterrupt
+
+    for stops in (stop_early, stop):
+        with pytest.raises(KeyboardInterrupt):
+            train_ranker([sample_index], output, config(), resume=True, tell=stops)
+    kept = sorted(path.name for path in Workspace.beside(output).folder.iterdir())
+    with pytest.raises(ConfigError, match="begun otherwise: seed was 0, is 1"):
+        train_ranker([sample_index], output, config(seed=1), resume=True)
+    told: list[tuple[str, int]] = []
+    train_ranker(
+        [sample_index],
+        output,
+        config(),
+        resume=True,
+        tell=lambda what, n, _: told.append((what, n)),
+    )
+
+    assert kept == ["examples-0.dev.npz", "examples-0.train.npz", "training.json"]
+    assert told == [("features of dev queries", 10)]  # the other 8 and all train queries were kept
+    for variant in Variant:
+        name = f"{variant}.txt"
+        assert (output / name).read_text() == (whole / name).read_text()
+    assert not Workspace.beside(output).folder.exists()
+
+
+def test_an_interrupted_training_of_a_ranker_says_how_to_go_on(
+    sample_index: IndexFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "train_on", interrupted)
+    (tmp_path / "t.toml").write_text("queries = 8\ndev_queries = 4\n")
+    arguments = ["train-ranker", "--index", str(sample_index.path), "--output", str(tmp_path / "m")]
+
+    code = run([*arguments, "--config", str(tmp_path / "t.toml")])
+
+    err = capsys.readouterr().err
+    assert code == 1
+    assert f"kept what was prepared so far, in {tmp_path / '.m.training'}; go on: citerec" in err
+    assert "--resume\n" in err
 
 
 def test_a_model_that_is_there_stays_unless_it_may_be_replaced(

@@ -79,7 +79,7 @@ def run(arguments: Sequence[str]) -> int:
     command: Any = typer.main.get_command(app)
     try:
         # Not `command.main`: it has exit codes of its own for Ctrl-C and a closed pipe.
-        with command.make_context("citerec", list(arguments)) as context:
+        with command.make_context("citerec", list(arguments), obj=tuple(arguments)) as context:
             command.invoke(context)
         return 0
     except typer.Exit as done:

@@ -1,13 +1,12 @@
 """`citerec train-encoder`, `citerec train-reranker` and `citerec train-ranker`."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose, write_lines
+from citerec.cli.resuming import interruptible
 
 if TYPE_CHECKING:
     from citerec.train.encoder.train import TrainingReport
@@ -29,6 +28,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a model that is th
 
 
 def train_encoder(
+    ctx: typer.Context,
     index: Index = None,
     model: Base = None,
     output: Annotated[
@@ -76,7 +76,7 @@ def train_encoder(
     training = read_training(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
-    with _interruptible(target, talk), talk.progress() as tell:
+    with interruptible(target, talk, ctx), talk.progress() as tell:
         report = train(
             open_index(folder),
             target,
@@ -91,6 +91,7 @@ def train_encoder(
 
 
 def train_reranker(
+    ctx: typer.Context,
     index: Index = None,
     model: Base = None,
     output: Annotated[
@@ -132,7 +133,7 @@ def train_reranker(
     training = read_training(config, options)
     folder = find_index(index)
     target = output or folder / RERANKER
-    with _interruptible(target, talk), talk.progress() as tell:
+    with interruptible(target, talk, ctx), talk.progress() as tell:
         report = train(
             open_index(folder),
             target,
@@ -147,6 +148,7 @@ def train_reranker(
 
 
 def train_ranker(
+    ctx: typer.Context,
     index: Annotated[
         list[Path] | None,
         typer.Option("--index", help="The index folder; repeated, to learn from several."),
@@ -157,6 +159,7 @@ def train_ranker(
             help="The model folder to make; <index>/models/ranker of the first index by default."
         ),
     ] = None,
+    resume: Resume = False,
     config: Config = None,
     queries: Annotated[
         int | None, typer.Option(help="Train queries of an index that are learned from; 0 for all.")
@@ -180,9 +183,11 @@ def train_ranker(
     folders = [find_index(one) for one in index or [None]]
     target = output or folders[0] / RANKER
     start_jvm(None)
-    with talk.progress() as tell:
+    with interruptible(target, talk, ctx), talk.progress() as tell:
         indexes = [open_index(folder) for folder in folders]
-        report = train(indexes, target, training, force=force, tell=tell, say=talk.note)
+        report = train(
+            indexes, target, training, resume=resume, force=force, tell=tell, say=talk.note
+        )
     if not quiet:
         write_lines(*ranker_summary(report).split("\n"))
 
@@ -216,19 +221,6 @@ def _train_words(
         )
     if not talk.quiet:
         write_lines(*words_summary(report).split("\n"))
-
-
-@contextmanager
-def _interruptible(target: Path, talk: Talk) -> Generator[None]:
-    """Say how to go on with a training that is interrupted."""
-    from citerec.train.workspace import Workspace
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        if Workspace.beside(target).checkpoint():
-            talk.note("the last checkpoint is kept; the same command with --resume goes on from it")
-        raise
 
 
 def summary(report: "TrainingReport") -> str:

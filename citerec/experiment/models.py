@@ -108,7 +108,7 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, tell: P
     model = index.models / f"ranker-{settings.stem}"
     apart = [] if any(one.path == index.path for one in learned) else [index]
     if not was_trained_so(model, learned, config):
-        train_ranker(learned, model, config, apart=apart, force=True, tell=tell)
+        train_ranker(learned, model, config, apart=apart, resume=True, force=True, tell=tell)
     return str(model)
 
 

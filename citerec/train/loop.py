@@ -8,12 +8,14 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from citerec.errors import OutputError
+from citerec.train.due import CheckpointTimer
 from citerec.train.pace import Pace, updates_of_epoch
 from citerec.train.processes import from_first, wait_for_all
 from citerec.train.workspace import Numbers, Workspace
 from citerec.types import Note, Progress
 
 RATE = "examples_per_second"  # in the log
+ASKED_EVERY = 10  # updates after which several processes ask the first whether a checkpoint is due
 TIMED = 10  # updates, after the first, by which it is said how long all of them will take
 
 Entry = Mapping[str, Any]  # of the log of transformers' Trainer
@@ -164,6 +166,10 @@ def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
     class Watch(TrainerCallback):
         def __init__(self) -> None:
             self.times: list[float] = []  # when the first updates were done
+            self.timer = CheckpointTimer()
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.timer.done()  # the time until here, such as that of hard negatives, does not count
 
         def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             rows.begin(state.global_step // updates_of_epoch(args, len(rows)))
@@ -176,10 +182,19 @@ def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
             every = course.pace.save_steps
             if every and state.global_step % every == 0 and not ends:
                 control.should_save = True
+            if not control.should_save and not ends and self._is_due(args, state):
+                control.should_save = True
+                self.timer.begin()
             if course.pace.eval_steps and state.global_step >= state.max_steps:
                 control.should_evaluate = control.should_save = True
             if control.should_save or control.should_evaluate:
                 control.should_log = True
+
+        def _is_due(self, args: Any, state: Any) -> bool:
+            """Whether a checkpoint is due; of several processes the first decides, asked now and then."""
+            if args.world_size > 1 and state.global_step % ASKED_EVERY:
+                return False
+            return from_first(self.timer.is_due)
 
         def _time(self, state: Any) -> None:
             self.times.append(perf_counter())
@@ -197,6 +212,7 @@ def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if args.should_save:
                 course.workspace.seal(state.global_step)
+            self.timer.done()
 
     return Watch()
 

@@ -61,6 +61,25 @@ def open_workspace(
     return False
 
 
+def open_examples(
+    workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, say: Note
+) -> None:
+    """Make the folder of a training that keeps examples and no checkpoints, or go on with the one that is there.
+
+    Raises:
+        ConfigError: If the training in it was begun otherwise.
+    """
+    if resume and workspace.is_there():
+        workspace.check(plan)
+        say("going on with the examples that were gathered")
+        return
+    if resume:
+        say(f"nothing to go on with at {workspace.folder}: beginning anew")
+    elif workspace.is_there():
+        say("a training that was cut short is given up; --resume would have gone on with it")
+    workspace.begin(plan)
+
+
 def told_base(source: Source) -> str:
     """Return the name of a base model, as a model card may tell it: where it lies here is nobody else's matter."""
     local = source.place.startswith(INSIDE) or Path(source.place).is_absolute()

@@ -76,6 +76,12 @@ class Workspace:
                 shutil.rmtree(folder, ignore_errors=True)
         return whole[max(whole)] if whole else None
 
+    @property
+    def step(self) -> int | None:
+        """The number of updates (or epochs) of the last whole checkpoint; None if there is none."""
+        last = self.checkpoint()
+        return int(last.name.rpartition("-")[2]) if last else None
+
     def seal(self, step: int) -> None:
         """Say that the checkpoint of a step is whole."""
         (self.folder / f"checkpoint-{step}" / WHOLE).touch()

@@ -23,6 +23,7 @@ from citerec.train.modelfolder import read_training
 from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
+from citerec.train.ranker.kept import KeptExamples
 from citerec.types import Eligible, Note, Progress, Query
 
 BLOCK = 64  # queries whose pools are in memory at once
@@ -106,7 +107,7 @@ class Spared:
         """Find out, from what the model folders tell."""
         recorded = index.manifest.settings.get("encoder")
         told = read_training(index.path / str(recorded["source"])) if recorded else {}
-        return cls(bool(told), _reranker(index, config) is not None)
+        return cls(bool(told), reranker_of(index, config) is not None)
 
 
 class Gatherer:
@@ -139,32 +140,58 @@ class Gatherer:
         self._known = KnownCitations(index, KnownGraph.TRAIN)
         self._features = Features(index, self._known)  # what is known in time is said by each pool
 
-    def train(self, data: TrainingData, tell: Progress) -> Examples:
-        """Return examples of the train queries; half of them do not know the newest citations."""
+    def train(
+        self, data: TrainingData, tell: Progress, kept: KeptExamples | None = None
+    ) -> Examples:
+        """Return examples of the train queries; half of them do not know the newest citations.
+
+        Args:
+            data: The train queries.
+            tell: Is told how many of them are gathered.
+            kept: Keeps what is gathered; queries that it holds are not searched again. By default nothing is kept.
+        """
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
         chosen = np.sort(rng.permutation(number)[: config.queries or number])
         asked = train_queries(data.only(chosen)).knowing_half(config.knowing, rng)
         lags = rng.integers(1, config.stale, len(chosen), endpoint=True) if config.stale else None
         stale = rng.random(len(chosen)) < 0.5
-        parts: list[Examples] = []
-        for lag in range(config.stale + 1):
-            mine = ~stale | (lags is None) if lag == 0 else stale & (lags == lag)
-            for part in self._gathered(_some(asked, np.flatnonzero(mine)), lag):
-                parts.append(sampled(*part, config.negatives, rng))
-                tell("features", len(parts), len(chosen))
-        return Examples.joined(parts)
+        groups = [
+            (lag, ~stale | (lags is None) if lag == 0 else stale & (lags == lag))
+            for lag in range(config.stale + 1)
+        ]
 
-    def whole(self, asked: Asked, tell: Progress) -> Examples:
-        """Return all papers of the pools of some queries, of which all train citations are known."""
-        parts: list[Examples] = []
-        for matrix, cited, gold in self._gathered(asked, 0):
-            parts.append(Examples.one(matrix, cited, gold))
-            tell("features of dev queries", len(parts), len(asked.queries))
-        return Examples.joined(parts)
+        def make(skip: int) -> Iterator[Examples]:
+            for lag, group in groups:
+                rows = np.flatnonzero(group)
+                skipped = min(skip, len(rows))
+                skip -= skipped
+                for block in self._gathered(_some(asked, rows[skipped:]), lag):
+                    yield Examples.joined([sampled(*o, config.negatives, rng) for o in block])
 
-    def _gathered(self, asked: Asked, stale: int) -> Iterator[tuple[Any, Any, int]]:
-        """Yield, for each query, the features of its pool, which of it is cited, and how many it cites."""
+        kept = kept or KeptExamples(None)
+        return kept.gather(make, rng, lambda done: tell("features", done, len(chosen)))
+
+    def whole(self, asked: Asked, tell: Progress, kept: KeptExamples | None = None) -> Examples:
+        """Return all papers of the pools of some queries, of which all train citations are known.
+
+        Args:
+            asked: The queries.
+            tell: Is told how many of them are gathered.
+            kept: Keeps what is gathered; queries that it holds are not searched again.
+        """
+
+        def make(skip: int) -> Iterator[Examples]:
+            rest = _some(asked, np.arange(skip, len(asked.queries)))
+            for block in self._gathered(rest, 0):
+                yield Examples.joined([Examples.one(*one) for one in block])
+
+        kept, rng = kept or KeptExamples(None), np.random.default_rng(0)  # which draws nothing here
+        number = len(asked.queries)
+        return kept.gather(make, rng, lambda done: tell("features of dev queries", done, number))
+
+    def _gathered(self, asked: Asked, stale: int) -> Iterator[list[tuple[Any, Any, int]]]:
+        """Yield, block by block, the features of each query's pool, which of it is cited, and how many it cites."""
         pooler = Pooler(self._index, KnownGraph.TRAIN, self._config.expand)
         pooler.known = StaleCitations(self._known, stale) if stale else self._known
         for start in range(0, len(asked.queries), BLOCK):
@@ -174,9 +201,11 @@ class Gatherer:
             if self._cascade:
                 pools = judged(pools, part.queries, self._cascade, self._cascade.depth)
             known = part.cited or [()] * len(pools)
-            for query, pool, gold, cited in zip(part.queries, pools, part.gold, known, strict=True):
-                matrix = self._features.matrix(query, pool, cited)
-                yield matrix, np.isin(pool.rows, gold), len(gold)
+            each = zip(part.queries, pools, part.gold, known, strict=True)
+            yield [
+                (self._features.matrix(query, pool, cited), np.isin(pool.rows, gold), len(gold))
+                for query, pool, gold, cited in each
+            ]
 
 
 def train_queries(data: TrainingData) -> Asked:
@@ -241,14 +270,14 @@ def _some(asked: Asked, chosen: npt.NDArray[np.integer]) -> Asked:
 
 
 def _cascade(index: IndexFolder, config: RankerTraining, say: Note) -> Cascade | None:
-    reranker = _reranker(index, config)
+    reranker = reranker_of(index, config)
     if reranker is None:
         return None
     stage = RerankStage(model=str(reranker), depth=config.rerank_depth)
     return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), say)
 
 
-def _reranker(index: IndexFolder, config: RankerTraining) -> Path | str | None:
+def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None:
     """Return what reads the pools of an index; None for nothing."""
     if config.reranker == "none":
         return None

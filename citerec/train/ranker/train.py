@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.atomic import building
-from citerec.errors import ConfigError
+from citerec.atomic import building, check_writable
+from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
 from citerec.provenance import provenance
 from citerec.rank.probability import Calibration
@@ -23,8 +23,18 @@ from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.gather import Finds, Gatherer, Spared, dev_queries, load_train
+from citerec.train.ranker.gather import (
+    Finds,
+    Gatherer,
+    Spared,
+    dev_queries,
+    load_train,
+)
+from citerec.train.ranker.inputs import check_indexes
+from citerec.train.ranker.kept import KeptExamples
 from citerec.train.ranker.modelfolder import Told, write_ranker
+from citerec.train.start import open_examples
+from citerec.train.workspace import Workspace
 from citerec.types import Note, Progress, untold
 
 Measures = Mapping[str, float]  # f1@20 and mrr
@@ -58,6 +68,7 @@ def train_ranker(
     config: RankerTraining,
     *,
     apart: Sequence[IndexFolder] = (),
+    resume: bool = False,
     force: bool = False,
     tell: Progress = untold,
     say: Note = lambda message: None,
@@ -65,11 +76,14 @@ def train_ranker(
 ) -> RankerReport:
     """Train a ranker on the citations of indexes; the model folder appears whole, at the end.
 
+    Until then there is a training folder beside it, which keeps the examples that were gathered.
+
     Args:
         indexes: Whose train queries it learns from; the dev queries say when to stop.
         output: The model folder to be.
         config: How.
         apart: Other indexes whose dev and test queries must not teach, for they are measured.
+        resume: Go on with a training that was cut short, to the same model as if it had not been.
         force: Replace a model that is there.
         tell: Is told how far each kind of work is.
         say: Is told what is worth a line.
@@ -82,11 +96,21 @@ def train_ranker(
         OutputError: If the folder cannot be written.
     """
     check_target(output, SPEC, force=force)
-    known: list[Known] = []
-    for index in indexes:
-        others = [other for other in (*indexes, *apart) if other is not index]
-        known.append(_known(index, others, config, tell, say, (finds or {}).get(_name(index))))
-    return train_on(known, output, config, say)
+    check_writable(output)
+    check_indexes([index for index in indexes if _name(index) not in (finds or {})], config)
+    workspace = Workspace.beside(output)
+    with writing(workspace.folder):
+        identities = {"indexes": [*map(_identity, indexes)], "apart": [*map(_identity, apart)]}
+        open_examples(workspace, config.to_json() | identities, resume=resume, say=say)
+        known: list[Known] = []
+        for number, index in enumerate(indexes):
+            others = [other for other in (*indexes, *apart) if other is not index]
+            one = (finds or {}).get(_name(index))
+            kept = workspace.folder / f"examples-{number}"
+            known.append(_known(index, others, config, tell, say, one, kept))
+    report = train_on(known, output, config, say)
+    workspace.remove()
+    return report
 
 
 def train_on(
@@ -157,6 +181,7 @@ def _known(
     tell: Progress,
     say: Note,
     finds: Finds | None,
+    kept: Path,
 ) -> Known:
     spared = Spared.of(index, config)
     gatherer = Gatherer(index, config, say, finds)
@@ -178,9 +203,10 @@ def _known(
         data = data.only(np.flatnonzero(kept))
     if data:
         asked = Gatherer(index, config, say, finds, spared) if spared else gatherer
-        train = asked.train(data, tell)
+        train = asked.train(data, tell, KeptExamples(kept.with_suffix(".train.npz")))
     dev = dev_queries(index, config, held_out(others, ("test",)))
-    return Known(index, train, gatherer.whole(dev, tell) if dev else nothing, bool(spared))
+    of_dev = KeptExamples(kept.with_suffix(".dev.npz"))
+    return Known(index, train, gatherer.whole(dev, tell, of_dev) if dev else nothing, bool(spared))
 
 
 def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -> _Fit:
