@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.atomic import building, check_name
+from citerec.atomic import building, check_name, check_writable
 from citerec.config import DenseIndexConfig
 from citerec.corpus.collect import Collector
 from citerec.corpus.graph import open_graph, spill_references, write_graph
@@ -89,9 +89,8 @@ def build_index(
         ModelError: If there is no such encoder.
         OutputError: If the folder cannot be written.
     """
-    check_target(index, force=config.force)
+    source = check_inputs(corpus, index, force=config.force)
     tell = progress or untold
-    source = find_source(corpus)
     name = config.format
     if name == "auto":
         name = detect_format(source, skip_bad=config.skip_bad)
@@ -113,6 +112,31 @@ def build_index(
     if encoder:
         forget_shards(index)
     return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
+
+
+def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
+    """Check what a build needs before anything is read, fetched or made; return the files of the corpus.
+
+    Raises:
+        IndexExistsError, ConfigError: As for `check_target`.
+        BadInputError: If there is no corpus, or its splits or queries cannot be read or are not complete.
+        OutputError: If the folder cannot be made.
+    """
+    check_target(index, force=force)
+    source = find_source(corpus)
+    check_splits(source.folder)
+    check_writable(index)
+    return source
+
+
+def check_splits(folder: Path) -> None:
+    """Check the splits, or the queries with their qrels, that a corpus folder ships.
+
+    Raises:
+        BadInputError: If they cannot be read or are not complete.
+    """
+    if shipped_queries(folder) is None:
+        shipped_splits(folder)
 
 
 def check_target(index: Path, *, force: bool) -> None:

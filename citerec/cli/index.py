@@ -72,11 +72,11 @@ def index(
     verbose: Verbose = False,
 ) -> None:
     """Build an index folder from a corpus."""
-    from citerec.build import BuildConfig, build_index, check_target
+    from citerec.build import BuildConfig, build_index, check_inputs
 
     talk = Talk(quiet, verbose)
     target = index or default_index(corpus)
-    check_target(target, force=force)
+    check_inputs(corpus, target, force=force)  # before an encoder is fetched
     name, warning = chosen_encoder(encoder, target, talk)
     config = BuildConfig(
         format=format,

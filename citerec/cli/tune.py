@@ -68,16 +68,19 @@ def tune(
     verbose: Verbose = False,
 ) -> None:
     """Find on the dev split how the stages are best put together; `recommend` does so if it is proved better."""
+    from citerec.atomic import check_writable
     from citerec.evaluate.protocol import Setting, load_task
     from citerec.evaluate.tune import tune as run
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
-    from citerec.tuned import read_tuned, write_tuned
+    from citerec.tuned import FOLDER, read_tuned, write_tuned
 
     talk = Talk(quiet, verbose)
     if not dry_run:
         _refuse_test(split)
     folder = open_index(find_index(index))
+    if not dry_run:
+        check_writable(folder.models / FOLDER)
     rerank = Asked(
         models=reranker,
         depths=rerank_depth,

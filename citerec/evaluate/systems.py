@@ -277,14 +277,13 @@ class Systems:
         return audit(self._index, self._task, self._setting, found, lists, expand, progress)
 
     def check(self, names: Sequence[str]) -> None:
-        """Open the rankers of some systems before anything is searched.
-
-        Raises:
-            ConfigError, ModelError: As for `run`.
-        """
+        """Open the models of some systems, but the reranker, before anything is searched; raises as `run` does."""
         for name in names:
             if name in RANKED:
                 self._need_ranker(name)
+            if name in NEED_VECTORS or read_by(name, self._index, self._setting) in NEED_VECTORS:
+                self._need_vectors(name)
+                _ = self._encoder
 
     def _fused(self, name: str) -> list[Hits]:
         config = fuse_of(name, self._setting)

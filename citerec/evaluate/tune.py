@@ -123,6 +123,8 @@ def tune(
         setting = replace(setting, rerank=replace(setting.rerank, weight=1.0, early_stop=False))
     systems = Systems(index, task, setting, note, progress)
     reranker = systems.cascade if setting.rerank else None  # opened first: it may be none
+    if index.is_embedded or not reranker:
+        systems.check(["rrf"])
     if reranker and not index.is_embedded:
         tuning, found = Tuning(metric, ()), systems.hits("bm25")
     else:

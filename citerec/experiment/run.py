@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from citerec.build import check_splits
+from citerec.corpus.readers.source import find_source
 from citerec.encode.hub import HubError
 from citerec.errors import MissingExtraError
 from citerec.experiment.kind import Kind
@@ -39,6 +41,8 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
         return Outcome(experiment, Verdict.PUBLISHED, "others' figures; nothing is run")
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)
+    for corpus in filter(None, experiment.corpora):  # before the first of them is indexed
+        check_splits(find_source(Path(corpus)).folder)
     try:
         return _RUNS[experiment.kind](experiment, indexes, tell)
     except (HubError, MissingExtraError) as error:

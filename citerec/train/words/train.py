@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from citerec.atomic import building
+from citerec.atomic import building, check_writable
 from citerec.encode.words.chance import RandomVectors
 from citerec.encode.words.folder import NAME
 from citerec.errors import writing
@@ -64,6 +64,7 @@ def train_words(
         OutputError: If the folder cannot be written.
     """
     check_target(output, NAME, force=force)
+    check_writable(output)
     judge = Judge.of(index, config, say, tell)
     made = _MAKERS[config.recipe](TrainTexts.of(index), config, judge)
     with writing(output), building(output) as folder:
