@@ -303,7 +303,7 @@ def test_a_split_that_cannot_be_read_is_a_fault_of_the_input(
     for name in ("train", "dev", "test"):
         (corpus.parent / "splits" / f"{name}.ids").write_bytes(b"\xff")
 
-    with pytest.raises(BadInputError, match=r"train.ids: not UTF-8 text"):
+    with pytest.raises(BadInputError, match=r"train.ids, line 1: not UTF-8 text"):
         build_index(corpus, tmp_path / "index", BuildConfig())
 
     assert names(tmp_path) == ["shipped"]

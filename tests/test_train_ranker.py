@@ -349,6 +349,20 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
     assert not Workspace.beside(output).folder.exists()
 
 
+def test_two_indexes_keep_their_examples_apart(
+    chain: IndexFolder, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "features of dev queries" and total == 10:  # those of the sample, the second one
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_ranker([chain, sample_index], tmp_path / "m", config(), tell=stop)
+
+    kept = {path.name for path in Workspace.beside(tmp_path / "m").folder.glob("*.npz")}
+    assert {"examples-0.train.npz", "examples-1.train.npz", "examples-1.dev.npz"} <= kept
+
+
 def test_an_interrupted_training_of_a_ranker_says_how_to_go_on(
     sample_index: IndexFolder,
     tmp_path: Path,

@@ -124,7 +124,7 @@ def tune(
     systems = Systems(index, task, setting, note, progress)
     reranker = systems.cascade if setting.rerank else None  # opened first: it may be none
     if index.is_embedded or not reranker:
-        systems.check(["rrf"])
+        systems.check(["dense"])
     if reranker and not index.is_embedded:
         tuning, found = Tuning(metric, ()), systems.hits("bm25")
     else:

@@ -62,7 +62,7 @@ class KeptExamples:
             return
         joined = Examples.joined(parts)
         arrays = {one.name: getattr(joined, one.name) for one in fields(Examples)}
-        generator = np.frombuffer(json.dumps(state).encode(), np.uint8)
+        arrays[STATE] = np.frombuffer(json.dumps(state).encode(), np.uint8)
         beside = self.file.with_suffix(".new.npz")
-        np.savez(beside, **arrays, **{STATE: generator})
+        np.savez(beside, allow_pickle=False, **arrays)
         beside.replace(self.file)

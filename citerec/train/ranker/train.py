@@ -106,8 +106,8 @@ def train_ranker(
         for number, index in enumerate(indexes):
             others = [other for other in (*indexes, *apart) if other is not index]
             one = (finds or {}).get(_name(index))
-            kept = workspace.folder / f"examples-{number}"
-            known.append(_known(index, others, config, tell, say, one, kept))
+            examples = workspace.folder / f"examples-{number}"
+            known.append(_known(index, others, config, tell, say, one, examples))
     report = train_on(known, output, config, say)
     workspace.remove()
     return report
@@ -181,7 +181,7 @@ def _known(
     tell: Progress,
     say: Note,
     finds: Finds | None,
-    kept: Path,
+    examples: Path,
 ) -> Known:
     spared = Spared.of(index, config)
     gatherer = Gatherer(index, config, say, finds)
@@ -203,9 +203,9 @@ def _known(
         data = data.only(np.flatnonzero(kept))
     if data:
         asked = Gatherer(index, config, say, finds, spared) if spared else gatherer
-        train = asked.train(data, tell, KeptExamples(kept.with_suffix(".train.npz")))
+        train = asked.train(data, tell, KeptExamples(examples.with_suffix(".train.npz")))
     dev = dev_queries(index, config, held_out(others, ("test",)))
-    of_dev = KeptExamples(kept.with_suffix(".dev.npz"))
+    of_dev = KeptExamples(examples.with_suffix(".dev.npz"))
     return Known(index, train, gatherer.whole(dev, tell, of_dev) if dev else nothing, bool(spared))
 
 
