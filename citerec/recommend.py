@@ -83,11 +83,7 @@ class Recommender:
 
     @property
     def in_force(self) -> tuple[str, ...]:
-        """How the stages are put together, and where each setting comes from (tuned, default or option), in lines.
-
-        Raises:
-            BadInputError: If what was tuned cannot be made out.
-        """
+        """How the stages are put together, and where each setting comes from (tuned, default or option), in lines."""
         index, config, ranker = self.index, self.config, self.ranker
         lines = [f"fusion: {fusion_in_force(index, config)}"] if self._first.dense else []
         if self.cascade and ranker and ranker.reads_reranker:

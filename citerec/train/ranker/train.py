@@ -15,7 +15,6 @@ from citerec.folder import IndexFolder
 from citerec.provenance import provenance
 from citerec.rank.probability import Calibration
 from citerec.rank.ranker import SPEC, Variant
-from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import check_target, read_training
 from citerec.train.ranker.ablation import Judged, ablations, measured
 from citerec.train.ranker.apart import held_out
@@ -30,7 +29,7 @@ from citerec.train.ranker.gather import (
     dev_queries,
     load_train,
 )
-from citerec.train.ranker.inputs import check_indexes
+from citerec.train.ranker.inputs import check_indexes, identity_of
 from citerec.train.ranker.kept import KeptExamples
 from citerec.train.ranker.modelfolder import Told, write_ranker
 from citerec.train.start import open_examples
@@ -100,13 +99,12 @@ def train_ranker(
     check_indexes([index for index in indexes if _name(index) not in (finds or {})], config)
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
-        identities = {"indexes": [*map(_identity, indexes)], "apart": [*map(_identity, apart)]}
+        identities = {"indexes": [*map(identity_of, indexes)], "apart": [*map(identity_of, apart)]}
         open_examples(workspace, config.to_json() | identities, resume=resume, say=say)
         known: list[Known] = []
         for number, index in enumerate(indexes):
             others = [other for other in (*indexes, *apart) if other is not index]
-            one = (finds or {}).get(_name(index))
-            examples = workspace.folder / f"examples-{number}"
+            one, examples = (finds or {}).get(_name(index)), workspace.folder / f"examples-{number}"
             known.append(_known(index, others, config, tell, say, one, examples))
     report = train_on(known, output, config, say)
     workspace.remove()
@@ -159,7 +157,7 @@ def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTr
     wanted = orjson.loads(orjson.dumps(config.to_json()))
     return told.get("settings") == wanted and [
         (one["corpus_sha256"], one["splits_sha256"], one["encoder"]) for one in told["indexes"]
-    ] == [_identity(index) for index in indexes]
+    ] == [identity_of(index) for index in indexes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,14 +278,8 @@ def _by_index(
     ]
 
 
-def _identity(index: IndexFolder) -> tuple[str, str, str | None]:
-    recorded = index.manifest.settings.get("encoder")
-    encoder = recorded["weights"] if recorded else None
-    return index.manifest.corpus["sha256"], splits_sha256(index), encoder
-
-
 def _about(one: Known) -> dict[str, Any]:
-    corpus, splits, encoder = _identity(one.index)
+    corpus, splits, encoder = identity_of(one.index)
     return {
         "name": _name(one.index),
         "corpus_sha256": corpus,
