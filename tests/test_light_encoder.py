@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import product
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 from test_encode_adapter import write_adapter
 from tiny import tiny_bert
 
+from citerec.cache import is_private
 from citerec.encode.encoder import (
     EncodeConfig,
     Encoder,
@@ -27,6 +31,7 @@ from citerec.encode.encoder import (
     reopen,
 )
 from citerec.encode.light.bert import erf
+from citerec.encode.light.converted import KEPT
 from citerec.encode.light.parts import LightParts, open_light
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.model import cut
@@ -378,6 +383,158 @@ def test_a_header_that_points_elsewhere_is_left_to_torch(copied: Path, entry: ob
     file.write_bytes(len(changed).to_bytes(8, "little") + changed + content[8 + length :])
 
     assert open_light(copied, SPEC) is None
+
+
+# --- weights that PyTorch saved, converted once
+
+
+CONVERT = """
+import sys
+import numpy as np
+from citerec.encode.config import EncodeConfig
+from citerec.encode.encoder import open_encoder
+from citerec.types import Paper
+
+encoder = open_encoder(sys.argv[1], EncodeConfig(few_texts=True))
+np.save(sys.argv[2], encoder.encode([Paper(id="p", title="Citation graph", abstract="Of text.")]))
+print("torch" in sys.modules, encoder.fingerprint.key)
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of converted weights in an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "citerec" / "weights"
+
+
+def as_shards(folder: Path) -> None:
+    from transformers import BertModel
+
+    model = BertModel.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="20KB")
+    assert len([*folder.glob("model-*.safetensors")]) > 1
+
+
+@pytest.mark.parametrize("saved", [not_in_safetensors, as_shards], ids=["bin", "shards"])
+def test_the_second_process_opens_other_weights_without_torch(
+    copied: Path, cache: Path, tmp_path: Path, saved: Callable[[Path], None]
+) -> None:
+    saved(copied)
+    command = [sys.executable, "-c", CONVERT, str(copied)]
+
+    first, second = (
+        subprocess.run(
+            [*command, str(tmp_path / name)], capture_output=True, text=True, check=True
+        ).stdout.split()
+        for name in ("1.npy", "2.npy")
+    )
+
+    assert (first[0], second[0]) == ("True", "False")
+    assert first[1] == second[1]  # what an index records
+    vectors = [np.load(tmp_path / name) for name in ("1.npy", "2.npy")]
+    assert cosines(*vectors).min() > 0.9999
+    assert [is_private(file) for file in cache.iterdir()] == [True]
+
+
+def test_an_adapter_is_no_part_of_the_converted_weights(copied: Path, cache: Path) -> None:
+    not_in_safetensors(copied)
+    write_adapter(copied / "adapter")
+
+    first, second = open_encoder(str(copied), FEW), open_encoder(str(copied), FEW)
+
+    assert (is_light(first), is_light(second)) == (False, True)
+    assert second.encode(PAPERS) == pytest.approx(
+        open_encoder(str(copied), F32).encode(PAPERS), abs=1e-4
+    )
+    assert first.fingerprint == second.fingerprint
+
+
+def test_converted_weights_are_not_used_for_weights_that_changed(copied: Path, cache: Path) -> None:
+    import torch
+
+    not_in_safetensors(copied)
+    file = copied / "pytorch_model.bin"
+    fingerprint = open_encoder(str(copied), FEW).fingerprint
+    assert is_light(reopen(fingerprint, copied, FEW))
+
+    weights = torch.load(file, weights_only=True)
+    torch.save({**weights, "embeddings.LayerNorm.bias": torch.ones(32)}, file)
+
+    assert open_light(copied, SPEC) is None
+    with pytest.raises(EncoderChangedError, match="another model"):
+        reopen(fingerprint, copied, FEW)
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def changed_in_one_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def writable_to_others(file: Path) -> None:
+    file.chmod(0o666)
+
+
+@pytest.mark.parametrize("damage", [cut_short, changed_in_one_bit, writable_to_others])
+def test_converted_weights_that_cannot_be_trusted_are_written_again(
+    copied: Path, cache: Path, damage: Callable[[Path], None]
+) -> None:
+    not_in_safetensors(copied)
+    vectors = open_encoder(str(copied), FEW).encode(PAPERS)
+    [converted] = cache.iterdir()
+
+    damage(converted)
+
+    assert open_light(copied, SPEC) is None
+    assert (open_encoder(str(copied), FEW).encode(PAPERS) == vectors).all()
+    assert is_light(open_encoder(str(copied), FEW))
+
+
+def test_nothing_is_converted_where_numpy_would_not_open_it(copied: Path, cache: Path) -> None:
+    not_in_safetensors(copied)
+    another_activation(copied)
+
+    open_encoder(str(copied), FEW)
+
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("why", ["a file is in the way", "the disk is almost full"])
+def test_weights_are_not_converted_where_there_is_no_room(
+    copied: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    not_in_safetensors(copied)
+    if why == "a file is in the way":
+        cache.parent.parent.write_text("")
+    else:
+        monkeypatch.setattr("citerec.encode.light.converted.SPARE", 2**62)
+
+    encoders = [open_encoder(str(copied), FEW) for _ in range(2)]
+
+    assert not any(map(is_light, encoders))
+    assert not [*cache.glob("*")]
+
+
+def test_old_converted_weights_are_removed(tmp_path: Path, cache: Path) -> None:
+    cache.mkdir(parents=True, mode=0o700)
+    for number in range(5):
+        file = cache / f"{number}.safetensors"
+        file.touch()
+        os.utime(file, (number, number))
+    folder = tiny_bert(tmp_path / "model", spec=SPEC)
+    not_in_safetensors(folder)
+
+    open_encoder(str(folder), FEW)
+
+    kept = sorted(file.name for file in cache.iterdir())
+    assert kept[:2] == ["3.safetensors", "4.safetensors"]
+    assert len(kept) == KEPT
 
 
 # --- whose vectors an index has

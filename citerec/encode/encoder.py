@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.cache import sha256_of_files
-from citerec.encode.adapter import CONFIG, adapter_file
+from citerec.encode.adapter import CONFIG, adapter_file, add_adapter
 from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.hub import Tell
+from citerec.encode.light.converted import convert_weights
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
 from citerec.encode.model import (
     Parts,
@@ -244,7 +245,11 @@ def _open(source: Source, config: EncodeConfig | None, tell: Tell | None) -> Enc
         return open_words(source, config)
     spec = spec_of(source)
     parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
-    parts = parts or load_parts(source.folder, spec, source.adapter)
+    if parts is None:
+        parts = load_parts(source.folder, spec)
+        convert_weights(source.folder, parts.model.state_dict())
+        if source.adapter:
+            add_adapter(parts.model, source.adapter)
     return TransformerEncoder(parts, fingerprint_of(source, parts), config, tell)
 
 

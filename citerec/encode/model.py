@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.encode.adapter import add_adapter
 from citerec.encode.spec import EncoderSpec, Pooling, Separator
 from citerec.errors import ModelError
 
@@ -48,21 +47,18 @@ class Parts:
         return tokens_of(self, texts)
 
 
-def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> Parts:
+def load_parts(folder: Path, spec: EncoderSpec) -> Parts:
     """Open the model in a folder: nothing is fetched, no code of the folder is run.
 
     Args:
         folder: Weights, config.json and tokenizer.
         spec: How it reads and pools.
-        adapter: The folder of an adapter that is put into it.
 
     Raises:
         ModelError: If it is no model that can encode, or its weights are not whole.
     """
     model, tokenizer, missing = open_folder(folder, "AutoModel")
     refuse_missing(folder, [name for name in missing if not name.startswith(POOLER)])
-    if adapter:
-        add_adapter(model, adapter)
     parts = Parts(model, tokenizer, spec)
     if spec.separator is Separator.TOKEN and not tokenizer.sep_token:
         raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")

@@ -67,8 +67,8 @@ class Adapter:
 class Bert:
     """A BERT, open."""
 
-    def __init__(self, folder: Path, adapter: Adapter | None = None) -> None:
-        """Map the weights of a model folder.
+    def __init__(self, folder: Path, weights: Path, adapter: Adapter | None = None) -> None:
+        """Map the weights of a model folder, which lie in one file.
 
         Raises:
             UnsupportedError: If it is no BERT that is run here exactly as transformers runs it.
@@ -76,7 +76,7 @@ class Bert:
         self.config = read_config(folder)
         self._adapter = adapter
         self._activation = ACTIVATIONS[self.config.hidden_act]
-        self._tensors = Tensors(folder / "model.safetensors")
+        self._tensors = Tensors(weights)
         names = self._tensors.names
         if any(".adapter_" in name for name in names):
             raise UnsupportedError(f"{folder}: an adapter is saved among its weights")
@@ -84,7 +84,9 @@ class Bert:
         if len(found) != 1:
             raise UnsupportedError(f"{folder}: its weights are not named as BERT's are")
         self._prefix = found[0]
-        self._weights = {name: self._read(name, shape) for name, shape in _shapes(self.config)}
+        self._weights = {
+            name: self._read(name, shape) for name, shape in tensor_shapes(self.config)
+        }
         if adapter:
             _check_adapter(adapter, self.config)
 
@@ -178,7 +180,7 @@ def read_config(folder: Path) -> BertConfig:
     return config
 
 
-def _shapes(config: BertConfig) -> list[tuple[str, tuple[int, ...]]]:
+def tensor_shapes(config: BertConfig) -> list[tuple[str, tuple[int, ...]]]:
     """Return the name and the shape of each tensor that is read."""
     hidden, inner = config.hidden_size, config.intermediate_size
     found: list[tuple[str, tuple[int, ...]]] = [

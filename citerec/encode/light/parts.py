@@ -8,6 +8,7 @@ import numpy as np
 
 from citerec.encode.adapter import SAFE, by_layer, read_adapter_config
 from citerec.encode.light.bert import ACTIVATIONS, Adapter, Bert, States
+from citerec.encode.light.converted import weights_file
 from citerec.encode.light.tensors import Tensors
 from citerec.encode.light.unsupported import UnsupportedError
 from citerec.encode.light.wordpiece import WordPiece
@@ -50,9 +51,10 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
         adapter: The folder of an adapter that is put into it.
     """
     try:
-        if [file.name for file in sorted(folder.glob("*.safetensors"))] != ["model.safetensors"]:
+        weights = weights_file(folder)
+        if weights is None:
             return None
-        bert = Bert(folder, _adapter(adapter) if adapter else None)
+        bert = Bert(folder, weights, _adapter(adapter) if adapter else None)
         if bert.config.max_position_embeddings < spec.max_tokens:
             return None  # torch's side says so
         return LightParts(bert, WordPiece(folder), spec)

@@ -15,6 +15,7 @@ import orjson
 
 from citerec.encode.light.unsupported import UnsupportedError
 
+ALONE = "model.safetensors"  # the weights of a model folder, where they are one file
 MAX_HEADER = 100_000_000  # bytes, as the format's own library allows
 DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
