@@ -21,7 +21,7 @@ FOLDER = "jvm"
 RETRY_SECONDS = 3600  # after a process that did not make an archive, and that may still run
 KEPT = 4  # archives, of 25 MB each; older ones are removed when another one is made
 LIST_SECONDS, DUMP_SECONDS = 120, 120
-SPEC = "1"  # changes with how an archive is made
+SPEC = "2"  # changes with how an archive is made
 LIST_CLASSES = "from citerec.retrieve.archive import list_classes; list_classes({file!r})"
 MAKE = "from citerec.jvm_archive import make; make({home!r}, {jar!r})"
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from citerec.cli import run
+from citerec.cli import COMMANDS, run
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.query import read_queries
@@ -601,7 +602,8 @@ def test_a_cold_start_loads_no_library_that_it_does_not_need(
     script = (
         "import sys\nfrom citerec.cli import run\n"
         f"run({[*arguments, '--format', 'trec', '--exclude', 'cited']!r})\n"
-        "print({'pandas', 'scipy', 'matplotlib', 'ranx'} & set(sys.modules), file=sys.stderr)"
+        "needless = {'pandas', 'scipy', 'matplotlib', 'ranx', 'citerec.cli.train', 'citerec.cli.evaluate'}\n"
+        "print(needless & set(sys.modules), file=sys.stderr)"
     )
 
     done = subprocess.run(
@@ -610,6 +612,18 @@ def test_a_cold_start_loads_no_library_that_it_does_not_need(
 
     assert done.stdout.count("\n") == 20
     assert done.stderr.splitlines()[1:] == ["set()"]
+
+
+def test_every_command_is_listed_with_its_help_and_runs_by_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["--help"]) == 0
+    listed = re.findall(r"^  ([a-z][a-z-]*)  +\S", capsys.readouterr().out, re.MULTILINE)
+
+    assert set(listed) == set(COMMANDS)
+    for name in COMMANDS:
+        assert run([name, "--help"]) == 0
+        assert capsys.readouterr().out.startswith(f"Usage: citerec {name} ")
 
 
 def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(

@@ -11,7 +11,7 @@ from scidocs_folder import PAPERS, PROPENSITY, TOPICS, metadata, topic, write_pu
 from tiny import tiny_bert
 from typer.testing import CliRunner
 
-from citerec.cli import app
+from citerec.cli import make_app
 from citerec.cli.scidocs import STORE
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
@@ -509,7 +509,7 @@ def test_an_index_gives_the_vectors_that_it_keeps(
 
 
 def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["scidocs", *(str(argument) for argument in arguments)])
+    return CliRunner().invoke(make_app(), ["scidocs", *(str(argument) for argument in arguments)])
 
 
 def test_the_published_suite_prints_the_papers_table_and_ours(

@@ -5,56 +5,68 @@ Exit codes: 0 done, 2 the input is wrong, 128 + n ended by signal n (SIGTERM, SI
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from errno import ENAMETOOLONG
-from importlib.metadata import version
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from citerec.cli import encode, evaluate, index, inspect, recommend, scidocs, tune
 from citerec.cli.console import fail
-from citerec.cli.datasets import datasets
-from citerec.cli.experiment import experiment
 from citerec.cli.signals import end_by_signals, ended_by
-from citerec.cli.train import train_encoder, train_ranker, train_reranker
 from citerec.errors import CiterecError
 from citerec.java import archive_classes, is_java_exception
 
-app = typer.Typer(
-    name="citerec",
-    help="Recommend the papers that a text should cite.",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-)
-app.command()(index.index)
-app.command()(encode.encode)
-app.command()(recommend.recommend)
-app.command()(tune.tune)
-app.command()(evaluate.evaluate)
-app.command(name="train-encoder")(train_encoder)
-app.command(name="train-reranker")(train_reranker)
-app.command(name="train-ranker")(train_ranker)
-app.add_typer(experiment, name="experiment")
-app.command()(scidocs.scidocs)
-app.add_typer(datasets, name="datasets")
-app.command()(inspect.info)
-app.command()(inspect.verify)
-app.command()(inspect.doctor)
-app.command()(inspect.demo)
+COMMANDS = {  # each by its module and its function or, with commands of its own, its app
+    "index": ("index", "index"),
+    "encode": ("encode", "encode"),
+    "recommend": ("recommend", "recommend"),
+    "tune": ("tune", "tune"),
+    "evaluate": ("evaluate", "evaluate"),
+    "train-encoder": ("train", "train_encoder"),
+    "train-reranker": ("train", "train_reranker"),
+    "train-ranker": ("train", "train_ranker"),
+    "experiment": ("experiment", "experiment"),
+    "scidocs": ("scidocs", "scidocs"),
+    "datasets": ("datasets", "datasets"),
+    "info": ("inspect", "info"),
+    "verify": ("inspect", "verify"),
+    "doctor": ("inspect", "doctor"),
+    "demo": ("inspect", "demo"),
+}
+
+
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Return the command line with the commands of these names; only their modules are imported."""
+    app = typer.Typer(
+        name="citerec",
+        help="Recommend the papers that a text should cite.",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+    )
+    app.callback()(_common)
+    for name in names:
+        module, attribute = COMMANDS[name]
+        command: Any = getattr(import_module(f"citerec.cli.{module}"), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name=name)(command)
+    return app
 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"citerec {version('citerec')}")
         raise typer.Exit
 
 
-@app.callback()
-def _common(  # pyright: ignore[reportUnusedFunction]
+def _common(
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -65,7 +77,7 @@ def _common(  # pyright: ignore[reportUnusedFunction]
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit as the contract says."""
     if "_CITEREC_COMPLETE" in os.environ:  # the shell asks what may come next
-        app(prog_name="citerec")
+        make_app()(prog_name="citerec")
     end_by_signals()
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a title is no fault
@@ -76,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. What the user can mend becomes one line on stderr."""
-    command: Any = typer.main.get_command(app)
+    first = arguments[0] if arguments else ""
+    command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
     try:
         # Not `command.main`: it has exit codes of its own for Ctrl-C and a closed pipe.
         with command.make_context("citerec", list(arguments), obj=tuple(arguments)) as context:
