@@ -914,19 +914,6 @@ def test_verify_finds_a_flipped_byte(cli: Cli, tmp_path: Path) -> None:
     assert "indexes/mine is damaged: papers.arrow is not what was written" in done.err
 
 
-def test_the_demo_indexes_the_sample_and_says_what_to_do_next(cli: Cli, tmp_path: Path) -> None:
-    done = cli("demo")
-    again = cli("demo", "--quiet")
-
-    assert done.code == 0
-    assert "matches: " in done.out
-    assert "What to do next:" in done.out
-    assert "indexed 300 landmark papers, embedded by minilm, into indexes/sample/" in done.err
-    assert open_index(tmp_path / "indexes" / "sample").manifest.name == "sample"
-    assert (again.code, again.err) == (0, "")
-    assert done.out.startswith(again.out)
-
-
 def test_the_doctor_examines_this_machine(cli: Cli) -> None:
     done = cli("doctor", "--format", "json")
 

@@ -8,13 +8,12 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import SAMPLE
 from console import difference
 
-from citerec.build import BuildConfig, build_index
 from citerec.folder import IndexFolder, open_index
 
 README = Path(__file__).parent.parent / "README.md"
@@ -30,26 +29,55 @@ def steps(block: str) -> list[tuple[str, str]]:
     return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts)]
 
 
+COMMANDS = Path(sys.executable).parent
+ENVIRONMENT = os.environ | {
+    "PATH": f"{COMMANDS}:{os.environ['PATH']}",
+    "COLUMNS": "100",
+    "CITEREC_DTYPE": "float32",
+}
+
+
+def run_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What `make demo` leaves: the folder that it ran in, and what it printed."""
+
+    folder: Path
+    printed: subprocess.CompletedProcess[str]
+
+    @property
+    def index(self) -> IndexFolder:
+        return open_index(self.folder / "indexes" / "sample")
+
+
 @pytest.fixture(scope="module")
-def demo_index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
-    """The index that `make demo` makes."""
-    folder = tmp_path_factory.mktemp("demo") / "sample"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CITEREC_DTYPE", "float32")
-        build_index(SAMPLE, folder, BuildConfig(encoder="minilm"))
-    return open_index(folder)
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    folder = tmp_path_factory.mktemp("demo")
+    return Demo(folder, run_command("citerec demo", folder))
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, demo_index: IndexFolder) -> Path:
+def workplace(tmp_path: Path, demo: Demo) -> Path:
     """A folder in which the README's reader stands after `make demo`, with some files of their own."""
     (tmp_path / "indexes").mkdir()
-    (tmp_path / "indexes" / "sample").symlink_to(demo_index.path)
+    (tmp_path / "indexes" / "sample").symlink_to(demo.index.path)
     texts = dict(step for block in blocks("console") for step in steps(block))
     for name in ("draft.txt", "cited.bib"):
         (tmp_path / name).write_text(texts[f"cat {name}"])
-    ids = (demo_index.splits / "test.ids").read_text().split()
-    papers = [demo_index.papers[int(row)] for row in demo_index.papers.rows_of(ids)]
+    index = demo.index
+    ids = (index.splits / "test.ids").read_text().split()
+    papers = [index.papers[int(row)] for row in index.papers.rows_of(ids)]
     queries = [{"id": p.id, "title": p.title, "year": p.year} for p in papers]
     (tmp_path / "queries.jsonl").write_text("".join(json.dumps(q) + "\n" for q in queries))
     corpus = [
@@ -62,22 +90,22 @@ def workplace(tmp_path: Path, demo_index: IndexFolder) -> Path:
     return tmp_path
 
 
+def test_the_demo_indexes_the_sample_and_says_what_to_do_next(demo: Demo) -> None:
+    done, again = demo.printed, run_command("citerec demo --quiet", demo.folder)
+
+    assert done.returncode == 0
+    assert "matches: " in done.stdout
+    assert "What to do next:" in done.stdout
+    assert "indexed 300 landmark papers, embedded by minilm, into indexes/sample/" in done.stderr
+    assert demo.index.manifest.name == "sample"
+    assert (again.returncode, again.stderr) == (0, "")
+    assert done.stdout.startswith(again.stdout)
+
+
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.split("\n")[0][2:40])
 def test_a_console_block_of_the_readme_prints_what_it_shows(block: str, workplace: Path) -> None:
-    commands = str(Path(sys.executable).parent)
-    path = f"{commands}:{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "COLUMNS": "100", "CITEREC_DTYPE": "float32"}
-
     for command, shown in steps(block):
-        done = subprocess.run(
-            command,
-            shell=True,
-            cwd=workplace,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_command(command, workplace)
 
         assert done.returncode == 0, done.stderr
         printed = done.stdout + done.stderr

@@ -357,7 +357,25 @@ def test_without_the_variable_auto_is_what_the_processor_multiplies(
     tiny_model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = "bfloat16" if has_bfloat16() else "float32"
+
     for value in ("", "auto"):
         monkeypatch.setenv("CITEREC_DTYPE", value)
 
         assert open_encoder(tiny_model, EncodeConfig(device="cpu")).precision == expected
+
+
+def test_a_limit_of_onednn_without_bfloat16_makes_auto_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    without_limit = has_bfloat16()
+
+    for limit, expected in [
+        ("AVX2", False),
+        ("AVX512_CORE_VNNI", False),
+        ("avx512_core_bf16", without_limit),
+        ("AVX512_CORE_AMX", without_limit),
+        ("DEFAULT", without_limit),
+    ]:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+        assert has_bfloat16() is expected, limit

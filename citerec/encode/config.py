@@ -8,6 +8,8 @@ from citerec.errors import ConfigError
 from citerec.machine import about_cpu, processor
 
 DTYPE_VARIABLE = "CITEREC_DTYPE"
+# Parts of the names of instruction sets with bfloat16, as ONEDNN_MAX_CPU_ISA limits oneDNN to one.
+BF16_LIMITS = ("BF16", "FP16", "AMX", "AVX10", "DEFAULT")
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # else float32 is the faster one
 
 
@@ -78,5 +80,11 @@ def requested_precision(precision: Precision) -> Precision:
 
 
 def has_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 itself."""
+    """Whether this processor multiplies bfloat16 itself, and oneDNN, which runs the models, may let it.
+
+    Source: https://uxlfoundation.github.io/oneDNN/dev_guide_cpu_dispatcher_control.html
+    """
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+    if limit and not any(part in limit for part in BF16_LIMITS):
+        return False
     return bool(BF16_FLAGS & processor(about_cpu())[1])
