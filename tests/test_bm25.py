@@ -319,7 +319,7 @@ def test_a_query_of_ten_megabytes_works(sample_index: IndexFolder, sample: Bm25R
     assert found(sample_index, hits) == found(sample_index, search(sample, ask("citation")))
 
 
-@pytest.mark.parametrize("title", ["", " ", "the of and", "?!", "\0", "😀", "\udcff", "zzzzqqqq"])
+@pytest.mark.parametrize("title", ["the of and", "?!", "\0", "😀", "\udcff", "zzzzqqqq"])
 def test_a_query_without_a_known_word_finds_nothing(sample_index: IndexFolder, title: str) -> None:
     for form in QueryForm:
         for stop_words in (StopWords.ANSERINI, StopWords.LONG):
@@ -349,9 +349,9 @@ def of_each_form(sample_index: IndexFolder) -> list[Bm25Retriever]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    title=st.lists(
-        WILD | st.sampled_from([*OPERATORS, "citation", "the", "graph"]), max_size=6
-    ).map(" ".join),
+    title=st.lists(WILD | st.sampled_from([*OPERATORS, "citation", "the", "graph"]), max_size=6)
+    .map(" ".join)
+    .filter(str.strip),
     abstract=WILD,
     year=st.none() | st.integers(-3000, 12_000),
     k=st.integers(1, 400),

@@ -78,7 +78,6 @@ class Papers:
             ValueError: If it holds no papers as `write_papers` writes them.
         """
         self._table: pa.Table = open_table(path, SCHEMA, BATCH)
-        self._names = [name for name in SCHEMA.names if name in self._table.column_names]
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -100,6 +99,11 @@ class Papers:
             papers = (_paper(dict(zip(self._names, record, strict=True))) for record in records)
             found.update(zip(mine, papers, strict=True))
         return found
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The columns that the file has; older ones have fewer."""
+        return [name for name in SCHEMA.names if name in self._table.column_names]
 
     @cached_property
     def years(self) -> npt.NDArray[np.int32]:
