@@ -206,7 +206,7 @@ class Recommender:
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
         """Return the rows of the papers that a list of references names, by id, DOI or title."""
-        return listed_rows(excluded, self.index.papers)
+        return frozenset[int]().union(*listed_rows(excluded, self.index.papers))
 
     def _ordered(
         self,

@@ -1,6 +1,8 @@
 """What a user has cited already: lists of ids and bibliographies, matched against a corpus."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from citerec.errors import BadInputError
 from citerec.query.exclude import (
+    Entry,
     Excluded,
     doi_rows,
     id_key,
@@ -17,7 +20,7 @@ from citerec.query.exclude import (
     title_key,
 )
 from citerec.query.latex import to_text
-from citerec.query.same import is_draft_of, matching_titles, same_title
+from citerec.query.same import is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper, Query
 
 
@@ -30,7 +33,7 @@ def excluded(folder: Path, text: str | bytes) -> Excluded:
 def test_plain_ids_stand_one_a_line(tmp_path: Path) -> None:
     found = excluded(tmp_path, "\ufeff# cited already\r\np1\r\n\r\n  12345\r\n")
 
-    assert found == Excluded(ids=frozenset({"p1", "12345"}), titles=(), unread=())
+    assert (found.ids, found.titles, found.unread) == ({"p1", "12345"}, (), ())
 
 
 def test_one_number_is_an_id(tmp_path: Path) -> None:
@@ -136,12 +139,19 @@ def test_a_title_has_the_key_of_its_latex(title: str) -> None:
     assert title_key(to_text(title)) == title_key(title)
 
 
+def found_in(corpus: Sequence[Paper | str], *entries: Entry | str) -> list[list[int]]:
+    """Return the rows of a corpus that references match by their titles."""
+    papers = [Paper(id="p", title=paper) if isinstance(paper, str) else paper for paper in corpus]
+    references = [Entry(title=entry) if isinstance(entry, str) else entry for entry in entries]
+    similar = similar_titles([r.title for r in references], [paper.title for paper in papers])
+    there = dict(enumerate(papers))
+    return [rows_of_entry(r, similar[r.title], there) for r in references]
+
+
 def test_rows_of_a_corpus_are_found_by_title() -> None:
     corpus = ["Über BERT.", "Other", "", "?", "UBER-BERT"]
 
-    rows = matching_titles([r"{\"U}ber BERT", "missing", "!"], iter(corpus))
-
-    assert rows == {r"{\"U}ber BERT": (0, 4), "missing": (), "!": ()}
+    assert found_in(corpus, r"{\"U}ber BERT", "missing", "!") == [[0, 4], [], []]
 
 
 @pytest.mark.parametrize(
@@ -175,9 +185,103 @@ def test_titles_of_distinct_papers_are_not_the_same(one: str, other: str) -> Non
 def test_a_title_that_is_near_to_two_papers_is_neither() -> None:
     corpus = ["Learning to rank for documents: a survey", "Learning to rank for documents: a study"]
 
-    assert matching_titles(["Learning to rank for documents"], corpus) == {
-        "Learning to rank for documents": ()
-    }
+    assert found_in(corpus, "Learning to rank for documents") == [[]]
+
+
+COLBERT = Paper(
+    id="c", title="ColBERT: Efficient Search", year=2020, authors=("Khattab, Omar", "M. Zaharia")
+)
+
+
+def colbert(year: int | None = 2020, *authors: str) -> Entry:
+    return Entry(title="ColBERT", year=year, authors=authors)
+
+
+@pytest.mark.parametrize(
+    ("entry", "rows"),
+    [
+        (colbert(2020, "O. Khattab"), [0]),
+        (colbert(2021, "Matei Zaharia", "Ada Lovelace"), [0]),
+        (colbert(2022, "O. Khattab"), []),
+        (colbert(2020, "Omar Lovelace"), []),  # a first name is not enough
+        (colbert(None, "O. Khattab"), []),
+        (colbert(2020), []),
+    ],
+)
+def test_a_main_title_of_one_word_is_found_by_year_and_author(
+    entry: Entry, rows: list[int]
+) -> None:
+    assert found_in([COLBERT, "Search with ColBERT"], entry) == [rows]
+
+
+def test_a_main_title_of_two_papers_is_the_one_that_agrees() -> None:
+    later = replace(COLBERT, title="ColBERT: Denoised Supervision", year=2022)
+    same_year = replace(later, year=2021)
+    entry = colbert(2020, "Omar Khattab")
+
+    assert found_in([later, COLBERT], entry) == [[1]]
+    assert found_in([same_year, COLBERT], entry) == [[]]  # both may be it
+
+
+def test_a_main_title_is_not_one_part_of_several() -> None:
+    part = replace(COLBERT, title="ColBERT - Part II")
+
+    assert found_in([part], colbert(2020, "Omar Khattab")) == [[]]
+
+
+def test_a_title_near_to_two_papers_is_the_one_that_agrees() -> None:
+    title = "Learning to rank for documents"
+    corpus = [
+        Paper(id="a", title=f"{title}: a survey", year=2010, authors=("A. Lovelace",)),
+        Paper(id="b", title=f"{title}: a study", year=2015, authors=("C. Babbage",)),
+    ]
+
+    assert found_in(corpus, Entry(title=title, year=2015, authors=("Babbage, C.",))) == [[1]]
+    assert found_in(corpus, Entry(title=title, year=2015, authors=("G. Hopper",))) == [[]]
+
+
+LONG = "Deep graph drawing at scale"
+
+
+@pytest.mark.parametrize(
+    ("title", "year", "authors", "rows"),
+    [
+        ("Editorial", None, (), [0]),
+        ("Editorial", 2012, ("Lovelace, A.",), [0]),
+        ("Editorial", 2012, (), [0]),
+        ("Editorial", 2013, (), []),
+        ("Editorial", 2011, ("C. Babbage",), []),
+        (LONG, 2012, ("C. Babbage",), []),
+        (LONG, 2011, ("C. Babbage",), [0]),  # the authors may be misspelt
+        (LONG, 2019, ("A. Lovelace",), [0]),  # an edition of later
+        (LONG, 2019, (), []),
+    ],
+)
+def test_an_equal_title_is_the_paper_unless_year_and_authors_disagree(
+    title: str, year: int | None, authors: tuple[str, ...], rows: list[int]
+) -> None:
+    paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",))
+
+    assert found_in([paper], Entry(title=title, year=year, authors=authors)) == [rows]
+
+
+def test_entries_have_year_and_authors_in_every_format(tmp_path: Path) -> None:
+    texts = (
+        "@misc{a, title = {T}, date = {2019-05}, author = {Lovelace, Ada and others}}",
+        "TY  - JOUR\nTI  - T\nPY  - 2019/05\nAU  - Lovelace, Ada\nER  - \n",
+        '[{"title": "T", "issued": {"date-parts": [[2019]]}, "author": [{"given": "Ada", "family": "Lovelace"}]}]',
+        '{"title": "T", "year": 2019, "authors": ["Ada Lovelace"]}\n',
+    )
+
+    for text in texts:
+        [entry] = excluded(tmp_path, text).entries
+        assert (entry.title, entry.year, entry.authors) == ("T", 2019, ("Ada Lovelace",)), text
+
+
+def test_a_year_or_an_author_of_a_wrong_type_counts_as_none(tmp_path: Path) -> None:
+    found = excluded(tmp_path, '{"title": "A", "year": "soon", "authors": [7]}\n"B"\n')
+
+    assert [(entry.year, entry.authors) for entry in found.entries] == [(None, ())] * 2
 
 
 @pytest.mark.parametrize(

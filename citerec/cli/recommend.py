@@ -261,13 +261,13 @@ def _listed(path: Path | None, recommender: "Recommender", talk: Talk) -> frozen
     if path is None:
         return frozenset()
     from citerec.query.exclude import read_excluded
-    from citerec.query.recognise import entry_rows
+    from citerec.query.recognise import listed_rows
 
     listed = read_excluded(path)
     for fault in listed.unread:
         talk.warn(f"{path}: {fault}; it excludes nothing")
     papers = recommender.index.papers
-    found = entry_rows(listed, papers)
+    found = listed_rows(listed, papers)
     for entry, rows in zip(listed.entries, found, strict=True):
         ids = ", ".join(papers.ids_at(sorted(rows)))
         talk.detail(f"{path}: {entry.title or entry.place}: {ids or 'not found'}")

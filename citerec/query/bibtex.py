@@ -185,8 +185,8 @@ def _draft(record: Record) -> Draft:
         id=to_text(record.fields.get("citerec-id", "")) or record.key,
         title=_text(record, "title"),
         abstract=_text(record, "abstract"),
-        year=first_year(_text(record, "year", "date")),
-        authors=_people(record.fields.get("author", "")),
+        year=record_year(record),
+        authors=record_authors(record),
         venue=_text(record, "journal", "journaltitle", "booktitle"),
         doi=next(iter(record_dois(record)), ""),
     )
@@ -196,6 +196,16 @@ def record_dois(record: Record) -> tuple[str, ...]:
     """Return the DOIs that an entry states, in its field for them or as a link."""
     values = (_link(record.fields.get(name, "")) for name in ("doi", "url"))
     return tuple(filter(None, map(doi_of, values)))
+
+
+def record_year(record: Record) -> int | None:
+    """Return the year that an entry states, if any."""
+    return first_year(_text(record, "year", "date"))
+
+
+def record_authors(record: Record) -> tuple[str, ...]:
+    """Return the authors that an entry states, each as `First von Last`."""
+    return _people(record.fields.get("author", ""))
 
 
 def _link(latex: str) -> str:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from string import whitespace
 from typing import Any, cast
@@ -13,12 +13,13 @@ from citerec.errors import BadInputError
 from citerec.query import bibtex, ris
 from citerec.query.doi import doi_of
 from citerec.query.latex import to_text
-from citerec.query.objects import IDS, Item, read_items
+from citerec.query.objects import IDS, Item, read_items, stated_year_and_authors
 from citerec.query.record import Record, one_line
 from citerec.query.source import Kind, decode, kind_of, read_bytes, refuse_long
 from citerec.text import normalized
 
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
+_EXPORT = "export the references from your reference manager"
 _SEPARATORS = re.compile(r"[\W_]+")
 _LATEX = re.compile(r"[\\${}]")
 _LATEX_SOURCE = re.compile(
@@ -29,23 +30,34 @@ _SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII's that Python strips
 _ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
-    """What a list of exclusions names; a paper is out if its id or its title is here."""
-
-    ids: frozenset[str]  # as `id_key` gives them
-    titles: tuple[str, ...]  # as the file has them, plain text; compare by `title_key`
-    unread: tuple[str, ...]  # entries that name nothing or cannot be read, in words
-    entries: tuple["Entry", ...] = field(default=(), compare=False)  # those that name something
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a list: what it may be known by."""
+    """One entry of a list: what identifies its paper."""
 
-    ids: tuple[str, ...]
-    title: str
-    place: str  # for messages
+    ids: tuple[str, ...] = ()  # as the file has them
+    title: str = ""  # as the file has it, plain text
+    year: int | None = None
+    authors: tuple[str, ...] = ()
+    place: str = ""  # for messages
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """The entries of a list; a paper is out if one of them is that paper."""
+
+    entries: tuple[Entry, ...]  # those with an id or a title
+    unread: tuple[str, ...] = ()  # entries that name nothing or cannot be read, in words
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """All ids, as `id_key` gives them."""
+        return frozenset(id_key(i) for entry in self.entries for i in entry.ids)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """All titles, each once, as the file has them; compare them by `title_key`."""
+        titles = (entry.title for entry in self.entries if title_key(entry.title))
+        return tuple(dict.fromkeys(titles))
 
 
 def read_excluded(path: str | Path) -> Excluded:
@@ -61,14 +73,11 @@ def read_excluded(path: str | Path) -> Excluded:
         BadInputError: If the file is missing, empty, no text, or JSON that is broken.
     """
     data, name = read_bytes(path)
-    entries, unread = _read(decode(data, name, reads=_READS), name)
-    titles = [entry.title for entry in entries if title_key(entry.title)]
+    entries, unread = _read(decode(data, name, reads=_READS, for_documents=_EXPORT), name)
     empty = [entry for entry in entries if not (entry.ids or title_key(entry.title))]
     return Excluded(
-        ids=frozenset(id_key(i) for entry in entries for i in entry.ids),
-        titles=tuple(dict.fromkeys(titles)),
-        unread=(*unread, *(f"{e.place} has neither a title nor an id" for e in empty)),
         entries=tuple(entry for entry in entries if entry not in empty),
+        unread=(*unread, *(f"{e.place} has neither a title nor an id" for e in empty)),
     )
 
 
@@ -101,12 +110,17 @@ def _from_lines(text: str) -> list[Entry]:
 def _from_json(item: Item) -> Entry:
     place = f"line {item.line}" if item.line else f"item {item.number} of the list"
     if isinstance(item.value, str):
-        return Entry(ids=_ids(item.value), title="", place=place)
+        return Entry(ids=_ids(item.value), place=place)
     fields = cast("dict[str, Any]", item.value) if isinstance(item.value, dict) else {}
     ids = [fields.get(key) for key in (*IDS, "doi", "DOI")]
     title = fields.get("title")
+    year, authors = stated_year_and_authors(item)
     return Entry(
-        ids=_ids(*ids), title=one_line(title if isinstance(title, str) else ""), place=place
+        ids=_ids(*ids),
+        title=one_line(title if isinstance(title, str) else ""),
+        year=year,
+        authors=authors,
+        place=place,
     )
 
 
@@ -118,6 +132,8 @@ def _from_ris(record: Record) -> Entry:
     return Entry(
         ids=ids + links,
         title=one_line(ris.record_title(record)),
+        year=ris.record_year(record),
+        authors=ris.record_authors(record),
         place=f"line {record.line}: {record.label}",
     )
 
@@ -128,7 +144,13 @@ def _from_bibtex(record: Record) -> Entry:
     title = to_text(fields.get("title", ""))
     own = _ids(to_text(fields.get("citerec-id", "")))
     key = _ids(record.key) if title or dois or own else ()  # a key alone names no paper
-    return Entry(ids=own + dois + key, title=title, place=f"line {record.line}: {record.label}")
+    return Entry(
+        ids=own + dois + key,
+        title=title,
+        year=bibtex.record_year(record),
+        authors=bibtex.record_authors(record),
+        place=f"line {record.line}: {record.label}",
+    )
 
 
 def _ids(*values: object) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -58,6 +59,19 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
         BadInputError: If it is no JSON, or a value is of another type than its key asks for.
     """
     return [_Object(_record(item, name), name).draft() for item in read_items(text, name)]
+
+
+def stated_year_and_authors(item: Item) -> tuple[int | None, tuple[str, ...]]:
+    """Return the year and the authors that an object states; a value of a wrong type counts as none."""
+    if not isinstance(item.value, dict):
+        return None, ()
+    paper = _Object(_record(item, ""), "")
+    year, authors = None, ()
+    with suppress(BadInputError):
+        year = paper.year()
+    with suppress(BadInputError):
+        authors = paper.authors()
+    return year, authors
 
 
 def _is_jsonl(text: str) -> bool:
@@ -123,8 +137,8 @@ class _Object:
             id=self._id(),
             title=title,
             abstract=abstract,
-            year=self._year(),
-            authors=self._authors(),
+            year=self.year(),
+            authors=self.authors(),
             venue=self._venue(),
             doi=self._doi(),
         )
@@ -175,7 +189,8 @@ class _Object:
         values = _strings(dict(self.record.fields), *_DOIS)
         return next(filter(None, map(doi_of, values)), "")
 
-    def _year(self) -> int | None:
+    def year(self) -> int | None:
+        """Return the year that the object states, if any."""
         key, value = self._first(_YEARS)
         if key == "issued" and isinstance(value, dict):
             return _issued(cast("dict[str, Any]", value))
@@ -189,7 +204,8 @@ class _Object:
             raise self.record.error(self.name, message)
         return int(digits)
 
-    def _authors(self) -> tuple[str, ...]:
+    def authors(self) -> tuple[str, ...]:
+        """Return the names of the authors."""
         key, value = self._first(_AUTHORS)
         if isinstance(value, str):  # as in the snapshot of arXiv
             return tuple(re.split(r";| and ", value))

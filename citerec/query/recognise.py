@@ -1,13 +1,13 @@
 """Finds drafts and references in a corpus, by id, DOI or title."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from citerec.corpus.papers import Papers, as_rows, compute
 from citerec.eligibility import own_rows
 from citerec.query.exclude import Excluded, doi_rows, id_key, title_key
-from citerec.query.same import is_draft_of, matching_titles
+from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
 from citerec.types import Note, Query
 
 FEW = 8  # drafts whose titles are looked for one by one; more are compared with all titles at once
@@ -71,29 +71,27 @@ def _rows_with(word: str, titles: Any) -> Any:
     return compute.indices_nonzero(compute.or_(there, folded))
 
 
-def listed_rows(listed: Excluded, papers: Papers) -> frozenset[int]:
-    """Return the rows of the papers that a list of references names, by id, DOI or title."""
-    ids = listed.ids
-    rows = frozenset(row for row in papers.rows_of(sorted(ids)).tolist() if row >= 0)
-    by_doi = (doi_rows(ids, column) for column in papers.doi_columns)
-    by_title = matching_titles(listed.titles, papers.titles())
-    return rows.union(*by_doi, *by_title.values())
-
-
-def entry_rows(listed: Excluded, papers: Papers) -> list[frozenset[int]]:
-    """Return the rows that each entry of a list names; none for an entry that is not in the corpus."""
+def listed_rows(listed: Excluded, papers: Papers) -> list[frozenset[int]]:
+    """Return the rows of the papers that each entry of a list is, by id, DOI or title; none if not in the corpus."""
     wanted = sorted({i for entry in listed.entries for i in entry.ids})
     by_id = dict(zip(wanted, papers.rows_of(wanted).tolist(), strict=True))
-    dois = {id_key(i) for i in wanted}
-    by_doi: dict[str, set[int]] = {}
-    for column in papers.doi_columns:
-        rows = sorted(doi_rows(dois, column))
-        for row, text in zip(rows, column.take(as_rows(rows)).to_pylist(), strict=True):
-            by_doi.setdefault(id_key(text), set()).add(row)
-    by_title = matching_titles(listed.titles, papers.titles())
+    by_doi = _doi_rows(listed.ids, papers)
+    similar = similar_titles(listed.titles, papers.titles())
+    there = papers.at(row for found in similar.values() for row in found.rows)
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
-            *(by_doi.get(id_key(i), ()) for i in entry.ids), by_title.get(entry.title, ())
+            *(by_doi.get(id_key(i), ()) for i in entry.ids),
+            rows_of_entry(entry, similar[entry.title], there) if entry.title in similar else (),
         )
         for entry in listed.entries
     ]
+
+
+def _doi_rows(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
+    """Return the rows of each DOI, as `id_key` gives it, that is in the corpus."""
+    found: dict[str, set[int]] = {}
+    for column in papers.doi_columns:
+        rows = sorted(doi_rows(ids, column))
+        for row, text in zip(rows, column.take(as_rows(rows)).to_pylist(), strict=True):
+            found.setdefault(id_key(text), set()).add(row)
+    return found

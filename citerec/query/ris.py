@@ -72,14 +72,13 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
 
 def _draft(record: Record) -> Draft:
     fields = record.fields
-    people: Sequence[str] = next((fields[n] for n in _AUTHORS if fields.get(n)), ())
     return Draft(
         record=record,
         id=first_text(fields, ("id",)),
         title=record_title(record),
         abstract=first_text(fields, _ABSTRACTS),
-        year=first_year(first_text(fields, _YEARS)),
-        authors=tuple(map(_given_first, people)),
+        year=record_year(record),
+        authors=record_authors(record),
         venue=first_text(fields, _VENUES),
         doi=next(iter(record_dois(record)), ""),
     )
@@ -94,6 +93,18 @@ def record_dois(record: Record) -> tuple[str, ...]:
 def record_title(record: Record) -> str:
     """Return the title of a record, wherever its program put that."""
     return first_text(record.fields, _TITLES)
+
+
+def record_year(record: Record) -> int | None:
+    """Return the year that a record states, if any."""
+    return first_year(first_text(record.fields, _YEARS))
+
+
+def record_authors(record: Record) -> tuple[str, ...]:
+    """Return the authors that a record states, each as `First Last`."""
+    fields = record.fields
+    people: Sequence[str] = next((fields[n] for n in _AUTHORS if fields.get(n)), ())
+    return tuple(map(_given_first, people))
 
 
 def _given_first(name: str) -> str:

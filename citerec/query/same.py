@@ -2,24 +2,24 @@
 
 Titles that differ in case, accents, punctuation and LaTeX are equal (`title_key`). Beyond that, `same_title` lets
 words change their order, be misspelt a little or be joined, and a subtitle be left out; numbers ("Part II", "2019")
-must be the same. A draft is recognised by its DOI or its equal title, the latter where nothing contradicts it.
+must be the same. Years and authors, where both sides state them, contradict a match or confirm one that the titles
+leave open. A draft is recognised by its DOI or its equal title, the latter where nothing contradicts it.
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from rapidfuzz.distance import Levenshtein
 
 from citerec.query.exclude import title_key
-from citerec.text import STOP_WORDS
+from citerec.query.names import name_key
 from citerec.types import Paper, Query
 
 LEAST_WORDS = 4  # of a title that says which paper it is; shorter ones ("Introduction") need more
 YEARS_APART = 3  # at most, between a preprint and what became of it
-SIMILAR = (
-    0.6  # share of its words that a title must have in common with another to be compared with it
-)
 _EMPTY = frozenset("a an the and of in on for to at by".split())
 _NUMBERS = frozenset(
     "one two three four five six seven eight nine ten first second third fourth fifth part parts volume"
@@ -74,70 +74,159 @@ def _misspelt(one: str, other: str) -> bool:
     return shortest >= 5 and one[:3] == other[:3] and Levenshtein.distance(one, other) <= most
 
 
-def matching_titles(
-    titles: Iterable[str], corpus_titles: Iterable[str]
-) -> dict[str, tuple[int, ...]]:
-    """Find the papers of a corpus that have one of `titles`: an equal one, else the one paper with the `same_title`.
+@dataclass(frozen=True, slots=True)
+class SimilarTitles:
+    """Rows of a corpus whose titles may be that of one reference, each rising."""
 
-    The corpus is read once. A title is compared with those only that share `SIMILAR` of the words of either.
+    equal: list[int]  # equal, see `title_key`
+    near: list[int]  # the `same_title`, but not equal
+    longer: list[int]  # those that the title is a main title of, too short to be the `same_title`
+
+    @property
+    def rows(self) -> list[int]:
+        """All of them."""
+        return [*self.equal, *self.near, *self.longer]
+
+
+def similar_titles(titles: Iterable[str], corpus_titles: Iterable[str]) -> dict[str, SimilarTitles]:
+    """Find the titles of a corpus that are equal or similar to some titles. The corpus is read once.
 
     Args:
-        titles: Those looked for.
+        titles: Titles of references.
         corpus_titles: Those of the corpus, by row number.
 
     Returns:
-        For each of `titles` the rows that have it, rising; none if the corpus does not, or several distinct titles are
-        as near.
+        What was found for each of `titles`.
     """
     keys = {title: title_key(title) for title in titles}
-    equal: dict[str, list[int]] = {key: [] for key in keys.values() if key}
-    near: defaultdict[str, dict[str, list[int]]] = defaultdict(dict)
-    holders: defaultdict[str, list[str]] = defaultdict(list)
-    sizes: dict[str, int] = {}
+    found = {title: SimilarTitles([], [], []) for title in keys}
+    holders: defaultdict[Hashable, list[str]] = defaultdict(list)
     for title, key in keys.items():
-        words = _content(key)
-        sizes[title] = len(words)
-        for word in words:
-            holders[word].append(title)
-    for row, theirs in enumerate(corpus_titles if equal else ()):
+        for code in _codes(title, key):
+            holders[code].append(title)
+    for row, theirs in enumerate(corpus_titles if holders else ()):
         key = title_key(theirs)
-        if (rows := equal.get(key)) is not None:
-            rows.append(row)
-        words = _content(key)
-        shared = Counter(t for word in words & holders.keys() for t in holders[word])
-        for title, count in shared.items():
-            least = SIMILAR * min(sizes[title], len(words))
-            if count >= least and keys[title] != key and same_title(title, theirs):
-                near[title].setdefault(key, []).append(row)
-    return {
-        title: tuple(equal.get(key, ())) or _only(near.get(title, {}))
-        for title, key in keys.items()
-    }
+        maybe = {title for code in _codes(theirs, key) for title in holders.get(code, ())}
+        for title in maybe:
+            if keys[title] == key:
+                found[title].equal.append(row)
+            elif same_title(title, theirs):
+                found[title].near.append(row)
+            elif _is_main_title(keys[title], theirs):
+                found[title].longer.append(row)
+    return found
 
 
-def _content(key: str) -> frozenset[str]:
-    words = frozenset(key.split())
-    return words - STOP_WORDS or words
+def _codes(title: str, key: str) -> list[Hashable]:
+    """Return codes of a title; titles that are equal or similar have at least one in common.
+
+    They are its letters, those of its main title, and how its words begin: a misspelt word begins as the right one.
+    """
+    words = key.split()
+    codes: list[Hashable] = ["".join(words)] if words else []
+    if main := _without_subtitle(title):
+        codes.append("".join(main))
+    if len(words) > LEAST_WORDS:
+        codes.append(tuple(sorted([word[:3] for word in words if word not in _EMPTY])))
+    return codes
 
 
-def _only(near: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
-    return tuple(next(iter(near.values()))) if len(near) == 1 else ()
+def _is_main_title(key: str, title: str) -> bool:
+    """Whether a title is another one, as its file has it, without its subtitle; a number in the latter counts."""
+    words = key.split()
+    return _without_subtitle(title) == words and _numbers(words) == _numbers(
+        title_key(title).split()
+    )
+
+
+class Described(Protocol):
+    """A query, a reference or a paper of a corpus, as far as it says what it is."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def year(self) -> int | None: ...
+    @property
+    def authors(self) -> tuple[str, ...]: ...
+
+
+def rows_of_entry(
+    entry: Described, similar: SimilarTitles, papers: Mapping[int, Paper]
+) -> list[int]:
+    """Choose the rows that a reference is from those with similar titles.
+
+    Papers of an equal title come first, unless they are contradicted; a title of `LEAST_WORDS` outweighs one of year
+    and authors. Else it is the one title whose year and authors agree; else the one near title, unless contradicted.
+
+    Args:
+        entry: The reference.
+        similar: What `similar_titles` found for its title.
+        papers: The papers of these rows.
+
+    Returns:
+        Rows of papers that have one title; none if it is not clear which.
+    """
+    if equal := [row for row in similar.equal if _has_equal_title(entry, papers[row])]:
+        return equal
+    agreeing = [row for row in (*similar.near, *similar.longer) if _agrees(entry, papers[row])]
+    rows = agreeing or similar.near
+    if len({title_key(papers[row].title) for row in rows}) > 1:
+        return []
+    return [row for row in rows if not _contradicts(entry, papers[row])]
 
 
 def is_draft_of(query: Query, paper: Paper) -> bool:
     """Whether a draft with the title of `paper` is that paper.
 
-    Years of more than `YEARS_APART` apart, or authors none of whom share a name, say that it is another. With a title
-    of fewer than `LEAST_WORDS` words they must have an author in common, too, and a year at most one apart.
+    Neither the year nor the authors may contradict it. With a title of fewer than `LEAST_WORDS` words they must have
+    an author in common, too.
     """
-    apart = 0 if query.year is None or paper.year is None else abs(query.year - paper.year)
-    ours, theirs = _names(query.authors), _names(paper.authors)
-    if apart > YEARS_APART or (ours and theirs and ours.isdisjoint(theirs)):
-        return False
-    if len(title_key(query.title).split()) >= LEAST_WORDS:
+    return not _contradicts(query, paper) and (
+        not _is_short(query) or bool(_shares_author(query, paper))
+    )
+
+
+def _contradicts(one: Described, paper: Paper) -> bool:
+    """Whether the years, or the authors, say that two similar titles are of two papers; unknown ones say nothing."""
+    most = 1 if _is_short(one) else YEARS_APART
+    return (_years_apart(one, paper) or 0) > most or _shares_author(one, paper) is False
+
+
+def _has_equal_title(one: Described, paper: Paper) -> bool:
+    if not _contradicts(one, paper):
         return True
-    return apart <= 1 and not ours.isdisjoint(theirs)
+    same_year = _years_apart(one, paper) == 0
+    return not _is_short(one) and (same_year or bool(_shares_author(one, paper)))
 
 
-def _names(authors: Sequence[str]) -> frozenset[str]:
-    return frozenset(name for author in authors for name in _NAME.findall(title_key(author)))
+def _agrees(one: Described, paper: Paper) -> bool:
+    """Whether both have a year, at most one apart, and an author's last name in common."""
+    apart = _years_apart(one, paper)
+    return apart is not None and apart <= 1 and not _last_names(one).isdisjoint(_last_names(paper))
+
+
+def _is_short(one: Described) -> bool:
+    return len(title_key(one.title).split()) < LEAST_WORDS
+
+
+def _years_apart(one: Described, paper: Paper) -> int | None:
+    return None if one.year is None or paper.year is None else abs(one.year - paper.year)
+
+
+def _shares_author(one: Described, paper: Paper) -> bool | None:
+    """Whether both have an author in common; None if the authors of one are unknown.
+
+    With a short title last names must be equal, with a longer one any parts of names, in case they are split wrongly.
+    """
+    names = _last_names if _is_short(one) else _names
+    ours, theirs = names(one), names(paper)
+    return not ours.isdisjoint(theirs) if ours and theirs else None
+
+
+def _names(one: Described) -> frozenset[str]:
+    return frozenset(name for author in one.authors for name in _NAME.findall(title_key(author)))
+
+
+def _last_names(one: Described) -> frozenset[str]:
+    keys = (name_key(author).split() for author in one.authors)
+    return frozenset(key[-1] for key in keys if key and len(key[-1]) > 1)

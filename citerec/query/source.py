@@ -12,22 +12,24 @@ from citerec.inputs import read_stream
 _STDIN = "standard input"
 _UNPACK = "unpack it first"
 _UTF8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
-_FOREIGN = (  # how the file starts, what that is, what to do
+_DOCUMENTS = (  # how the file starts, what that is, what to do
     (b"%PDF-", "a PDF", "pass its text: pdftotext paper.pdf - | citerec recommend --query -"),
     (b"PK\x03\x04", "a zip archive (or a Word document)", "save it as plain text"),
     (b"\xd0\xcf\x11\xe0", "an old Word document", "save it as plain text"),
     (b"{\\rtf", "an RTF document", "save it as plain text"),
+    (b"\x89PNG", "a PNG image", "pass the text itself"),
+    (b"\xff\xd8\xff", "a JPEG image", "pass the text itself"),
+    (b"<?xml", "XML", "pass the title and the abstract as text"),
+    (b"<!doctype", "HTML", "pass the title and the abstract as text"),
+    (b"<html", "HTML", "pass the title and the abstract as text"),
+)
+_ENCODED = (
     (b"\x1f\x8b", "compressed by gzip", f"{_UNPACK}: gunzip FILE.gz"),
     (b"BZh", "compressed by bzip2", f"{_UNPACK}: bunzip2 FILE.bz2"),
     (b"\x28\xb5\x2f\xfd", "compressed by zstd", f"{_UNPACK}: unzstd FILE.zst"),
     (b"\xfd7zXZ", "compressed by xz", f"{_UNPACK}: unxz FILE.xz"),
-    (b"\x89PNG", "a PNG image", "pass the text itself"),
-    (b"\xff\xd8\xff", "a JPEG image", "pass the text itself"),
     (b"\xff\xfe", "UTF-16 text", _UTF8),
     (b"\xfe\xff", "UTF-16 text", _UTF8),
-    (b"<?xml", "XML", "pass the title and the abstract as text"),
-    (b"<!doctype", "HTML", "pass the title and the abstract as text"),
-    (b"<html", "HTML", "pass the title and the abstract as text"),
 )
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
 _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
@@ -77,18 +79,19 @@ def read_bytes(
         raise BadInputError(path, f"cannot be read: {what}") from error
 
 
-def decode(data: bytes, name: Path | str, *, reads: str) -> str:
+def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = "") -> str:
     r"""Return `data` as text, its lines ended by `\n`.
 
     Args:
         data: UTF-8; a byte order mark is dropped.
         name: What messages call the source.
         reads: What citerec would read here, for the message about anything else.
+        for_documents: What to do with a PDF, a Word document and the like; by default how to make a query of it.
 
     Raises:
         BadInputError: If it is empty or no UTF-8 text; says what it is and what to do.
     """
-    _refuse_foreign(data, name, reads)
+    _refuse_foreign(data, name, reads, for_documents)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -103,10 +106,11 @@ def decode(data: bytes, name: Path | str, *, reads: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _refuse_foreign(data: bytes, name: Path | str, reads: str) -> None:
+def _refuse_foreign(data: bytes, name: Path | str, reads: str, for_documents: str) -> None:
     """Raise for data that is some other thing than text, by how it starts or a NUL in it."""
     start = data[:64].lstrip().lower()
-    for prefix, what, todo in _FOREIGN:
+    documents = ((prefix, what, for_documents or todo) for prefix, what, todo in _DOCUMENTS)
+    for prefix, what, todo in (*documents, *_ENCODED):
         if start.startswith(prefix.lower()):
             raise BadInputError(name, f"this is {what}; {reads}; {todo}")
     if b"\0" in data:

@@ -3,37 +3,14 @@
 `Ribler, R. L.`, `Randy L. Ribler` and `Ribler RL` are one, as are two people of one initial and name.
 """
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from citerec.corpus.papers import Papers, codes
+from citerec.query.names import name_key
 from citerec.rank.known import Rows
-from citerec.text import normalized
-
-_SUFFIX = re.compile(
-    r",?\s(?:jr\.?|sr\.?|ii|iii|iv|[0-9]{4})$", re.IGNORECASE
-)  # DBLP numbers homonyms
-_INITIALS = re.compile(r"(.*[a-z].*)\s([A-Z]{1,3})")  # as PubMed has them
-_WORD = re.compile(r"[^\W\d_]+")
-
-
-def name_key(name: str) -> str:
-    """Return what an author is known by, `r ribler`; empty for a name without any letter."""
-    if not name.isascii():
-        folded = normalized("NFKD", name).replace("’", "")
-        name = "".join(c for c in folded if not unicodedata.combining(c))
-    name = _SUFFIX.sub("", name.replace("'", "").strip())
-    family, comma, given = name.partition(",")
-    if comma:
-        name = f"{given} {family}"
-    elif last := _INITIALS.fullmatch(name):
-        name = f"{last[2]} {last[1]}"
-    words = _WORD.findall(name.lower())
-    return f"{words[0][0]} {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
