@@ -467,6 +467,97 @@ def test_a_reference_list_of_a_wrong_type_is_refused(sample: Cli, tmp_path: Path
     assert "paper.tex: this is LaTeX; pass the .bib file that it cites from" in done.err
 
 
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--query", "(pass its text: pdftotext|save it as plain text)"),
+        ("--cited", "export the references from your reference manager"),
+        ("--exclude", "export the references from your reference manager"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [(b"%PDF-1.7\n\0", "a PDF"), (b"PK\3\4\0", "a zip archive (or a Word document)")],
+)
+def test_a_document_given_for_a_list_or_a_query_is_one_clear_line(
+    sample: Cli, tmp_path: Path, option: str, advice: str, data: bytes, what: str
+) -> None:
+    (tmp_path / "paper").write_bytes(data)
+    query = () if option == "--query" else ("--title", TITLE)
+
+    done = sample("recommend", *query, option, "paper")
+
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"citerec: error: paper: this is {what}; citerec reads ")
+    assert re.search(advice, done.err)
+
+
+@pytest.mark.parametrize("option", ["--query", "--cited", "--exclude"])
+def test_a_folder_given_for_a_list_or_a_query_is_one_clear_line(
+    sample: Cli, tmp_path: Path, option: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    query = () if option == "--query" else ("--title", TITLE)
+
+    done = sample("recommend", *query, option, "folder")
+
+    message = "citerec: error: folder: this is a folder, and a file was expected\n"
+    assert done == Done(2, "", message)
+
+
+def test_verbose_lists_which_references_are_in_the_corpus(sample: Cli, tmp_path: Path) -> None:
+    (tmp_path / "refs.bib").write_text(
+        "@misc{a, title = {Context aware citation recommendation}}\n"
+        "@misc{b, title = {No such paper at all}}\n"
+        "@misc{c, title = {Attention is all you need}, year = {1950}, author = {Ada Lovelace}}\n"
+        "@misc{vaswani2017attention, title = {Transformers}}\n"
+    )
+
+    done = sample("recommend", "--title", TITLE, "--cited", "refs.bib", "-v", *PLAIN)
+
+    assert done.code == 0
+    assert [line for line in done.err.splitlines() if "refs.bib" in line] == [
+        "citerec: refs.bib: Context aware citation recommendation: he2010context",
+        "citerec: refs.bib: No such paper at all: not found",
+        "citerec: refs.bib: Attention is all you need: not found",
+        "citerec: refs.bib: Transformers: vaswani2017attention",
+        "citerec: 4 references in refs.bib: 2 found in this corpus, 2 not found",
+    ]
+
+
+def test_fields_are_added_to_each_paper_of_json(sample: Cli) -> None:
+    plain = sample("recommend", "--title", TITLE, "--format", "json", "--k", 2).json
+
+    for format in ("json", "jsonl"):
+        done = sample(
+            *("recommend", "--title", TITLE, "--k", 2, "--format", format),
+            *("--fields", "authors, venue,doi"),
+        )
+
+        found = done.json if format == "json" else [json.loads(s) for s in done.out.splitlines()]
+        papers = found[0].get("results", found)
+        assert [
+            paper.keys() - first.keys() for paper, first in zip(papers, plain, strict=True)
+        ] == [{"authors", "venue", "doi"}] * 2
+        assert all(isinstance(paper["authors"], list) and paper["authors"] for paper in papers)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (("--format", "json", "--fields", "colour"), "--fields: no field 'colour'; there are: "),
+        (("--fields", "doi"), "--fields is for --format json and jsonl, not table"),
+    ],
+)
+def test_fields_that_cannot_be_given_are_one_clear_line(
+    sample: Cli, options: tuple[str, ...], fault: str
+) -> None:
+    done = sample("recommend", "--title", TITLE, *options)
+
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert fault in done.err
+
+
 def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
     (tmp_path / "mine.bib").write_text(
         "@article{x, title = {Context-aware {C}itation recommendation}}\n@misc{y, year = 2000}\n"

@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import json
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -441,6 +443,46 @@ def test_a_line_that_no_record_can_fill_is_one_broken_line(tmp_path: Path) -> No
 def test_a_bibliography_as_a_corpus_is_named(tmp_path: Path, head: bytes, what: str) -> None:
     with pytest.raises(BadRecordError, match=f"this is {what}.*export it as JSON"):
         detect_format(find_source(a_file(tmp_path, head + b"\nmore\n", "library")))
+
+
+CSL = {
+    "id": "a",
+    "type": "book",
+    "title": "A",
+    "issued": {"date-parts": [[2019]]},
+    "author": [{"family": "B", "given": "C"}],
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps([CSL]), json.dumps([CSL], indent=2), json.dumps(CSL), json.dumps(CSL, indent=2)],
+    ids=["list", "indented list", "line", "indented object"],
+)
+def test_csl_json_as_a_corpus_is_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadInputError, match=r"line 1: this is CSL-JSON.*; convert it: jq -c"):
+        detect_format(find_source(a_file(tmp_path, text.encode(), "library.json")))
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed")
+@pytest.mark.parametrize("text", [json.dumps([CSL], indent=2), json.dumps(CSL)])
+def test_the_advice_for_csl_json_makes_a_corpus(tmp_path: Path, text: str) -> None:
+    path = a_file(tmp_path, text.encode(), "library.json")
+    with pytest.raises(BadInputError) as fault:
+        detect_format(find_source(path))
+    command = str(fault.value).partition("convert it: ")[2].replace("FILE", path.name)
+
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+
+    [located] = read(tmp_path / "papers.jsonl")
+    assert located.paper == Paper(id="a", title="A", year=2019, authors=("C B",))
+
+
+def test_other_indented_json_is_not_taken_for_csl(tmp_path: Path) -> None:
+    text = json.dumps([{"id": "a", "title": "issued", "year": 2019}], indent=2)
+
+    with pytest.raises(BadInputError, match="a JSON array"):
+        detect_format(find_source(a_file(tmp_path, text.encode(), "library.json")))
 
 
 @pytest.mark.parametrize(

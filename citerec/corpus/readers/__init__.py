@@ -6,6 +6,7 @@ A new format is a module with `matches(keys)` and `read(fields) -> Paper`, and a
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -38,6 +39,15 @@ _OTHERS = (  # how the first line of other formats begins, what that is and what
     (re.compile(rb"\s*<"), f"XML or HTML: {_CONVERT}"),
     (re.compile(rb"[^\s{\[\",;\t]+(?:[,;\t][^{\[]*)+$"), f"a table (CSV): {_CONVERT}"),
 )
+_TO_LINES = (
+    """jq -c '(arrays[], objects) | {id, title, abstract, year: .issued."date-parts"[0][0], """
+    """authors: [.author[]? | [.given, .family] | join(" ")], venue: ."container-title", doi: .DOI}' """
+    "FILE > papers.jsonl"
+)
+_CSL = f"this is CSL-JSON, which citerec reads as a query or a reference list only; convert it: {_TO_LINES}"
+_CSL_KEYS = frozenset({"issued", "container-title"})
+_CSL_KEY = re.compile(rb'"(?:issued|container-title)"\s*:')
+_PEEK = 200  # lines of indented JSON in which a key of CSL is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +71,13 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     """
     first: BadInputError | None = None
     for file in source.files:
-        for number, line in read_lines(file):
+        lines = read_lines(file)
+        for number, line in lines:
             try:
                 return _format_of(file, number, line)
             except BadInputError as fault:
                 if not skip_bad:
+                    _refuse_csl(file, number, line, lines)
                     raise
                 first = first or fault
     raise first or BadInputError(
@@ -73,8 +85,20 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     )
 
 
+def _refuse_csl(
+    file: Path, number: int, line: bytes, following: Iterator[tuple[int, bytes]]
+) -> None:
+    """Raise if a line that is no record begins a list, or an object over several lines, of CSL-JSON."""
+    if line.lstrip().startswith((b"[", b"{")):
+        more = (text for _, text in islice(following, _PEEK))
+        if any(_CSL_KEY.search(text) for text in chain([line], more)):
+            raise BadInputError(file, _CSL, line=number)
+
+
 def _format_of(file: Path, number: int, line: bytes) -> str:
     record = parse_record(file, number, line)
+    if record.keys() & _CSL_KEYS and not record.keys() & {"year", "authors"}:
+        raise BadInputError(file, _CSL, line=number)
     if name := next((n for n, f in FORMATS.items() if f.matches(record)), None):
         return name
     keys = ", ".join(list(record)[:6]) or "none"
