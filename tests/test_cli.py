@@ -741,7 +741,7 @@ def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(
     )
 
     assert done.stdout.count("\n") == 20
-    assert "bm25 + dense" in done.stderr and "ranking by the default ranker" in done.stderr
+    assert "bm25 + dense" in done.stderr and "ranker: the default ranker" in done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
 
 
@@ -805,7 +805,9 @@ def test_verbose_says_more_on_stderr_and_the_same_on_stdout(sample: Cli) -> None
     verbose = sample("recommend", "--title", TITLE, "-v", *PLAIN)
 
     assert verbose.out == plain.out
-    assert verbose.err == "citerec: indexes/sample: 300 papers, bm25\n"
+    assert verbose.err == (
+        "citerec: indexes/sample: 300 papers, bm25\nciterec: ranker: none (option)\n"
+    )
 
 
 def test_progress_is_shown_on_a_terminal_and_wiped_away(tmp_path: Path) -> None:
