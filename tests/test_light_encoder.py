@@ -309,7 +309,6 @@ def another_template(folder: Path) -> None:
 
 
 OTHERS: list[Callable[[Path], None]] = [
-    not_in_safetensors,
     another_activation,
     another_token,
     a_tokenizer_of_its_own,
