@@ -10,7 +10,7 @@ import importlib.util
 import locale
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -170,6 +170,23 @@ def java_class(name: str) -> Any:
             f"the JVM in this process cannot load {name}: it was started by other code without "
             "Anserini's jar; use citerec before that code starts it"
         ) from error
+
+
+def static_method(java_type: str, name: str, signature: str) -> Callable[..., Any]:
+    """Return a static method of a Java class, starting the JVM if need be.
+
+    Unlike `java_class`, it does not look at all other methods of the class, which takes 5 to 10 ms for a large one.
+
+    Args:
+        java_type: The class; no other code may open it by `java_class`.
+        name: The method.
+        signature: Its descriptor, such as (Ljava/lang/Object;)Ljava/lang/String;.
+    """
+    start_jvm()
+    jnius = _jnius()
+    method = jnius.JavaStaticMethod(signature, varargs="[" in signature)
+    about = {"__javaclass__": java_type.replace(".", "/"), name: method}
+    return getattr(jnius.MetaJavaClass(java_type, (jnius.JavaClass,), about), name)
 
 
 def as_type(java_type: str, value: Any) -> Any:

@@ -1,5 +1,6 @@
 """The command line: every command and format of the contract, what goes where, and the exit codes."""
 
+import gc
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from citerec.cli import COMMANDS, run
+from citerec.cli.console import without_collection
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.query import read_queries
@@ -715,6 +717,13 @@ def test_every_command_is_listed_with_its_help_and_runs_by_its_name(
     for name in COMMANDS:
         assert run([name, "--help"]) == 0
         assert capsys.readouterr().out.startswith(f"Usage: citerec {name} ")
+
+
+def test_the_garbage_collector_runs_again_after_an_error() -> None:
+    with pytest.raises(ValueError, match="while it is paused"), without_collection():
+        raise ValueError("it was not paused" if gc.isenabled() else "while it is paused")
+
+    assert gc.isenabled()
 
 
 def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(

@@ -1,5 +1,6 @@
 """What the commands share: options, messages and progress on stderr, results on stdout."""
 
+import gc
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -107,6 +108,16 @@ class Talk:
                 bar.update(tasks[what], completed=done, total=total, amount=amount)
 
             yield tell
+
+
+@contextmanager
+def without_collection() -> Generator[None]:
+    """Pause Python's garbage collector: imports make many objects, of which it visits all and removes none."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def track(names: Sequence[str], tell: Progress) -> Iterator[str]:

@@ -16,6 +16,7 @@ from citerec.cli.console import (
     Threads,
     Verbose,
     check_output,
+    without_collection,
     write_pieces,
 )
 from citerec.cli.notices import loaded, warn_unreadable
@@ -200,6 +201,7 @@ def recommend(
         write_pieces(pieces(results, format, batch=asked.batch, color=shown, fields=more), output)
 
 
+@without_collection()
 def _opened(
     folder: "IndexFolder", config: RecommendConfig, heap: str | None, talk: Talk
 ) -> "Recommender":

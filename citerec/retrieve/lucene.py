@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from citerec.config import Bm25Config, StopWords
 from citerec.index.bm25 import CONTENTS, YEAR, open_reader, year_term
-from citerec.java import as_type, java_class
+from citerec.java import as_type, java_class, static_method
 from citerec.text import WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Query
 
@@ -173,11 +173,12 @@ def _occur() -> Any:
 @cache
 def _call() -> Any:
     """Return what calls a method of a Java object, given as an argument: a static method."""
-    return java_class("org.apache.commons.lang3.reflect.MethodUtils").invokeMethod
+    signature = "(Ljava/lang/Object;Ljava/lang/String;[Ljava/lang/Object;)Ljava/lang/Object;"
+    return static_method("org.apache.commons.lang3.reflect.MethodUtils", "invokeMethod", signature)
 
 
 @cache
 def _to_text() -> Any:
     """Return what writes the fields of a Java object as text: a static method."""
-    builder = java_class("org.apache.commons.lang3.builder.ToStringBuilder")
-    return builder.reflectionToString
+    builder = "org.apache.commons.lang3.builder.ToStringBuilder"
+    return static_method(builder, "reflectionToString", "(Ljava/lang/Object;)Ljava/lang/String;")
