@@ -226,7 +226,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     ("name", "fault"),
     [
         ("file/index", "Not a directory"),
-        ("x" * 300, "File name too long"),
+        ("x" * 300, "has 300 bytes, expected at most 150; name another folder"),
         ("loop", "cannot write"),
     ],
 )

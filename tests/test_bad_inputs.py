@@ -105,7 +105,7 @@ CORPORA: dict[str, tuple[bytes, str]] = {
     "SQLite": (b"SQLite format 3\0" + bytes(100), "an SQLite database"),
     "a zip archive": (b"PK\x03\x04" + bytes(100), "a zip archive"),
     "fields of no format": (b'{"name": "x"}\n', "of no format that citerec reads: name"),
-    "a table": (b"id,title\n1,Alpha\n", "line 1: not JSON"),
+    "a table": (b"id,title\n1,Alpha\n", "line 1: this is a table (CSV)"),
 }
 
 # --- commands on good files, but for those named here: arguments, files, what the message must say

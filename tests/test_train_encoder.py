@@ -389,7 +389,7 @@ def test_a_setting_that_cannot_be_is_one_clear_line(
 def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("epochs")
 
-    with pytest.raises(BadInputError, match=r"bad.toml: no TOML"):
+    with pytest.raises(BadInputError, match=r"bad.toml: not TOML"):
         read_training(tmp_path / "bad.toml", {})
 
 
@@ -696,8 +696,8 @@ def test_a_flipped_byte_in_a_model_folder_is_found(trained: Path, tmp_path: Path
 
     assert model_faults(copy) == [
         "1_Pooling/config.json is missing",
-        "more.txt does not belong to it",
         "model.safetensors is not what was written",
+        "more.txt does not belong to it",
     ]
 
 
