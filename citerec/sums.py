@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
@@ -66,10 +66,13 @@ def unexpected(folder: Path, known: Collection[str], *, but: tuple[str, ...] = (
         but: Folders of it that are left out.
     """
     beyond = tuple(f"{name}/" for name in but)
+    theirs = {str(parent) for name in known for parent in PurePosixPath(name).parents}
+    belongs = {*known, *but, *theirs}  # a folder that lost its files is no further fault
     return [
         f"{name} {OTHERS[kind]}"
         for name, kind in sorted(entries(folder))
-        if name not in known and name not in but and not name.startswith(beyond)
+        if (name not in belongs or (name in theirs and kind != "folder"))
+        and not name.startswith(beyond)
     ]
 
 

@@ -30,7 +30,8 @@ HUGE = 2**30
 @pytest.fixture
 def copy(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     """A copy of an index with vectors, for harm."""
-    return Path(shutil.copytree(dense_sample.path, tmp_path / "copy"))
+    others_leave = shutil.ignore_patterns("models", "tokens")
+    return Path(shutil.copytree(dense_sample.path, tmp_path / "copy", ignore=others_leave))
 
 
 def recommend(index: Path) -> list[str]:
