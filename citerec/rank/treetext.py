@@ -64,22 +64,22 @@ def checked(text: str, features: int) -> str:
 def _sizes(head: str, features: int) -> list[int]:
     """Check the head of a model; return the length of the text of each tree."""
     first, *lines = head.split("\n")
-    said = _fields(lines, HEAD)
-    if first != "tree" or any(said.get(name) != value for name, value in FIXED.items()):
+    fields = _fields(lines, HEAD)
+    if first != "tree" or any(fields.get(name) != value for name, value in FIXED.items()):
         raise ValueError("its head is not that of a ranker")
-    if said.get("objective") not in OBJECTIVES:
-        raise ValueError(f"its objective is {said.get('objective', '')[:40]!r}")
-    if said.get("max_feature_idx") != str(features - 1):
+    if fields.get("objective") not in OBJECTIVES:
+        raise ValueError(f"its objective is {fields.get('objective', '')[:40]!r}")
+    if fields.get("max_feature_idx") != str(features - 1):
         raise ValueError(f"it does not read {features} features")
-    names, infos = (said.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
+    names, infos = (fields.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
     constraints: list[int] = []
-    if "monotone_constraints" in said:
-        constraints = _integers(said, "monotone_constraints", features)
+    if "monotone_constraints" in fields:
+        constraints = _integers(fields, "monotone_constraints", features)
     if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
         raise ValueError(f"it does not tell of {features} features")
     if not {-1, 0, 1}.issuperset(constraints):
         raise ValueError("its constraints are none")
-    sizes = said.get("tree_sizes", "").split(" ")
+    sizes = fields.get("tree_sizes", "").split(" ")
     if not all(map(_INTEGER.fullmatch, sizes)) or len(sizes) > MAX_TREES:
         raise ValueError("the sizes of its trees cannot be made out")
     return [int(size) for size in sizes]
@@ -90,20 +90,22 @@ def _check_tree(text: str, number: int, features: int) -> None:
     first, *lines = text.removesuffix("\n\n\n").split("\n")
     if first != f"Tree={number}" or not text.endswith("\n\n\n"):
         raise ValueError(f"tree {number} is cut off")
-    said = _fields(lines, {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS})
-    leaves = said.get("num_leaves", "")
+    fields = _fields(
+        lines, {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS}
+    )
+    leaves = fields.get("num_leaves", "")
     if not _INTEGER.fullmatch(leaves) or not 1 <= int(leaves) <= MAX_LEAVES:
         raise ValueError(f"tree {number} has {leaves[:20]!r} leaves")
-    if (said.get("num_cat"), said.get("is_linear")) != ("0", "0"):
+    if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
         raise ValueError(f"tree {number} is of another kind")
     if leaves == "1":  # LightGBM reads no more of it
-        _numbers(said, "leaf_value", 1)
+        _numbers(fields, "leaf_value", 1)
         return
     counts = {name: int(leaves) - (name not in OF_LEAVES) for name in (*INTEGERS, *NUMBERS)}
     for name in NUMBERS:
-        _numbers(said, name, counts[name])
-    _numbers(said, "shrinkage", 1)
-    tree = {name: _integers(said, name, counts[name]) for name in INTEGERS}
+        _numbers(fields, name, counts[name])
+    _numbers(fields, "shrinkage", 1)
+    tree = {name: _integers(fields, name, counts[name]) for name in INTEGERS}
     _check_nodes(tree, number, int(leaves), features)
 
 
@@ -132,17 +134,17 @@ def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
     return fields
 
 
-def _integers(said: dict[str, str], name: str, count: int) -> list[int]:
-    if {*".e+"}.intersection(said.get(name, "")):
+def _integers(fields: dict[str, str], name: str, count: int) -> list[int]:
+    if {*".e+"}.intersection(fields.get(name, "")):
         raise ValueError(f"its {name} are no whole numbers")
-    numbers = [*map(int, _numbers(said, name, count))]
+    numbers = [*map(int, _numbers(fields, name, count))]
     if numbers and max(map(abs, numbers)) >= 2**31:
         raise ValueError(f"its {name} are too large")
     return numbers
 
 
-def _numbers(said: dict[str, str], name: str, count: int) -> list[float]:
-    text = said.get(name, "missing")
+def _numbers(fields: dict[str, str], name: str, count: int) -> list[float]:
+    text = fields.get(name, "missing")
     known = text.replace("inf", "1e308") if name == "threshold" else text  # all is below infinity
     if not _NUMBERS.fullmatch(known):
         raise ValueError(f"its {name} cannot be made out")

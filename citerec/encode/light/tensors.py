@@ -39,7 +39,7 @@ class Tensors:
                 raise UnsupportedError(f"{file}: a header of {length} bytes")
             header: Any = orjson.loads(self._bytes[8 : 8 + length].tobytes())
             header.pop("__metadata__", None)
-            end = max(told["data_offsets"][1] for told in header.values())
+            end = max(entry["data_offsets"][1] for entry in header.values())
             if 8 + length + end != len(self._bytes):
                 raise UnsupportedError(f"{file} does not end where its last tensor does")
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
@@ -70,9 +70,9 @@ class Tensors:
             UnsupportedError: If there is none of this name and shape, or it is of another type than floats.
         """
         try:
-            told = self._header[name]
-            dtype, found = DTYPES[told["dtype"]], tuple(told["shape"])
-            begin, end = told["data_offsets"]
+            entry = self._header[name]
+            dtype, found = DTYPES[entry["dtype"]], tuple(entry["shape"])
+            begin, end = entry["data_offsets"]
             whole = 0 <= begin <= end <= len(self._bytes) - self._start
             if found != shape or not whole or end - begin != prod(shape) * dtype.itemsize:
                 raise UnsupportedError(f"the tensor {name} is of shape {found}, expected {shape}")
@@ -81,6 +81,6 @@ class Tensors:
             raise UnsupportedError(f"no tensor {name} that can be read") from error
         # An array that does not begin at a multiple of its item is copied: BLAS would do so each time.
         numbers = np.require(content.view(np.ndarray).view(dtype), requirements="A").reshape(shape)
-        if told["dtype"] == "BF16":  # the upper half of a float32
+        if entry["dtype"] == "BF16":  # the upper half of a float32
             return (numbers.astype(np.uint32) << 16).view(np.float32)
         return numbers.astype(np.float32, copy=False)

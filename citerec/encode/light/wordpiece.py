@@ -85,8 +85,8 @@ def _check(folder: Path, config: Config) -> None:
     if any(config.get(key) for key in EXTRA):
         raise UnsupportedError(f"{folder}: its tokenizer has special tokens of its own")
     special = {_content(config.get(key, token)) for key, token in SPECIAL.items()}
-    for told in (config.get("added_tokens_decoder") or {}).values():
-        _check_added(folder, told, special)
+    for entry in (config.get("added_tokens_decoder") or {}).values():
+        _check_added(folder, entry, special)
     for name in MAPS:
         content = _json(folder / name)
         known = {
@@ -98,9 +98,9 @@ def _check(folder: Path, config: Config) -> None:
             raise UnsupportedError(f"{folder / name}: its tokenizer has tokens of its own")
 
 
-def _check_added(folder: Path, told: Any, special: set[str]) -> None:
-    content = _content(told)
-    if content not in special or any(told.get(key, False) != v for key, v in PLAIN.items()):
+def _check_added(folder: Path, entry: Any, special: set[str]) -> None:
+    content = _content(entry)
+    if content not in special or any(entry.get(key, False) != v for key, v in PLAIN.items()):
         raise UnsupportedError(f"{folder}: its tokenizer has the added token {content}")
 
 
@@ -111,8 +111,8 @@ def _vocabulary(folder: Path, special: Mapping[str, str], config: Config) -> dic
         return _from_lines(folder / "vocab.txt")
     content = _json(file)
     try:
-        for told in content.get("added_tokens") or []:
-            _check_added(folder, told, set(special.values()))
+        for entry in content.get("added_tokens") or []:
+            _check_added(folder, entry, set(special.values()))
         model: Any = content["model"]
         vocabulary = {str(piece): int(number) for piece, number in model["vocab"].items()}
         found = {
@@ -161,13 +161,13 @@ def _normalizer(config: Config) -> dict[str, Any]:
     }
 
 
-def _single(told: Any) -> list[str]:
+def _single(entry: Any) -> list[str]:
     """Return what tokenizer.json puts around one text: the names of tokens, and A for the text."""
-    if told["type"] == "BertProcessing":
-        return [told["cls"][0], "A", told["sep"][0]]
-    if told["type"] != "TemplateProcessing":
-        return [str(told["type"])]
-    return [next(iter(part.values()))["id"] for part in told["single"]]
+    if entry["type"] == "BertProcessing":
+        return [entry["cls"][0], "A", entry["sep"][0]]
+    if entry["type"] != "TemplateProcessing":
+        return [str(entry["type"])]
+    return [next(iter(part.values()))["id"] for part in entry["single"]]
 
 
 def _content(token: Any) -> str:
