@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from console import difference
+from filelock import FileLock
 
 from citerec.folder import IndexFolder, open_index
 
@@ -62,9 +63,17 @@ class Demo:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    folder = tmp_path_factory.mktemp("demo")
-    return Demo(folder, run_command("citerec demo", folder))
+def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Demo:
+    """The demo, run once for all processes of a test run: in float32 it embeds the sample for half a minute."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "demo"
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            folder.mkdir()
+            done = run_command("citerec demo", folder)
+            (folder / "printed.json").write_text(json.dumps(vars(done)))
+        printed = json.loads((folder / "printed.json").read_text())
+    return Demo(folder, subprocess.CompletedProcess(**printed))
 
 
 @pytest.fixture

@@ -416,7 +416,13 @@ def as_shards(folder: Path) -> None:
     assert len([*folder.glob("model-*.safetensors")]) > 1
 
 
-@pytest.mark.parametrize("saved", [not_in_safetensors, as_shards], ids=["bin", "shards"])
+@pytest.mark.parametrize(
+    "saved",
+    [
+        pytest.param(not_in_safetensors, id="bin"),
+        pytest.param(as_shards, id="shards", marks=pytest.mark.slow),  # the same with other files
+    ],
+)
 def test_the_second_process_opens_other_weights_without_torch(
     copied: Path, cache: Path, tmp_path: Path, saved: Callable[[Path], None]
 ) -> None:
