@@ -17,6 +17,7 @@ from tools import pdflatex_fault, run_pdflatex
 from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder, open_index
+from citerec.java import start_jvm
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test fetches no model
 USER_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
@@ -37,7 +38,13 @@ REAL_DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
-def sample_index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
+def java() -> None:
+    """A JVM without its second compiler, which costs more here than it saves: a test makes few calls."""
+    start_jvm(quick=True)
+
+
+@pytest.fixture(scope="session")
+def sample_index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
     """The bundled sample, indexed; tests must not change it."""
     folder = tmp_path_factory.mktemp("indexes") / "sample"
     build_index(SAMPLE, folder, BuildConfig())
@@ -52,7 +59,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def dense_sample(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> IndexFolder:
+def dense_sample(
+    tmp_path_factory: pytest.TempPathFactory, tiny_model: str, java: None
+) -> IndexFolder:
     """The bundled sample with vectors, of a tiny BERT; tests must not change it."""
     folder = tmp_path_factory.mktemp("indexes") / "dense"
     build_index(SAMPLE, folder, BuildConfig(encoder=tiny_model))
@@ -92,7 +101,9 @@ def write_jsonl(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def build(tmp_path: Path, write_jsonl: Callable[..., Path]) -> Callable[..., IndexFolder]:
+def build(
+    tmp_path: Path, write_jsonl: Callable[..., Path], java: None
+) -> Callable[..., IndexFolder]:
     """Index records; returns the opened index."""
 
     def make(records: Sequence[Mapping[str, Any]], **settings: Any) -> IndexFolder:
