@@ -198,7 +198,8 @@ def outcomes(index: Path, how: str, most: int, *names: str) -> list[tuple[str, s
 @pytest.fixture
 def whole(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     """An index with vectors and a ranker of its own, for harm."""
-    index = Path(shutil.copytree(dense_sample.path, tmp_path / "whole"))
+    others_leave = shutil.ignore_patterns("models", "tokens")
+    index = Path(shutil.copytree(dense_sample.path, tmp_path / "whole", ignore=others_leave))
     tiny_ranker(index / "models" / "ranker", {"bm25": 1.0, "co_cited": 1.0})
     return index
 
