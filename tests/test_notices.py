@@ -63,7 +63,7 @@ def test_a_share_is_one_of_letters() -> None:
 
 
 @pytest.mark.parametrize("title", COVERED)
-def test_an_index_with_vectors_reads_what_its_tokenizer_does(
+def test_without_its_vectors_an_index_reads_the_scripts_that_its_corpus_has(
     dense_sample: IndexFolder, title: str
 ) -> None:
     plain = Recommender(dense_sample, RecommendConfig(encoder="none"))
