@@ -22,6 +22,8 @@ from citerec.encode.words.tokens import keys_of
 from citerec.errors import BadInputError, ConfigError, MissingExtraError, ModelExistsError
 from citerec.folder import IndexFolder
 from citerec.manifest import model_faults
+from citerec.train import due
+from citerec.train.words import vectors as vectors_module
 from citerec.train.words.bags import WEIGHTINGS, first_component, idf_of, sif
 from citerec.train.words.config import (
     READ,
@@ -411,6 +413,94 @@ def test_citeomatic_draws_papers_to_what_they_cite(
     assert cosines[cites].mean() > cosines[others].mean() + 0.1
 
 
+# --- a training that is stopped
+
+
+STOPS = {
+    "doc2vec": {"grid": False, "epochs": 3},
+    "fasttext": {"epochs": 2},
+    "sgc": {"epochs": 2},
+    "citeomatic": {"dim": 16, "epochs": 3},
+}
+
+
+@pytest.mark.parametrize("recipe", STOPS)
+def test_a_training_that_was_stopped_resumes_to_the_model_of_an_unbroken_one(
+    sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str
+) -> None:
+    monkeypatch.setattr(due, "EVERY", 0.0)  # a checkpoint at every opportunity
+    monkeypatch.setattr(due, "SHARE", 1e9)
+    monkeypatch.setattr(vectors_module, "PART", 100)
+    config, messages = small(recipe, **STOPS[recipe]), list[str]()
+
+    def stop_late(task: str, done: int, total: int) -> None:
+        if task.startswith("training") and done * 4 > total * 3:
+            raise KeyboardInterrupt
+
+    train_words(sample_index, tmp_path / "whole", config)
+    with pytest.raises(KeyboardInterrupt):
+        train_words(sample_index, tmp_path / "model", config, tell=stop_late)
+    done: list[float] = []
+    train_words(
+        sample_index,
+        tmp_path / "model",
+        config,
+        resume=True,
+        say=messages.append,
+        tell=lambda task, now, total: done.append(now / total) if "train" in task else None,
+    )
+
+    whole, resumed = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "model"))
+    assert messages[0] == f"resuming from {tmp_path / '.model.training'}"
+    assert done[0] > 0.4  # of what it had reached, not from the start
+    assert resumed == whole
+    assert not (tmp_path / ".model.training").exists()
+
+
+def test_settings_that_were_tried_are_not_tried_again(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    config, tried = small("tfidf"), list[str]()
+
+    def stop_at_the_fifth(message: str) -> None:
+        tried.append(message)
+        if len(tried) == 5:
+            raise KeyboardInterrupt
+
+    whole = train_words(sample_index, tmp_path / "whole", config)
+    with pytest.raises(KeyboardInterrupt):
+        train_words(sample_index, tmp_path / "model", config, say=stop_at_the_fifth)
+    report = train_words(sample_index, tmp_path / "model", config, resume=True, say=tried.append)
+
+    assert len(tried) == 5 + 1 + 4  # of nine settings; one line says that it resumes
+    assert report.tried == whole.tried
+    one, two = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "model"))
+    assert one == two
+
+
+def test_a_training_of_other_settings_or_a_damaged_state_is_not_resumed(
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(message: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_words(sample_index, tmp_path / "model", small("tfidf"), say=stop)
+    arguments = ("train-encoder", "--index", sample_index.path, "--output", tmp_path / "model")
+    settings = tmp_path / "tfidf.toml"
+    settings.write_text('recipe = "tfidf"\ndim = 20\ndev_queries = 20\ndev_pool = 100\n')
+
+    other, _, says = cli(capsys, *arguments, "--recipe", "random", "--resume")
+    state = tmp_path / ".model.training" / "tried.npz"
+    state.write_bytes(state.read_bytes()[:-40])
+    damaged, _, error = cli(capsys, *arguments, "--config", settings, "--resume")
+    anew, *_ = cli(capsys, *arguments, "--config", settings)
+
+    assert other == 2 and "begun otherwise: dev_pool was 100, is 2000" in says
+    assert damaged == 2 and "tried.npz is damaged" in error and "leave --resume out" in error
+    assert anew == 0 and (tmp_path / "model" / "model.safetensors").is_file()
+
+
 # --- the command
 
 
@@ -442,7 +532,6 @@ def test_the_command_trains_by_recipe_or_by_file(
         (["--recipe", "best"], f"recipe must be {', '.join(RECIPES)}; got 'best'"),
         (["--recipe", "sif", "--batch", "8"], "sif does not read batch; it reads: "),
         (["--recipe", "tfidf", "--model", "minilm"], "tfidf does not read model"),
-        (["--recipe", "random", "--resume"], "leave --resume out"),
     ],
 )
 def test_what_a_recipe_does_not_read_is_refused_in_one_line(

@@ -71,7 +71,7 @@ def train_encoder(
         "threads": threads or None,
     }
     if wants_words(config, recipe):
-        _train_words(index, output, config, options, talk, resume=resume, force=force)
+        _train_words(ctx, index, output, config, options, talk, resume=resume, force=force)
         return
     training = read_training(config, options)
     folder = find_index(index)
@@ -193,6 +193,7 @@ def train_ranker(
 
 
 def _train_words(
+    ctx: typer.Context,
     index: Path | None,
     output: Path | None,
     config: Path | None,
@@ -203,21 +204,22 @@ def _train_words(
     force: bool,
 ) -> None:
     """Train an encoder of words: one without a transformer."""
-    from citerec.errors import ConfigError
     from citerec.folder import find_index, open_index
     from citerec.train.words.config import read_words_training
     from citerec.train.words.train import train_words
 
     training = read_words_training(config, options)
-    if resume:
-        raise ConfigError(
-            f"a training of the recipe {training.recipe} takes minutes and begins anew; leave --resume out"
-        )
     folder = find_index(index)
     target = output or folder / ENCODER
-    with talk.progress() as tell:
+    with interruptible(target, talk, ctx), talk.progress() as tell:
         report = train_words(
-            open_index(folder), target, training, force=force, tell=tell, say=talk.note
+            open_index(folder),
+            target,
+            training,
+            resume=resume,
+            force=force,
+            tell=tell,
+            say=talk.note,
         )
     if not talk.quiet:
         write_lines(*words_summary(report).split("\n"))

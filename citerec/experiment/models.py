@@ -62,7 +62,7 @@ def trained_encoder(settings: Path, index: IndexFolder, tell: Progress, name: st
     if words.wants_words(settings, None):
         of_words = words.read_words_training(settings, {})
         if not words_were_trained_so(model, index, of_words):
-            train_words(index, model, of_words, force=True, tell=tell)
+            train_words(index, model, of_words, resume=True, force=True, tell=tell)
         return str(model)
     config = nets.read_training(settings, {})
     if not net_was_trained_so(model, index, config):

@@ -61,23 +61,29 @@ def open_workspace(
     return False
 
 
-def open_examples(
+def resume_or_discard(
     workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, say: Note
 ) -> None:
-    """Make the folder of a training that keeps examples and no checkpoints, or go on with the one that is there.
+    """Check that the training in a folder can be resumed, or remove the folder.
+
+    Args:
+        workspace: The folder; nothing is made where there is none.
+        plan: What must be the same to resume.
+        resume: Whether to resume.
+        say: Receives a line that says what happened, if anything was or should have been there.
 
     Raises:
-        ConfigError: If the training in it was begun otherwise.
+        ConfigError: If the training in it was begun with other settings.
     """
-    if resume and workspace.is_there():
+    if not workspace.is_there():
+        if resume:
+            say(f"nothing to go on with at {workspace.folder}: beginning anew")
+    elif resume:
         workspace.check(plan)
-        say("going on with the examples that were gathered")
-        return
-    if resume:
-        say(f"nothing to go on with at {workspace.folder}: beginning anew")
-    elif workspace.is_there():
+        say(f"resuming from {workspace.folder}")
+    else:
         say("a training that was cut short is given up; --resume would have gone on with it")
-    workspace.begin(plan)
+        workspace.remove()
 
 
 def told_base(source: Source) -> str:

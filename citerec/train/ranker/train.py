@@ -32,7 +32,7 @@ from citerec.train.ranker.gather import (
 from citerec.train.ranker.inputs import check_indexes, identity_of
 from citerec.train.ranker.kept import KeptExamples
 from citerec.train.ranker.modelfolder import Told, write_ranker
-from citerec.train.start import open_examples
+from citerec.train.start import resume_or_discard
 from citerec.train.workspace import Workspace
 from citerec.types import Note, Progress, untold
 
@@ -100,7 +100,10 @@ def train_ranker(
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
         identities = {"indexes": [*map(identity_of, indexes)], "apart": [*map(identity_of, apart)]}
-        open_examples(workspace, config.to_json() | identities, resume=resume, say=say)
+        plan = config.to_json() | identities
+        resume_or_discard(workspace, plan, resume=resume, say=say)
+        if not workspace.is_there():
+            workspace.begin(plan)
         known: list[Known] = []
         for number, index in enumerate(indexes):
             others = [other for other in (*indexes, *apart) if other is not index]

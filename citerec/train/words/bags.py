@@ -42,7 +42,7 @@ def make_tfidf(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
 
 def make_fasttext(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
     """Make a weighted sum of word vectors."""
-    found = word_vectors(texts, config, judge.say, judge.tell)
+    found = word_vectors(texts, config, judge.say, judge.tell, judge.kept)
     counts = texts.counts(found.words)
 
     def make(tf: Tf, idf: Idf) -> Bag:
@@ -55,7 +55,7 @@ def make_fasttext(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Mad
 
 def make_sif(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
     """Make an average of word vectors, frequent words low, without its first principal component."""
-    found = word_vectors(texts, config, judge.say, judge.tell)
+    found = word_vectors(texts, config, judge.say, judge.tell, judge.kept)
     counts = texts.counts(found.words)
     settings = [{"a": a} for a in (SIF_A if config.grid else [config.a])]
 
@@ -68,7 +68,7 @@ def make_sif(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
 
 def make_sgc(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
     """Make SIF vectors and propagate them along the citations that every dev and test query may know of."""
-    found = word_vectors(texts, config, judge.say, judge.tell)
+    found = word_vectors(texts, config, judge.say, judge.tell, judge.kept)
     counts = texts.counts(found.words)
     features = sif(found, counts, config.a)
     links = texts.known_links()

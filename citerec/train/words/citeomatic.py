@@ -1,7 +1,8 @@
 """Citeomatic's embedding: a weighted sum of word vectors that triplets of citations teach."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,15 @@ from citerec.encode.words.model import Vectors
 from citerec.encode.words.tokens import counted
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
-from citerec.train.words.dev import Judge, Tried
+from citerec.train.words.dev import Judge, Tried, best_of
+from citerec.train.words.kept import Arrays
 from citerec.train.words.made import Made
 from citerec.train.words.triplets import Drawer, Triplets
 from citerec.types import Paper
+
+STATE = "citeomatic"  # what its training has reached, in the training folder
+BEST = "best-"  # before the names of the best model's arrays
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 
 
 def make_citeomatic(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
@@ -50,24 +56,52 @@ def _trained(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
     learner = _Learner(words, papers, config)
     drawer = Drawer(texts.data, config.margin, config.negatives, config.seed)
     rng = np.random.default_rng([config.seed, 11])
-    kept, tried, near = learner.bag(), list[Tried](), None
-    for epoch in range(1, config.epochs + 1):
+    best, tried, near = learner.bag(), list[Tried](), None
+    if state := judge.kept.load(STATE):
+        best, tried = _restore(learner, rng, *state)
+        near = drawer.near(learner.bag().vectors(papers))
+    for epoch in range(len(tried) + 1, config.epochs + 1):
         learner.learn(drawer.draw(near, rng), rng)
         model = learner.bag()
         measured = judge.measured(model, {"epoch": epoch})
         judge.tell("training", epoch, config.epochs)
         judge.say(str(measured))
         tried.append(measured)
-        if judge.dev is None or max(tried, key=lambda one: one.mrr or 0.0) is measured:
-            kept = model
+        if judge.dev is None or best_of(tried) is measured:
+            best = model
         if epoch < config.epochs:
+            judge.kept.save_if_due(STATE, *_state(learner, rng, best, tried))
             near = drawer.near(model.vectors(papers))
     counts = {
         "train_papers": len(texts.rows),
         "words": len(words),
         "citations": len(texts.data.gold.indices),
     }
-    return Made(model=kept, tried=tried if judge.dev else tried[-1:], counts=counts)
+    return Made(model=best, tried=tried if judge.dev else tried[-1:], counts=counts)
+
+
+def _state(
+    learner: "_Learner", rng: np.random.Generator, best: Bag, tried: Sequence[Tried]
+) -> tuple[Arrays, dict[str, Any]]:
+    """Return all that the next epochs depend on."""
+    stated, tensors = best.parts()
+    arrays = learner.arrays | {f"{BEST}{name}": array for name, array in tensors.items()}
+    facts = {
+        "tried": [asdict(one) for one in tried],
+        "best": dict(stated),
+        "random": rng.bit_generator.state,
+    }
+    return arrays, facts
+
+
+def _restore(
+    learner: "_Learner", rng: np.random.Generator, arrays: Arrays, facts: Mapping[str, Any]
+) -> tuple[Bag, list[Tried]]:
+    """Set the learner and the random numbers to a state; return the best model of it, and what was measured."""
+    learner.load(arrays)
+    rng.bit_generator.state = facts["random"]
+    tensors = {n.removeprefix(BEST): array for n, array in arrays.items() if n.startswith(BEST)}
+    return Bag.of_parts(facts["best"], tensors), [Tried(**one) for one in facts["tried"]]
 
 
 class _Learner:
@@ -126,6 +160,31 @@ class _Learner:
         kept = rng.random(tuple(summed.shape), np.float32) >= self._config.dropout
         return summed * torch.from_numpy(kept)
 
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The weights and the moments of the optimiser, by name."""
+        moments = self._adam.state_dict()["state"]
+        found = {
+            f"weights-{n}": _array(w) for n, w in enumerate(self._adam.param_groups[0]["params"])
+        }
+        for number, state in moments.items():
+            found |= {f"{name}-{number}": _array(tensor) for name, tensor in state.items()}
+        return found
+
+    def load(self, arrays: Arrays) -> None:
+        """Set the weights and the moments of the optimiser."""
+        torch = self._torch
+        params = self._adam.param_groups[0]["params"]
+        state: dict[int, dict[str, Any]] = {}
+        with torch.no_grad():
+            for number, weights in enumerate(params):
+                weights.copy_(torch.from_numpy(arrays[f"weights-{number}"]))
+                state[number] = {
+                    name: torch.from_numpy(arrays[f"{name}-{number}"]) for name in MOMENTS
+                }
+        groups = self._adam.state_dict()["param_groups"]
+        self._adam.load_state_dict({"state": state, "param_groups": groups})
+
     def bag(self) -> Bag:
         """Return the model as it is now."""
         with self._torch.no_grad():
@@ -133,11 +192,11 @@ class _Learner:
             title, abstract = self._shares.tolist()
             return Bag(
                 words=self._words,
-                word_vectors=_numpy(directions),
-                weights=_numpy(self._magnitudes),
+                word_vectors=_array(directions),
+                weights=_array(self._magnitudes),
                 shares=(title, abstract),
             )
 
 
-def _numpy(tensor: Any) -> Vectors:
+def _array(tensor: Any) -> Vectors:
     return tensor.detach().numpy().astype(np.float32, copy=True)

@@ -1,7 +1,7 @@
 """How good a model of words is on the dev queries, and which of several is best."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,10 +12,13 @@ from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.dev import Dev, load_dev, mean_f1, mean_reciprocal_rank
 from citerec.train.encoder.mine import similarities
 from citerec.train.words.config import WordsTraining
+from citerec.train.words.kept import KeptTraining
 from citerec.types import Note, Progress
 
 Model = TypeVar("Model", bound=WordModel)
 Setting = Mapping[str, Any]
+
+TRIED = "tried"  # the state of a search among settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +42,59 @@ class Judge:
     dev: Dev | None
     say: Note
     tell: Progress
+    kept: KeptTraining = field(default_factory=KeptTraining)
 
     @classmethod
-    def of(cls, index: IndexFolder, config: WordsTraining, say: Note, tell: Progress) -> "Judge":
+    def of(
+        cls,
+        index: IndexFolder,
+        config: WordsTraining,
+        say: Note,
+        tell: Progress,
+        kept: KeptTraining | None = None,
+    ) -> "Judge":
         """Draw the dev queries as for every encoder that is trained."""
         drawn = {n: getattr(config, n) for n in ("seed", "dev_queries", "dev_pool")}
-        return cls(load_dev(index, EncoderTraining.of(drawn)), say, tell)
+        dev = load_dev(index, EncoderTraining.of(drawn))
+        return cls(dev, say, tell, kept or KeptTraining())
 
     def best(
         self, settings: Iterable[Setting], make: Callable[..., Model]
     ) -> tuple[Model, list[Tried]]:
         """Make a model with each setting; return the one of the highest MRR, of equal ones the first.
 
+        What was tried is kept after each setting: a training that is resumed goes on with the next one.
+
         Args:
             settings: Values by name, as `make` takes them. Without dev queries the first one is taken.
             make: Makes a model.
         """
-        chosen: tuple[float, Model] | None = None
-        tried: list[Tried] = []
         wanted = list(settings)[: None if self.dev else 1]
-        for number, setting in enumerate(wanted):
-            model = make(**setting)
-            measured = self.measured(model, setting)
-            tried.append(measured)
-            merit = measured.mrr or 0.0
-            if chosen is None or merit > chosen[0]:
-                chosen = merit, model
+        tried, best, model = self._resumed()
+        for number, setting in list(enumerate(wanted))[len(tried) :]:
+            made = make(**setting)
+            tried.append(self.measured(made, setting))
+            if best_of(tried) is tried[-1]:
+                best, model = number, made
+                self.kept.save_model(number, made)
             if len(wanted) > 1:
+                facts = {"tried": [asdict(one) for one in tried], "best": best}
+                self.kept.save(TRIED, {}, facts)
+                self.kept.remove_models(but=best)
                 self.tell("choosing", number + 1, len(wanted))
-                self.say(str(measured))
-        if chosen is None:
+                self.say(str(tried[-1]))
+        if model is None:
             raise ValueError("no setting to try")
-        return chosen[1], tried
+        return model, tried
+
+    def _resumed(self) -> tuple[list[Tried], int, Any]:
+        """Return what was tried before, the number of the best of them, and its model; nothing if nothing was."""
+        state = self.kept.load(TRIED)
+        if state is None:
+            return [], 0, None
+        facts = state[1]
+        tried = [Tried(**one) for one in facts["tried"]]
+        return tried, facts["best"], self.kept.load_model(facts["best"])
 
     def measured(self, model: WordModel, setting: Setting) -> Tried:
         """Measure a model."""

@@ -10,7 +10,7 @@ from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
 from citerec.train.words.dev import Judge
 from citerec.train.words.made import Made
-from citerec.train.words.vectors import check_gensim, fit
+from citerec.train.words.vectors import Fit, check_gensim, fit
 
 # The appendix also varies the window, 5, 10 or 15, which DBOW without word vectors never looks at.
 GRID = [
@@ -62,7 +62,8 @@ def _trained(
         hashfxn=stable_hash,
     )
     documents = [TaggedDocument(words, [number]) for number, words in enumerate(texts.cut)]
-    fit(model, documents, epochs, "training Doc2Vec", judge.tell)
+    what = Fit(f"doc2vec-{sample}-{epochs}", "training Doc2Vec", ("dv.vectors", "syn1neg"))
+    fit(model, documents, epochs, what, judge.kept, judge.tell)
     words = tuple(model.wv.index_to_key)
     counts = [int(model.wv.get_vecattr(word, "count")) for word in words]
     return Doc2VecWords(

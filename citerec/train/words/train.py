@@ -14,15 +14,18 @@ from citerec.errors import writing
 from citerec.folder import IndexFolder
 from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import check_target, read_training
+from citerec.train.start import resume_or_discard
 from citerec.train.words.bags import make_fasttext, make_sgc, make_sif, make_tfidf
 from citerec.train.words.citeomatic import make_citeomatic
 from citerec.train.words.config import WordRecipe, WordsTraining
 from citerec.train.words.corpus import TrainTexts
 from citerec.train.words.dev import Judge, Tried
 from citerec.train.words.doc2vec import make_doc2vec
+from citerec.train.words.kept import KeptTraining
 from citerec.train.words.made import Made
 from citerec.train.words.modelfolder import write_model
 from citerec.train.words.vectors import sha256_of_vectors
+from citerec.train.workspace import Workspace
 from citerec.types import Note, Progress, untold
 
 
@@ -41,6 +44,7 @@ def train_words(
     output: Path,
     config: WordsTraining,
     *,
+    resume: bool = False,
     force: bool = False,
     tell: Progress = untold,
     say: Note = lambda message: None,
@@ -53,23 +57,42 @@ def train_words(
         index: Whose train papers it learns from; dev queries choose the settings.
         output: The model folder to be.
         config: How.
+        resume: Go on with a training of the same index and settings that was cut short.
         force: Replace a model that is there.
         tell: Is told how far each kind of work is.
         say: Is told what is worth a line: what each setting gave.
 
     Raises:
-        ConfigError: If there is nothing to learn from, or a setting cannot be.
+        ConfigError: If there is nothing to learn from, a setting cannot be, or `resume` is given for a training
+            with other settings.
         ModelExistsError: If there is a model at `output`, without `force`.
         MissingExtraError: If what trains is not installed.
         OutputError: If the folder cannot be written.
     """
     check_target(output, NAME, force=force)
     check_writable(output)
-    judge = Judge.of(index, config, say, tell)
+    workspace = Workspace.beside(output)
+    plan = _plan(index, config)
+    resume_or_discard(workspace, plan, resume=resume, say=say)
+    judge = Judge.of(index, config, say, tell, KeptTraining(workspace, plan))
     made = _MAKERS[config.recipe](TrainTexts.of(index), config, judge)
     with writing(output), building(output) as folder:
         write_model(folder, made, index, config)
+    workspace.remove()
     return WordsReport(output=output, counts=made.counts, tried=tuple(made.tried), chosen=made.best)
+
+
+def _plan(index: IndexFolder, config: WordsTraining) -> dict[str, Any]:
+    """Return what must be the same for a training to be resumed."""
+    plan = {
+        "corpus_sha256": index.manifest.corpus["sha256"],
+        "splits_sha256": splits_sha256(index),
+        **config.to_json(),
+    }
+    if config.vectors:
+        place = Path(config.vectors).expanduser()
+        plan["vectors_sha256"] = sha256_of_vectors(place) if place.exists() else None
+    return plan
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: WordsTraining) -> bool:

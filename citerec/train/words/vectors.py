@@ -1,8 +1,9 @@
 """Word vectors: trained by gensim's fastText on the train papers, or given."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ from citerec.errors import BadInputError, ConfigError, extra
 from citerec.inputs import read_rows
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
+from citerec.train.words.kept import KeptTraining
 from citerec.types import Note, Progress
+
+PART = 65_536  # documents between two moments at which a checkpoint can be written
+RANDOM = "random"  # the state of the random numbers, among the arrays of a checkpoint
+VECTORS = "vectors"  # word vectors that are trained, and the name of their state
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class WordVectors:
 
 
 def word_vectors(
-    texts: TrainTexts, config: WordsTraining, say: Note, tell: Progress
+    texts: TrainTexts, config: WordsTraining, say: Note, tell: Progress, kept: KeptTraining
 ) -> WordVectors:
     """Return a vector for each word of the train papers; one that the vectors given do not have is left out.
 
@@ -43,15 +49,15 @@ def word_vectors(
     if not config.vectors:
         check_gensim()
         words = texts.vocabulary(config.min_df, config.max_df)
-        return WordVectors(words, _trained(texts, words, config, tell))
+        return WordVectors(words, _trained(texts, words, config, kept, tell))
     words = texts.vocabulary(config.min_df, config.max_df)
     place = Path(config.vectors).expanduser()
     known = _of_model(place) if place.is_dir() else read_word2vec(place, frozenset(words))
-    kept = tuple(word for word in words if word in known)
-    if not kept:
+    found = tuple(word for word in words if word in known)
+    if not found:
         raise ConfigError(f"{place} has a vector for none of the {len(words)} words of the papers")
-    say(f"{place.name} has a vector for {len(kept)} of {len(words)} words")
-    return WordVectors(kept, np.stack([known[word] for word in kept]), sha256_of_vectors(place))
+    say(f"{place.name} has a vector for {len(found)} of {len(words)} words")
+    return WordVectors(found, np.stack([known[word] for word in found]), sha256_of_vectors(place))
 
 
 def sha256_of_vectors(place: Path) -> str:
@@ -109,11 +115,17 @@ def _of_model(folder: Path) -> dict[str, Vectors]:
 
 
 def _trained(
-    texts: TrainTexts, words: Sequence[str], config: WordsTraining, tell: Progress
+    texts: TrainTexts,
+    words: Sequence[str],
+    config: WordsTraining,
+    kept: KeptTraining,
+    tell: Progress,
 ) -> Vectors:
     """Train skip-gram vectors with letter n-grams (Bojanowski et al., TACL 2017), in one thread: so they repeat."""
     from gensim.models.fasttext import FastText
 
+    if trained := kept.load(VECTORS):
+        return trained[0][VECTORS]
     model = FastText(
         vector_size=config.dim,
         sg=1,
@@ -128,32 +140,77 @@ def _trained(
         seed=config.seed,
         hashfxn=stable_hash,
     )
-    fit(model, texts.cut, config.epochs, "training word vectors", tell)
-    return np.asarray(model.wv[list(words)], np.float32)
+    fit(model, texts.cut, config.epochs, FASTTEXT, kept, tell)
+    vectors = np.asarray(model.wv[list(words)], np.float32)
+    kept.save(VECTORS, {VECTORS: vectors}, {})
+    return vectors
 
 
-def fit(model: Any, documents: Sequence[Any], epochs: int, what: str, tell: Progress) -> None:
-    """Let a model of gensim read documents some times.
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What one of gensim's models learns."""
+
+    name: str  # of its state, in the training folder
+    shown: str  # on a progress bar
+    weights: tuple[str, ...]  # the arrays that training changes, as attributes of the model
+
+
+FASTTEXT = Fit(
+    "fasttext", "training word vectors", ("wv.vectors_vocab", "wv.vectors_ngrams", "syn1neg")
+)
+
+
+def fit(
+    model: Any,
+    documents: Sequence[Any],
+    epochs: int,
+    what: Fit,
+    kept: KeptTraining,
+    progress: Progress,
+) -> None:
+    """Train a model of gensim on documents, from where a training that was stopped left off.
+
+    The learning rate falls linearly from the model's `alpha` to its `min_alpha` over all epochs.
 
     Raises:
-        ConfigError: If no word is frequent enough.
+        ConfigError: If no word is frequent enough, or what was kept is damaged.
     """
-    from gensim.models.callbacks import CallbackAny2Vec
-
-    class Told(CallbackAny2Vec):
-        def __init__(self) -> None:
-            self.done = 0
-
-        def on_epoch_end(self, model: Any) -> None:
-            self.done += 1
-            tell(what, self.done, epochs)
-
-    tell(what, 0, epochs)
+    total = epochs * len(documents)
+    first, last = model.alpha, model.min_alpha
     model.build_vocab(documents)
     if not len(model.wv):
         raise ConfigError("no word of the train papers is frequent enough; lower min_count")
-    make: Callable[..., Any] = model.train
-    make(documents, total_examples=len(documents), epochs=epochs, callbacks=[Told()])
+    done = _restored(model, what, kept)
+    progress(what.shown, done, total)
+    while done < total:
+        begin = done % len(documents)
+        part = documents[begin : begin + PART]
+        model.alpha = first - (first - last) * done / total
+        done += len(part)
+        model.min_alpha = first - (first - last) * done / total
+        model.train(part, total_examples=len(part), epochs=1)
+        progress(what.shown, done, total)
+        if done < total:
+            _keep(model, what, kept, done)
+
+
+def _keep(model: Any, what: Fit, kept: KeptTraining, done: int) -> None:
+    chance = model.random.get_state(legacy=False)["state"]
+    arrays = {name: attrgetter(name)(model) for name in what.weights}
+    facts = {"done": done, "position": chance["pos"]}
+    kept.save_if_due(what.name, {**arrays, RANDOM: chance["key"]}, facts)
+
+
+def _restored(model: Any, what: Fit, kept: KeptTraining) -> int:
+    """Set a model to the state that was kept, and return how many documents it has read; 0 if there is none."""
+    state = kept.load(what.name)
+    if state is None:
+        return 0
+    arrays, facts = state
+    for name in what.weights:
+        attrgetter(name)(model)[:] = arrays[name]
+    model.random.set_state(("MT19937", arrays[RANDOM], facts["position"]))
+    return facts["done"]
 
 
 def check_gensim() -> None:
