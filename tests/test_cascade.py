@@ -1,6 +1,7 @@
 """Rerankers one behind the other: what each reads, when reading stops, how they are opened."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,6 +104,35 @@ def test_a_query_with_no_candidates_is_left_alone(sample_index: IndexFolder) -> 
     assert reader.asked == [[[0]]]
     assert (len(a.hits), len(a.stages["rerank"])) == (0, 0)
     assert b.hits.rows.tolist() == [0]
+
+
+# --- probability
+
+
+def test_a_calibrated_cross_encoder_that_decides_alone_says_how_probable_its_papers_are(
+    sample_index: IndexFolder,
+) -> None:
+    last = replace(stage(judge(-1, 0, 1), depth=2), calibrated=True)
+    cascade = Cascade(sample_index, (last,))
+
+    [reranked] = cascade.rerank(QUERIES[:1], [found([0, 1, 2])], k=3)
+    probable = cascade.likely(reranked)
+
+    assert probable is not None
+    assert probable.rows.tolist() == [1, 0]  # paper 2 was not read
+    assert probable.scores.tolist() == pytest.approx([0.5, 1 / (1 + math.e)])
+
+
+@pytest.mark.parametrize("changed", [{"calibrated": False}, {"weight": 0.5}])
+def test_no_probability_is_shown_that_was_not_fitted_or_does_not_follow_the_order(
+    sample_index: IndexFolder, changed: dict[str, float]
+) -> None:
+    last = replace(stage(judge(-1, 0, 1), depth=2), **({"calibrated": True} | changed))
+    cascade = Cascade(sample_index, (last,))
+
+    [reranked] = cascade.rerank(QUERIES[:1], [found([0, 1, 2])], k=3)
+
+    assert cascade.likely(reranked) is None
 
 
 # --- early stop

@@ -80,6 +80,17 @@ def test_a_script_that_the_corpus_has_is_covered(build: Build) -> None:
     assert recommender.unreadable(Query(id="d", title=ARABIC)) == 1
 
 
+def test_an_index_with_vectors_reads_what_its_own_tokenizer_knows(build: Build) -> None:
+    index = build([{"id": "a", "title": CHINESE}, {"id": "b", "title": "Trees"}], encoder="minilm")
+    recommender = Recommender(index)
+
+    shares = {title: recommender.unreadable(Query(id="d", title=title)) for title in COVERED}
+
+    assert max(shares.values()) < 0.5, shares
+    assert recommender.unreadable(Query(id="d", title=ARABIC)) == 1  # spelled letter by letter
+    assert recommender.unreadable(Query(id="d", title=CHINESE)) == 0  # the corpus has these words
+
+
 def recommend(index: IndexFolder, *arguments: object) -> int:
     return run(["recommend", "--index", str(index.path), *map(str, arguments)])
 
