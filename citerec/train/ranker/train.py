@@ -22,13 +22,7 @@ from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.gather import (
-    Finds,
-    Gatherer,
-    Spared,
-    dev_queries,
-    load_train,
-)
+from citerec.train.ranker.gather import Finds, Gatherer, Spared, dev_queries, load_train
 from citerec.train.ranker.inputs import check_indexes, identity_of
 from citerec.train.ranker.kept import KeptExamples
 from citerec.train.ranker.modelfolder import Told, write_ranker
