@@ -26,7 +26,8 @@ from citerec.train.ranker.boost import RISING, fit
 from citerec.train.ranker.config import RankerTraining, read_training
 from citerec.train.ranker.examples import Examples
 from citerec.train.ranker.gather import Gatherer, StaleCitations, dev_queries, train_queries
-from citerec.train.ranker.train import Known, train_on, train_ranker, was_trained_so
+from citerec.train.ranker.inputs import was_trained_so
+from citerec.train.ranker.train import Known, train_on, train_ranker
 from citerec.train.workspace import Workspace
 from citerec.types import Eligible, Hits, Query
 
@@ -326,23 +327,36 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
         if what == "features" and done >= 16:
             raise KeyboardInterrupt
 
+    late: list[tuple[str, int]] = []
+
+    def stop_late(what: str, done: int, total: int) -> None:
+        late.append((what, done))
+        if (what, done, total) == ("boosted models", 3, 4):
+            raise KeyboardInterrupt
+
     for stops in (stop_early, stop):
         with pytest.raises(KeyboardInterrupt):
             train_ranker([sample_index], output, config(), resume=True, tell=stops)
-    kept = sorted(path.name for path in Workspace.beside(output).folder.iterdir())
+    folder = Workspace.beside(output).folder
+    kept = sorted(path.name for path in folder.iterdir())
     with pytest.raises(ConfigError, match="begun otherwise: seed was 0, is 1"):
         train_ranker([sample_index], output, config(seed=1), resume=True)
+    with pytest.raises(KeyboardInterrupt):
+        train_ranker([sample_index], output, config(), resume=True, tell=stop_late)
+    boosted = {path.name: path.stat().st_mtime_ns for path in folder.glob("trees-*")}
     told: list[tuple[str, int]] = []
-    train_ranker(
-        [sample_index],
-        output,
-        config(),
-        resume=True,
-        tell=lambda what, n, _: told.append((what, n)),
-    )
+    files: list[dict[str, int]] = []
 
+    def note_files(what: str, done: int, total: int) -> None:
+        told.append((what, done))
+        files.append({path.name: path.stat().st_mtime_ns for path in folder.glob("trees-*")})
+
+    train_ranker([sample_index], output, config(), resume=True, tell=note_files)
     assert kept == ["examples-0.dev.npz", "examples-0.train.npz", "training.json"]
-    assert told == [("features of dev queries", 10)]  # the other 8 and all train queries were kept
+    assert late[0] == ("features of dev queries", 10)  # the other 8 and all train queries were kept
+    assert sorted(boosted) == ["trees-1.txt", "trees-2.txt", "trees-3.txt"]
+    assert told == [("boosted models", n) for n in (1, 2, 3, 4)]  # no query is searched again
+    assert all(files[-1][name] == written for name, written in boosted.items())
     for variant in Variant:
         name = f"{variant}.txt"
         assert (output / name).read_text() == (whole / name).read_text()

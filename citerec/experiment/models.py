@@ -99,7 +99,8 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, tell: P
     if experiment.system not in RANKED or not experiment.train_ranker:
         return experiment.ranker or str(DEFAULT)
     from citerec.train.ranker.config import read_training
-    from citerec.train.ranker.train import train_ranker, was_trained_so
+    from citerec.train.ranker.inputs import was_trained_so
+    from citerec.train.ranker.train import train_ranker
 
     settings = Path(experiment.train_ranker)
     config = read_training(settings, {})

@@ -1,6 +1,9 @@
-"""What a training of the ranker needs, checked before the first index is searched."""
+"""What a training of the ranker reads: its indexes, checked before the first is searched, and told from others."""
 
 from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
 
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import reopen
@@ -8,6 +11,7 @@ from citerec.encode.source import find_model
 from citerec.encode.spec import Fingerprint
 from citerec.folder import IndexFolder
 from citerec.train.data import splits_sha256
+from citerec.train.modelfolder import read_training
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.gather import reranker_of
 
@@ -31,3 +35,12 @@ def identity_of(index: IndexFolder) -> tuple[str, str, str | None]:
     recorded = index.manifest.settings.get("encoder")
     encoder = recorded["weights"] if recorded else None
     return index.manifest.corpus["sha256"], splits_sha256(index), encoder
+
+
+def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTraining) -> bool:
+    """Return whether there is a ranker that was trained on these papers, splits and vectors, with these settings."""
+    told = read_training(model)
+    wanted = orjson.loads(orjson.dumps(config.to_json()))
+    return told.get("settings") == wanted and [
+        (one["corpus_sha256"], one["splits_sha256"], one["encoder"]) for one in told["indexes"]
+    ] == [identity_of(index) for index in indexes]

@@ -1,4 +1,4 @@
-"""The examples that were gathered so far, in the training folder: a training that is stopped goes on from them."""
+"""What a training has gathered and boosted so far, in its folder: a training that is stopped resumes from it."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -7,8 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.errors import writing
+from citerec.rank.library import read_booster
 from citerec.train.due import CheckpointTimer
+from citerec.train.ranker.boost import Trees, fit
+from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
+from citerec.types import Progress, untold
 
 STATE = "generator"  # the state of the random numbers, among the arrays of a file
 
@@ -66,3 +71,42 @@ class KeptExamples:
         beside = self.file.with_suffix(".new.npz")
         np.savez(beside, allow_pickle=False, **arrays)
         beside.replace(self.file)
+
+
+@dataclass(slots=True)
+class KeptTrees:
+    """The models that a training has boosted so far, each in a file of its own: one that is there is not made again."""
+
+    folder: Path | None = None  # None for a training that keeps none
+    total: int = 0  # models that the training makes
+    progress: Progress = untold
+    made: int = 0  # models, by this training or the one that it resumes
+
+    def fit(
+        self,
+        train: Examples,
+        dev: Examples | None,
+        features: Sequence[str],
+        config: RankerTraining,
+        trees: int | None = None,
+    ) -> Trees:
+        """Return what `boost.fit` returns for these arguments, read back from its file.
+
+        Raises:
+            ConfigError: If LightGBM refuses the settings.
+            ModelError: If a file is damaged.
+            OutputError: If one cannot be written.
+        """
+        self.made += 1
+        if self.folder is None:
+            return fit(train, dev, features, config, trees)
+        file = self.folder / f"trees-{self.made}.txt"
+        if not file.is_file():
+            partial = file.with_suffix(".new")
+            text = fit(train, dev, features, config, trees).text
+            with writing(file):
+                partial.write_text(text)
+                partial.replace(file)
+        self.progress("boosted models", self.made, self.total)
+        booster = read_booster(file, len(features)).model
+        return Trees(booster, tuple(features), booster.num_trees())

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from citerec.atomic import building, check_writable
 from citerec.errors import ConfigError, writing
@@ -15,16 +14,16 @@ from citerec.folder import IndexFolder
 from citerec.provenance import provenance
 from citerec.rank.probability import Calibration
 from citerec.rank.ranker import SPEC, Variant
-from citerec.train.modelfolder import check_target, read_training
+from citerec.train.modelfolder import check_target
 from citerec.train.ranker.ablation import Judged, ablations, measured
 from citerec.train.ranker.apart import held_out
-from citerec.train.ranker.boost import Trees, fit
+from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
 from citerec.train.ranker.gather import Finds, Gatherer, Spared, dev_queries, load_train
 from citerec.train.ranker.inputs import check_indexes, identity_of
-from citerec.train.ranker.kept import KeptExamples
+from citerec.train.ranker.kept import KeptExamples, KeptTrees
 from citerec.train.ranker.modelfolder import Told, write_ranker
 from citerec.train.start import resume_or_discard
 from citerec.train.workspace import Workspace
@@ -69,7 +68,7 @@ def train_ranker(
 ) -> RankerReport:
     """Train a ranker on the citations of indexes; the model folder appears whole, at the end.
 
-    Until then there is a training folder beside it, which keeps the examples that were gathered.
+    Until then there is a training folder beside it, which keeps the examples and trees so far.
 
     Args:
         indexes: Whose train queries it learns from; the dev queries say when to stop.
@@ -103,16 +102,22 @@ def train_ranker(
             others = [other for other in (*indexes, *apart) if other is not index]
             one, examples = (finds or {}).get(_name(index)), workspace.folder / f"examples-{number}"
             known.append(_known(index, others, config, tell, say, one, examples))
-    report = train_on(known, output, config, say)
+    fits = len(Variant) * (1 + config.folds * any(one.dev_teaches for one in known))
+    report = train_on(known, output, config, say, KeptTrees(workspace.folder, fits, tell))
     workspace.remove()
     return report
 
 
 def train_on(
-    known: Sequence[Known], output: Path, config: RankerTraining, say: Note
+    known: Sequence[Known],
+    output: Path,
+    config: RankerTraining,
+    say: Note,
+    kept: KeptTrees | None = None,
 ) -> RankerReport:
-    """Train a ranker on what was gathered; else as `train_ranker`."""
-    fits = {variant: _trained(known, variant, config) for variant in Variant}
+    """Train a ranker on what was gathered; else as `train_ranker`. By default no model is kept on the way."""
+    kept = kept or KeptTrees()
+    fits = {variant: _trained(known, variant, config, kept) for variant in Variant}
     dev = Examples.joined([one.dev for one in known])
     full = fits[Variant.FULL]
     after = {variant: one.measures for variant, one in fits.items()}
@@ -146,15 +151,6 @@ def train_on(
             folder, {variant: one.trees for variant, one in fits.items()}, calibrations, told
         )
     return report
-
-
-def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTraining) -> bool:
-    """Return whether there is a ranker that was trained on these papers, splits and vectors, with these settings."""
-    told = read_training(model)
-    wanted = orjson.loads(orjson.dumps(config.to_json()))
-    return told.get("settings") == wanted and [
-        (one["corpus_sha256"], one["splits_sha256"], one["encoder"]) for one in told["indexes"]
-    ] == [identity_of(index) for index in indexes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +200,9 @@ def _known(
     return Known(index, train, gatherer.whole(dev, tell, of_dev) if dev else nothing, bool(spared))
 
 
-def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -> _Fit:
+def _trained(
+    known: Sequence[Known], variant: Variant, config: RankerTraining, kept: KeptTrees
+) -> _Fit:
     """Train one variant, and tell by which dev queries, that it was not trained on, it is measured."""
     features = [feature.name for feature in variant.features]
     copied = partial(_copied, config=config)
@@ -217,9 +215,9 @@ def _trained(known: Sequence[Known], variant: Variant, config: RankerTraining) -
     judged: list[Judged] = []
     trees, stop = None, Examples.joined([one.dev for one in known if not one.dev_teaches])
     if len(seen):
-        judged, trees = _in_folds(known, teach, stop, features, config)
+        judged, trees = _in_folds(known, teach, stop, features, config, kept)
         teach, stop = Examples.joined([teach, seen]), Examples.joined([])
-    made = fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
+    made = kept.fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
     judged += [Judged(o.index, made, o.dev) for o in known if not o.dev_teaches]
     return _Fit(made, judged, len(teach), calibrated(judged))
 
@@ -230,6 +228,7 @@ def _in_folds(
     stop: Examples,
     features: Sequence[str],
     config: RankerTraining,
+    kept: KeptTrees,
 ) -> tuple[list[Judged], int]:
     """Return rankers that learned from most of the dev queries, with the rest, and how many trees are best."""
     rng = np.random.default_rng([config.seed, 8])
@@ -247,7 +246,7 @@ def _in_folds(
         if not len(more.learnable()):
             continue
         watches = len(watched.learnable()) > 0
-        trees = fit(_copied(more, config), watched if watches else None, features, config)
+        trees = kept.fit(_copied(more, config), watched if watches else None, features, config)
         judged += [Judged(index, trees, dev) for index, dev in out]
         rounds.append(trees.rounds)
     return judged, max(1, round(float(np.mean(rounds)))) if rounds else 1
