@@ -84,7 +84,11 @@ def entries(folder: Path) -> Iterator[tuple[str, str]]:
     pending = _listed(folder)
     while pending:
         path = pending.pop()
-        name, mode = path.relative_to(folder).as_posix(), path.lstat().st_mode
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:  # removed since its folder was listed, as when an index is replaced
+            continue
+        name = path.relative_to(folder).as_posix()
         if not stat.S_ISDIR(mode):
             yield name, _kind(mode)
             continue

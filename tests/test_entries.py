@@ -85,3 +85,15 @@ def test_a_record_is_not_waited_for_at_a_pipe(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="not a file"):
         read_record(tmp_path / "manifest.json")
+
+
+def test_a_file_that_is_removed_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text("")
+    read = entries(tmp_path)
+
+    first, _ = next(read)
+    for name in {"a", "b", "c"} - {first}:
+        (tmp_path / name).unlink()
+
+    assert list(read) == []

@@ -120,14 +120,13 @@ def test_readers_see_a_whole_index_all_through_its_rebuilds(
 
     few, many = write_jsonl(papers(3), "few.jsonl"), write_jsonl(papers(500), "many.jsonl")
     path = build(papers(3)).path
-    rebuilding = subprocess.Popen([sys.executable, "-c", REBUILDS, few, many, path])
-
     seen: list[int] = []
-    while rebuilding.poll() is None:
-        index = open_index(path)
-        count = index.manifest.counts["papers"]
-        assert len(index.papers) == len(index.id_rank) == len(index.graph.indptr) - 1 == count
-        seen.append(verify_index(path).counts["papers"])
+    with subprocess.Popen([sys.executable, "-c", REBUILDS, few, many, path]) as rebuilding:
+        while rebuilding.poll() is None:
+            index = open_index(path)
+            count = index.manifest.counts["papers"]
+            assert len(index.papers) == len(index.id_rank) == len(index.graph.indptr) - 1 == count
+            seen.append(verify_index(path).counts["papers"])
 
     assert rebuilding.returncode == 0
     assert set(seen) == {3, 500}
