@@ -31,7 +31,7 @@ from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
-from citerec.types import Note, Paper, Progress, untold
+from citerec.types import Log, Paper, Progress, no_progress
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
 LUCENE_QUEUE = 2  # batches that may wait for it
@@ -72,7 +72,7 @@ def build_index(
     index: Path,
     config: BuildConfig,
     progress: Progress | None = None,
-    note: Note | None = None,
+    log: Log | None = None,
 ) -> BuildReport:
     """Build an index folder from a corpus; it appears whole or not at all.
 
@@ -80,8 +80,8 @@ def build_index(
         corpus: A file, or a folder of shards.
         index: The folder to make.
         config: How.
-        progress: Is told how far the build is.
-        note: Is told what is fetched from the hub, before.
+        progress: Receives how far the build is.
+        log: Receives what is fetched from the hub, before.
 
     Raises:
         IndexExistsError: If the folder is there and `config.force` is not set.
@@ -90,21 +90,25 @@ def build_index(
         OutputError: If the folder cannot be written.
     """
     source = check_inputs(corpus, index, force=config.force)
-    tell = progress or untold
+    progress = progress or no_progress
     name = config.format
     if name == "auto":
         name = detect_format(source, skip_bad=config.skip_bad)
     encoder = None
     if config.encoder:
-        encoder = open_encoder(config.encoder, config.encode, base=index, tell=note)
+        encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
         _read(
-            folder, source, read_papers(source, name, _bytes_read(source, tell)), collector, config
+            folder,
+            source,
+            read_papers(source, name, _bytes_read(source, progress)),
+            collector,
+            config,
         )
-        _finish(folder, source, collector, tell)
-        vectors = _vectors(folder, index, encoder, config, tell)
+        _finish(folder, source, collector, progress)
+        vectors = _vectors(folder, index, encoder, config, progress)
         carry_models(index, folder)
         manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
         write_manifest(folder, manifest)
@@ -222,16 +226,16 @@ def _lucene(folder: Path, threads: int) -> Generator[Callable[[list[Paper]], Non
             pool.submit(leave_thread)
 
 
-def _finish(folder: Path, source: Source, collector: Collector, tell: Progress) -> None:
+def _finish(folder: Path, source: Source, collector: Collector, progress: Progress) -> None:
     """Write what needs every paper: the rows of Lucene's documents, the order of ids, the splits."""
-    tell("finishing", 0, 3)
+    progress("finishing", 0, 3)
     ids = list(collector.rows)
     collector.counts["bm25_documents"] = write_rows(folder / BM25, collector.rows)
-    tell("finishing", 1, 3)
+    progress("finishing", 1, 3)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     np.save(folder / ID_RANK, rank)
-    tell("finishing", 2, 3)
+    progress("finishing", 2, 3)
     queries = shipped_queries(source.folder)
     splits = queries.splits if queries else shipped_splits(source.folder)
     if queries:
@@ -245,17 +249,17 @@ def _finish(folder: Path, source: Source, collector: Collector, tell: Progress) 
         splits = split_by_year(ids, years, open_graph(folder / CITATIONS, len(ids)))
     write_splits(folder / SPLITS, splits)
     collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
-    tell("finishing", 3, 3)
+    progress("finishing", 3, 3)
 
 
 def _vectors(
-    folder: Path, index: Path, encoder: Encoder | None, config: BuildConfig, tell: Progress
+    folder: Path, index: Path, encoder: Encoder | None, config: BuildConfig, progress: Progress
 ) -> dict[str, Any]:
     """Embed the papers, if they are to be; return what the manifest says of it."""
     if encoder is None:
         return {"encoder": None}
     how = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
-    return embed(folder, index, encoder, how, tell)
+    return embed(folder, index, encoder, how, progress)
 
 
 def _manifest(
@@ -287,12 +291,12 @@ def _manifest(
     )
 
 
-def _bytes_read(source: Source, tell: Progress) -> Callable[[int], None]:
+def _bytes_read(source: Source, progress: Progress) -> Callable[[int], None]:
     total = size_of(source)
     seen = Counter[str]()
 
     def read(more: int) -> None:
         seen["bytes"] += more
-        tell("reading", seen["bytes"], total)
+        progress("reading", seen["bytes"], total)
 
     return read

@@ -15,7 +15,7 @@ from citerec.tuned import read_tuned
 from citerec.types import (
     Eligible,
     Hits,
-    Note,
+    Log,
     Paper,
     Query,
     Recommendation,
@@ -38,21 +38,21 @@ class Candidates:
     probabilities: Hits | None = field(default=None, kw_only=True)
 
 
-class FirstStages:
+class HybridRetriever:
     """BM25, and dense retrieval where the index has vectors."""
 
     def __init__(
         self,
         index: IndexFolder,
         config: RecommendConfig,
-        note: Note | None = None,
+        log: Log | None = None,
     ) -> None:
         """Open the stages.
 
         Args:
             index: What is searched.
             config: How.
-            note: Is told what is fetched from the hub, before.
+            log: Receives what is fetched from the hub, before.
 
         Raises:
             ConfigError: If an encoder is named and the index has no vectors.
@@ -66,7 +66,7 @@ class FirstStages:
         self.encoder = ""  # whose vectors
         self._tokens: Tokens | None = None
         self.fuse = FuseConfig()
-        if encoder := _encoder(index, config, note):
+        if encoder := _encoder(index, config, log):
             self.dense = _dense(index, encoder, config)
             self.encoder = encoder.fingerprint.name
             parts = getattr(encoder, "parts", None)  # of a transformer; word vectors have no pieces
@@ -148,7 +148,7 @@ def _dense(index: IndexFolder, encoder: "Encoder", config: RecommendConfig) -> "
     return DenseRetriever(index, encoder, config.dense)
 
 
-def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> "Encoder | None":
+def _encoder(index: IndexFolder, config: RecommendConfig, log: Log | None) -> "Encoder | None":
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
     if not index.is_embedded:
@@ -162,6 +162,6 @@ def _encoder(index: IndexFolder, config: RecommendConfig, note: Note | None) -> 
 
     how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":
-        return open_encoder(config.encoder, how, base=index.path, tell=note)
+        return open_encoder(config.encoder, how, base=index.path, log=log)
     recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
-    return reopen(recorded, index.path, how, tell=note)
+    return reopen(recorded, index.path, how, log=log)

@@ -193,8 +193,10 @@ def _cpu() -> Iterator[Finding]:
     model, flags = machine.processor(machine.about_cpu())
     yield Finding("cpu", "model", "ok", model or platform.processor() or "unknown")
     yield Finding("cpu", "cores", "ok", machine.cores())
-    there, lacking = machine.features(flags)
-    found = ", ".join(there) + (f" (not: {', '.join(lacking)})" if lacking else "")
+    there, disabled_features = machine.features(flags)
+    found = ", ".join(there) + (
+        f" (not: {', '.join(disabled_features)})" if disabled_features else ""
+    )
     found = found.strip() if flags else "unknown"
     yield _judge("cpu", "features", bool(there), found, "models may be slow; BM25 is not")
 

@@ -26,7 +26,7 @@ from citerec.folder import DENSE, PAPERS, open_index
 from citerec.index.dense.train import check_rows
 from citerec.index.dense.write import resolve, write_dense
 from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
-from citerec.types import Paper, Progress, untold
+from citerec.types import Paper, Progress, no_progress
 
 SHARD = 2048  # papers: what a killed run loses at most
 
@@ -56,7 +56,7 @@ def embed(
         target: Where it will stand; shards lie beside.
         encoder: Whose vectors.
         config: How.
-        progress: Is told how many papers are embedded.
+        progress: Receives how many papers are embedded.
 
     Raises:
         ConfigError: If another process embeds papers for the same index.
@@ -93,7 +93,7 @@ def embed_anew(
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
-        settings = embed(folder, path, encoder, config, progress or untold)
+        settings = embed(folder, path, encoder, config, progress or no_progress)
         new = {f"{DENSE}/{name}": s for name, s in checksums(folder / DENSE).items()}
         manifest = index.manifest
         write_manifest(

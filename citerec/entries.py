@@ -86,7 +86,9 @@ def entries(folder: Path) -> Iterator[tuple[str, str]]:
         path = pending.pop()
         try:
             mode = path.lstat().st_mode
-        except FileNotFoundError:  # removed since its folder was listed, as when an index is replaced
+        except (
+            FileNotFoundError
+        ):  # removed since its folder was listed, as when an index is replaced
             continue
         name = path.relative_to(folder).as_posix()
         if not stat.S_ISDIR(mode):

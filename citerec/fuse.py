@@ -86,7 +86,7 @@ def weighted_sum(
     Raises:
         ValueError: If there is not one weight per stage.
     """
-    return _summed(found, [stretched(hits.scores) for hits in found], weights, id_rank, k)
+    return _summed(found, [min_max(hits.scores) for hits in found], weights, id_rank, k)
 
 
 def stage_hits(
@@ -107,7 +107,7 @@ def stage_hits(
     return ranks, scores
 
 
-def stretched(scores: npt.NDArray[np.float32]) -> Points:
+def min_max(scores: npt.NDArray[np.float32]) -> Points:
     """Stretch the scores of one list to [0, 1]; all 0 where all are the same."""
     if not len(scores):
         return np.zeros(0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from citerec.candidates import Candidates, FirstStages, ranked
+from citerec.candidates import Candidates, HybridRetriever, ranked
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
@@ -14,7 +14,7 @@ from citerec.query.recognise import listed_rows, recognised
 from citerec.rank import explained, final
 from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.diversity import Alike, by_vectors, by_words, cut, diversified
-from citerec.rank.final import FinalRanker, Ordered
+from citerec.rank.final import LtrStage, RankedCandidates
 from citerec.rank.known import Rows
 from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
 from citerec.rank.words import title_words
@@ -23,11 +23,11 @@ from citerec.rerank.opening import open_cascade, wanted
 from citerec.tuned import fusion_in_force, weight_in_force
 from citerec.types import (
     Eligible,
-    Note,
+    Log,
     Progress,
     Query,
     Recommendation,
-    untold,
+    no_progress,
 )
 
 REASON_WORDS = 6  # matching words that a reason names
@@ -43,25 +43,25 @@ class Recommender:
         self,
         index: IndexFolder,
         config: RecommendConfig | None = None,
-        note: Note | None = None,
+        log: Log | None = None,
     ) -> None:
-        """Open an index; `note` is told what is fetched from the hub, before.
+        """Open an index; `log` receives what is fetched from the hub, before.
 
         Raises:
             CiterecError: If a part of it, or a model, cannot be opened.
         """
-        self.index, self._note = index, note
+        self.index, self._log = index, log
         self.config = config or RecommendConfig()
         self.ranker = _open_ranker(index, self.config)
-        self._first = FirstStages(index, self.config, note)
+        self._first = HybridRetriever(index, self.config, log)
         rerank = wanted(self.config.reranker, index)
         if rerank and self.ranker and rerank.weight is None and not self.ranker.reads_reranker:
             rerank = replace(rerank, weight=final.BLEND)
-        self.cascade: Cascade | None = open_cascade(index, rerank, note) if rerank else None
+        self.cascade: Cascade | None = open_cascade(index, rerank, log) if rerank else None
         if self.cascade and self.ranker:
             self.cascade = final.beside(self.cascade, self.ranker, rerank)
         expand = self.config.expand
-        self._final = FinalRanker(index, self.ranker, expand=expand) if self.ranker else None
+        self._final = LtrStage(index, self.ranker, expand=expand) if self.ranker else None
 
     @property
     def encoder(self) -> str:
@@ -143,11 +143,11 @@ class Recommender:
         excluded: Iterable[int] = (),
         cited: Iterable[int] = (),
         explain: bool = False,
-        progress: Progress = untold,
+        progress: Progress = no_progress,
     ) -> Iterator[tuple[Recommendation, ...]]:
         """Yield what `recommend` returns, in memory that does not grow with the batch.
 
-        `progress` is told how many pairs are reranked.
+        `progress` receives how many pairs are reranked.
         """
         if year_max is not None and not year_max >= 1:
             raise ConfigError(f"year_max must be a year such as 2019, got {year_max}")
@@ -155,7 +155,7 @@ class Recommender:
         out = known | self._checked_rows(excluded, "excluded")
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
-                part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._note)
+                part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._log)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
                 found = self._first.find(part, rules, self._depth)
                 for asked, best in self._ordered(part, rules, found, known, progress):
@@ -274,7 +274,7 @@ class Recommender:
     ) -> tuple[Recommendation, ...]:
         rows = found.hits.rows
         words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
-        if isinstance(found, Ordered) and self.ranker:
+        if isinstance(found, RankedCandidates) and self.ranker:
             return explained.weighed(self.ranker, found, result, words, self.cascade)
         return explained.plain(result, words, self.cascade)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[str, int, int], None]  # is told what is done, how much of it, out of how much
-Note = Callable[[str], None]  # is told what is worth a line
+Log = Callable[[str], None]  # is told what is worth a line
 
 
 # What bibliographies state of a paper beside its authors, title, year and venue; all of it text.
@@ -178,7 +178,7 @@ class Eligible:
     excluded: frozenset[int] = frozenset()  # row numbers
 
 
-def untold(what: str, done: int, total: int) -> None:
+def no_progress(what: str, done: int, total: int) -> None:
     """Tell nobody how far it is: the `Progress` of who does not want to know."""
 
 

@@ -17,7 +17,7 @@ from bench.encoding import ENCODERS, measure_encoding, serve_encoder
 from bench.indexing import index_with_anserini, measure_indexing
 from bench.latency import STAGES as LATENCIES
 from bench.latency import measure_latency, serve_latency
-from bench.measure import Row, SkippedError, say
+from bench.measure import Row, SkippedError, log
 from bench.report import record, write_page
 from bench.reranking import SYSTEMS as RERANKERS
 from bench.reranking import measure_reranking, serve_reranker
@@ -70,14 +70,14 @@ def main() -> None:
             try:
                 _measure(group, work, options.rounds, results)
             except SkippedError as error:
-                say(f"skipped {group}: {error}")
+                log(f"skipped {group}: {error}")
     if results.is_file():
         write_page(results, page)
-        say(f"written: {results}, {page}")
+        log(f"written: {results}, {page}")
 
 
 def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
-    say(f"{group}: {work.corpus}")
+    log(f"{group}: {work.corpus}")
     rows: list[Row]
     more: dict[str, Any] = {}
     if group == "search":
@@ -109,7 +109,7 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
     record(results, group, rows, settings, **more)
     for row in rows:
         versus = f"  ({row.ratio:.2f} x {row.ratio_to})" if row.ratio is not None else ""
-        say(f"{row.name}: {row.median:.4g} {row.unit}{versus}")
+        log(f"{row.name}: {row.median:.4g} {row.unit}{versus}")
 
 
 def _step(name: str, work: Work) -> list[str]:
@@ -121,7 +121,7 @@ def _corpus(named: Path | None) -> Path:
     if named is not None and not named.exists():
         sys.exit(f"bench: no corpus at {named}")
     if named is None and not CORPUS.exists():
-        say(f"no corpus at {CORPUS}: measuring the bundled sample, whose figures mean little")
+        log(f"no corpus at {CORPUS}: measuring the bundled sample, whose figures mean little")
         return SAMPLE
     return (named or CORPUS).resolve()
 

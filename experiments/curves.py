@@ -54,7 +54,7 @@ def _trained(file: Path, index: Path) -> dict[str, Any]:
             return orjson.loads((model / "training.json").read_bytes())
     with tempfile.TemporaryDirectory(prefix="citerec-curve-") as temporary:
         model = Path(temporary) / "reranker"
-        train_reranker(folder, model, config, say=lambda line: print(line, file=sys.stderr))
+        train_reranker(folder, model, config, log=lambda line: print(line, file=sys.stderr))
         return orjson.loads((model / "training.json").read_bytes())
 
 

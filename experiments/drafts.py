@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.candidates import Candidates, FirstStages
+from citerec.candidates import Candidates, HybridRetriever
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluate.metrics import evaluate_run, per_query
-from citerec.evaluate.protocol import Task, load_task
+from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.evaluate.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.provenance import provenance
-from citerec.rank.final import DEPTH, FinalRanker
+from citerec.rank.final import DEPTH, LtrStage
 from citerec.rank.known import KnownGraph
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.run import Run
@@ -60,7 +60,7 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of both rankings, and p of their difference."""
     task = some(load_task(index, "test"), most)
     drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in task.queries]
-    stages = FirstStages(index, RecommendConfig(bm25=Bm25Config()))
+    stages = HybridRetriever(index, RecommendConfig(bm25=Bm25Config()))
     found = stages.find(drafts, task.eligible, DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
     rankings: dict[KnownGraph, dict[str, Ranking]] = {known: {} for known in KNOWN}
@@ -91,7 +91,7 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     }
 
 
-def some(task: Task, most: int) -> Task:
+def some(task: EvalSet, most: int) -> EvalSet:
     """Return the same task with at most so many queries, always the same ones."""
     chosen = np.sort(np.random.default_rng(0).permutation(len(task.queries))[:most]).tolist()
     queries = tuple(task.queries[i] for i in chosen)
@@ -117,7 +117,7 @@ def ranked(
 ) -> Iterator[tuple[KnownGraph, Ranking]]:
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
-        final = FinalRanker(index, open_ranker(DEFAULT), known)
+        final = LtrStage(index, open_ranker(DEFAULT), known)
         [ordered] = final.order(queries, rules, found, k=DEPTH)
         rows, scores = ordered.hits.rows[:DEPTH], ordered.hits.scores[:DEPTH]
         ids = index.papers.ids_at(rows.tolist())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from citerec.evaluate.assessment import Evaluation, as_json, assess
-from citerec.evaluate.bias import Standing, by_age, by_citations, standing
+from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations, standing
 from citerec.evaluate.protocol import KnownGraph, load_task
 from citerec.evaluate.tables import markdown
 from citerec.folder import IndexFolder
@@ -46,7 +46,7 @@ def test_only_citations_that_the_query_may_know_are_counted(build: Build) -> Non
 
 def test_pairs_are_binned_and_each_counts_alike() -> None:
     qrels = {"q": frozenset({"a", "b", "c"}), "r": frozenset({"a"})}
-    known = Standing(
+    known = CitedPaperStats(
         ages={"q": {"a": 0, "b": 1, "c": 25}, "r": {"a": 3}},
         citations={"q": {"a": 0, "b": 0, "c": 60}, "r": {"a": 4}},
     )
@@ -69,7 +69,7 @@ def test_pairs_are_binned_and_each_counts_alike() -> None:
 def test_the_report_tells_both_and_neither_where_nothing_is_known() -> None:
     qrels = {"q": frozenset({"a"})}
     run = Run("mine", {"q": Ranking(("a",), (1.0,))})
-    known = Standing(ages={"q": {"a": 5}}, citations={"q": {"a": 7}})
+    known = CitedPaperStats(ages={"q": {"a": 5}}, citations={"q": {"a": 7}})
     told = {"corpus": "c", "split": "test", "known_graph": "train", "resamples": 10}
 
     report = assess(Evaluation(qrels=qrels, runs=[run], standing=known, **told))  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def test_the_report_tells_both_and_neither_where_nothing_is_known() -> None:
 
 
 def test_no_pair_with_a_value_is_no_bin() -> None:
-    assert by_age(Standing(), {"q": frozenset({"a"})}, []) == ()
+    assert by_age(CitedPaperStats(), {"q": frozenset({"a"})}, []) == ()
 
 
 @pytest.mark.parametrize("known", list(KnownGraph))

@@ -19,7 +19,7 @@ from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
 from citerec.rerank.cascade import Cascade, Stage
-from citerec.rerank.opening import is_foreign, open_cascade, own_reranker, wanted
+from citerec.rerank.opening import open_cascade, own_reranker, trained_on_other_data, wanted
 from citerec.rerank.rerank import Rows, Scores
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
@@ -322,9 +322,9 @@ def test_a_model_that_the_index_took_along_from_other_papers_is_told(
     }
     assert told(mine) == told({}) == told([]) == []
     for other in ({**mine, "corpus_sha256": "f00"}, {**mine, "splits_sha256": "f00"}):
-        [note] = told(other)
-        assert "models/reranker was not trained on these papers and splits; train it anew" in note
-        assert is_foreign(model, index)
+        [log] = told(other)
+        assert "models/reranker was not trained on these papers and splits; train it anew" in log
+        assert trained_on_other_data(model, index)
 
 
 # --- the tuned weight

@@ -8,7 +8,7 @@ from citerec.evaluate.catalogue import (
     fuse_of,
     read_by,
 )
-from citerec.evaluate.protocol import Setting
+from citerec.evaluate.protocol import EvalConfig
 from citerec.folder import IndexFolder
 
 
@@ -35,13 +35,13 @@ def test_the_candidates_are_those_of_recommend_unless_the_setting_names_others(
     sample_index: IndexFolder, dense_sample: IndexFolder
 ) -> None:
     assert (candidates(sample_index), candidates(dense_sample)) == ("bm25", "rrf")
-    assert read_by("rerank", dense_sample, Setting()) == "rrf"
-    assert read_by("rerank", dense_sample, Setting(candidates="dense")) == "dense"
-    assert read_by("bm25+rerank", dense_sample, Setting(candidates="dense")) == "bm25"
-    assert read_by("weighted", dense_sample, Setting(candidates="dense")) == "weighted"
+    assert read_by("rerank", dense_sample, EvalConfig()) == "rrf"
+    assert read_by("rerank", dense_sample, EvalConfig(candidates="dense")) == "dense"
+    assert read_by("bm25+rerank", dense_sample, EvalConfig(candidates="dense")) == "bm25"
+    assert read_by("weighted", dense_sample, EvalConfig(candidates="dense")) == "weighted"
 
 
 def test_a_reranked_system_fuses_nothing_itself() -> None:
-    weighted = Setting(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
+    weighted = EvalConfig(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
 
     assert [name for name in SYSTEMS if fuse_of(name, weighted)] == ["rrf", "weighted"]

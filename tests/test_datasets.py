@@ -27,7 +27,7 @@ from citerec.datasets.unpack import take_member
 from citerec.datasets.without import drop_train_queries
 from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.folder import IndexFolder, open_index
-from citerec.types import untold
+from citerec.types import no_progress
 
 
 def open_research(
@@ -97,7 +97,9 @@ def unsummed(dataset: Dataset) -> Dataset:
 
 
 def got(dataset: Dataset, folder: Path, source: Path, **settings: Any) -> Record:
-    return fetch(dataset, folder, FetchConfig(source=source, **settings), untold, lambda _: None)
+    return fetch(
+        dataset, folder, FetchConfig(source=source, **settings), no_progress, lambda _: None
+    )
 
 
 def index_of(folder: Path, tmp_path: Path) -> IndexFolder:
@@ -353,7 +355,7 @@ def test_a_local_corpus_cannot_be_downloaded(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError, match="vis is not published; name the folder that holds corpus"
     ):
-        fetch(DATASETS["vis"], tmp_path / "vis", FetchConfig(), untold, lambda _: None)
+        fetch(DATASETS["vis"], tmp_path / "vis", FetchConfig(), no_progress, lambda _: None)
 
 
 # Checksums, records, what is there already.
@@ -559,8 +561,8 @@ def held_apart(tmp_path: Path) -> tuple[Path, Path]:
 def test_train_queries_of_the_title_of_a_test_query_are_dropped(tmp_path: Path) -> None:
     ours, theirs = held_apart(tmp_path)
 
-    dropped = drop_train_queries(ours, theirs, untold)
-    again = drop_train_queries(ours, theirs, untold)
+    dropped = drop_train_queries(ours, theirs, no_progress)
+    again = drop_train_queries(ours, theirs, no_progress)
 
     # p3 has the same four words; p4 has three, of which two are common; p5 has eight, of which four are.
     assert (dropped, again) == (1, 0)
@@ -581,8 +583,8 @@ def test_a_kill_before_the_record_is_written_does_not_lose_the_count(
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(without, "write_record", killed)
-        drop_train_queries(ours, theirs, untold)
-    dropped = drop_train_queries(ours, theirs, untold)
+        drop_train_queries(ours, theirs, no_progress)
+    dropped = drop_train_queries(ours, theirs, no_progress)
 
     record = read_record(ours)
     assert dropped == 0  # p3 is gone already
@@ -621,9 +623,9 @@ def test_the_other_dataset_has_to_be_there(tmp_path: Path) -> None:
     ours, _ = held_apart(tmp_path)
 
     with pytest.raises(DatasetError, match="pubmed holds no dataset with splits; fetch it"):
-        drop_train_queries(ours, tmp_path / "pubmed", untold)
+        drop_train_queries(ours, tmp_path / "pubmed", no_progress)
     with pytest.raises(ConfigError, match="apart from itself"):
-        drop_train_queries(ours, ours, untold)
+        drop_train_queries(ours, ours, no_progress)
 
 
 # Statistics.

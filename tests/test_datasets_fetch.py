@@ -21,7 +21,7 @@ from citerec.datasets.download import GoneError, ask, download
 from citerec.datasets.fetch import FetchConfig, fetch
 from citerec.datasets.record import read_record
 from citerec.errors import OutputError
-from citerec.types import untold
+from citerec.types import no_progress
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 
@@ -305,7 +305,7 @@ def test_offline_is_one_line_that_names_the_url_and_what_to_do() -> None:
 def test_a_dataset_says_what_it_fetches_before(server: Server, tmp_path: Path) -> None:
     notes: list[str] = []
 
-    record = fetch(one_file(server), tmp_path / "toy", FetchConfig(), untold, notes.append)
+    record = fetch(one_file(server), tmp_path / "toy", FetchConfig(), no_progress, notes.append)
 
     downloads = tmp_path / "_downloads" / "toy"
     assert notes == [f"fetching A toy from {server.url}/data.bin: 3.0 MB, to {downloads}"]
@@ -317,10 +317,10 @@ def test_a_dataset_says_what_it_fetches_before(server: Server, tmp_path: Path) -
 
 
 def test_what_was_downloaded_is_not_fetched_again(server: Server, tmp_path: Path) -> None:
-    fetch(one_file(server), tmp_path / "toy", FetchConfig(), untold, lambda _: None)
+    fetch(one_file(server), tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
     server.asked.clear()
 
-    fetch(one_file(server), tmp_path / "toy", FetchConfig(force=True), untold, lambda _: None)
+    fetch(one_file(server), tmp_path / "toy", FetchConfig(force=True), no_progress, lambda _: None)
 
     assert server.asked == []
 
@@ -335,20 +335,22 @@ def test_another_file_than_its_makers_state_is_refused(
     with pytest.raises(
         DatasetError, match=rf"data.bin has {kind} {right}, expected 000.*; remove it"
     ):
-        fetch(wrong, tmp_path / "toy", FetchConfig(), untold, lambda _: None)
+        fetch(wrong, tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
 
     assert not (tmp_path / "toy").exists()
     stated = one_file(server, **{kind: right})
-    fetch(stated, tmp_path / "toy", FetchConfig(), untold, lambda _: None)
+    fetch(stated, tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
 
 
 def test_another_file_than_was_fetched_first_is_refused(server: Server, tmp_path: Path) -> None:
-    fetch(one_file(server), tmp_path / "toy", FetchConfig(), untold, lambda _: None)
+    fetch(one_file(server), tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
     (tmp_path / "_downloads" / "toy" / "data.bin").unlink()
     server.files["/data.bin"] = b"replaced"
 
     with pytest.raises(DatasetError, match="as fetched first"):
-        fetch(one_file(server), tmp_path / "toy", FetchConfig(force=True), untold, lambda _: None)
+        fetch(
+            one_file(server), tmp_path / "toy", FetchConfig(force=True), no_progress, lambda _: None
+        )
 
     assert (tmp_path / "toy" / "data.bin").read_bytes() == CONTENT
 
@@ -392,7 +394,7 @@ def test_a_file_that_is_needed_and_gone_ends_it(server: Server, tmp_path: Path) 
     with pytest.raises(
         DatasetError, match=r"b.csv is not to be had: .*; name a folder that holds it"
     ):
-        fetch(dataset, tmp_path / "toys", FetchConfig(), untold, lambda _: None)
+        fetch(dataset, tmp_path / "toys", FetchConfig(), no_progress, lambda _: None)
 
     assert gets(server) == []  # nothing is fetched in vain
 
@@ -410,8 +412,8 @@ def test_a_file_that_is_gone_is_to_be_had_in_the_archive(server: Server, tmp_pat
     toy = Dataset(name="toy", title="A toy", about="One file", url=server.url, items=(item,))
 
     with pytest.raises(DatasetError, match=r"all.zip, about 75.0 GB, too: add --archive"):
-        fetch(toy, tmp_path / "toy", FetchConfig(), untold, lambda _: None)
-    fetch(toy, tmp_path / "toy", FetchConfig(archive=True), untold, lambda _: None)
+        fetch(toy, tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
+    fetch(toy, tmp_path / "toy", FetchConfig(archive=True), no_progress, lambda _: None)
 
     assert (tmp_path / "toy" / "data.bin").read_text() == "inside"
 
@@ -429,7 +431,7 @@ def test_datasets_of_one_release_share_its_archive(server: Server, tmp_path: Pat
             member=f"{name}/corpus.json",
         )
         toy = Dataset(name=name, title=name, about="", url=server.url, release="r-1", items=(item,))
-        fetch(toy, tmp_path / name, FetchConfig(archive=True), untold, lambda _: None)
+        fetch(toy, tmp_path / name, FetchConfig(archive=True), no_progress, lambda _: None)
 
     assert len(gets(server)) == 1
     assert (tmp_path / "b" / "b.json").read_text() == "of b"
@@ -454,7 +456,7 @@ def test_dblp_is_fetched_and_prepared(server: Server, tmp_path: Path) -> None:
         prepare=dblp.prepare,
     )
 
-    record = fetch(here, tmp_path / "dblp", FetchConfig(), untold, lambda _: None)
+    record = fetch(here, tmp_path / "dblp", FetchConfig(), no_progress, lambda _: None)
 
     assert (record.counts["papers"], record.counts["train_queries"]) == (3, 2)
     with gzip.open(tmp_path / "dblp" / "corpus.jsonl.gz") as corpus:

@@ -193,11 +193,11 @@ def test_an_extra_is_complete_or_names_what_it_lacks(
 
     findings = examine("extras")
 
-    lacking = "not installed: no-such-package>=2"
+    disabled_features = "not installed: no-such-package>=2"
     assert findings == (
         Finding("extras", "pretty", "ok", "complete"),
-        Finding("extras", "dense", "note", lacking, "pip install 'citerec[dense]'"),
-        Finding("extras", "all", "note", lacking, "pip install 'citerec[all]'"),
+        Finding("extras", "dense", "note", disabled_features, "pip install 'citerec[dense]'"),
+        Finding("extras", "all", "note", disabled_features, "pip install 'citerec[all]'"),
     )
 
 

@@ -86,11 +86,11 @@ class Broken(Exception):
 
 
 def break_off_at(papers: int) -> Callable[[str, int, int], None]:
-    def tell(what: str, done: int, total: int) -> None:
+    def progress(what: str, done: int, total: int) -> None:
         if what == "encoding" and done >= papers:
             raise Broken
 
-    return tell
+    return progress
 
 
 def test_what_was_broken_off_goes_on_with_the_shards_that_are_whole(
@@ -105,11 +105,11 @@ def test_what_was_broken_off_goes_on_with_the_shards_that_are_whole(
     assert kept_shards(index.path) == 2
     told: list[int] = []
 
-    def tell(what: str, done: int, total: int) -> None:
+    def progress(what: str, done: int, total: int) -> None:
         if what == "encoding":
             told.append(done)
 
-    embed_anew(index.path, encoder, EmbedConfig(shard=3, resume=True), tell)
+    embed_anew(index.path, encoder, EmbedConfig(shard=3, resume=True), progress)
 
     # a shard that is encoded is told of by its batch and as a whole, one that was kept as a whole only
     assert told == [0, 3, 6, 9, 9, 10, 10]

@@ -270,7 +270,7 @@ from citerec.encode.encoder import open_encoder
 from citerec.errors import CiterecError
 from citerec.types import Paper
 try:
-    encoder = open_encoder(sys.argv[1], tell=lambda line: print("told:", line, flush=True))
+    encoder = open_encoder(sys.argv[1], log=lambda line: print("told:", line, flush=True))
 except CiterecError as error:
     print(type(error).__name__ + ":", error)
 else:
@@ -280,7 +280,7 @@ else:
 FIND = """
 import sys
 from citerec.encode.source import find_model
-source = find_model(sys.argv[1], tell=lambda line: print("told:", line))
+source = find_model(sys.argv[1], log=lambda line: print("told:", line))
 print(source.place, source.revision, *sorted(p.name for p in source.folder.iterdir()))
 """
 AUTO = """

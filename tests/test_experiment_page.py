@@ -15,7 +15,7 @@ from citerec.evaluate.by_year import Year, by_year, years_of
 from citerec.evaluate.calibration import calibrate
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.plots import recall_by_depth
-from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.significance import holm
 from citerec.evaluate.systems import Systems
 from citerec.experiment.compared import groups
@@ -48,7 +48,7 @@ def row(title: str, *f1: float, **facts: Any) -> RowOutcome:
 @pytest.fixture(scope="module")
 def real(sample_index: IndexFolder) -> list[RowOutcome]:
     task = load_task(sample_index, "test")
-    systems = Systems(sample_index, task, Setting())
+    systems = Systems(sample_index, task, EvalConfig())
     rows: list[RowOutcome] = []
     for name in ("bm25", "bm25-title", "most-cited"):
         run, _ = systems.run(name)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sealing import forge, reseal, without_sizes
 
-from citerec.candidates import FirstStages
+from citerec.candidates import HybridRetriever
 from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.corpus.papers import SCHEMA
@@ -210,7 +210,7 @@ def test_arrays_that_lead_beyond_themselves_are_refused_though_their_checksums_f
     reseal(copy)
 
     with pytest.raises(CiterecError) as caught:
-        FirstStages(open_index(copy), RecommendConfig(ranker="none"))
+        HybridRetriever(open_index(copy), RecommendConfig(ranker="none"))
 
     assert fault in str(caught.value)
     assert "rebuild it" in str(caught.value)

@@ -12,7 +12,7 @@ from citerec.atomic import check_writable
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.errors import BadInputError, CiterecError, ModelError, OutputError
-from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.experiment.row import read_experiment
@@ -114,14 +114,14 @@ def test_an_encoder_that_is_gone_stops_an_evaluation_before_anything_is_searched
     without_encoder: IndexFolder,
 ) -> None:
     task = load_task(without_encoder, "test")
-    systems = Systems(without_encoder, task, Setting())
+    systems = Systems(without_encoder, task, EvalConfig())
 
     for name in ("dense", "rrf", "expanded", "ranker"):
         with pytest.raises(ModelError, match="model"):
             systems.check([name])
     systems.check(["bm25", "oracle"])
     with pytest.raises(ModelError, match="model"):
-        tune(without_encoder, load_task(without_encoder, "dev"), Setting(), "mrr", never)
+        tune(without_encoder, load_task(without_encoder, "dev"), EvalConfig(), "mrr", never)
 
 
 def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
@@ -136,8 +136,8 @@ def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
     first, config = open_index(tmp_path / "first"), RankerTraining()
 
     with pytest.raises(ModelError, match="model"):
-        train_ranker([first, without_encoder], tmp_path / "ranker", config, tell=never)
+        train_ranker([first, without_encoder], tmp_path / "ranker", config, progress=never)
 
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="Not a directory"):
-        train_ranker([first], tmp_path / "file" / "ranker", config, tell=never)
+        train_ranker([first], tmp_path / "file" / "ranker", config, progress=never)

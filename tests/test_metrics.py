@@ -25,7 +25,7 @@ from citerec.evaluate.metrics import (
     mean_metrics,
     per_query,
 )
-from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.significance import (
     bootstrap_interval,
     holm,
@@ -314,7 +314,7 @@ def test_anserinis_f1_of_means_equals_plain_arithmetic_on_a_real_corpus(tmp_path
     build_index(corpus, tmp_path / "index", BuildConfig())
     index = open_index(tmp_path / "index")
     task = load_task(index, "test")
-    run, _ = run_system("bm25", index, task, Setting(bm25=Bm25Config(k1=0.9, b=0.4)))
+    run, _ = run_system("bm25", index, task, EvalConfig(bm25=Bm25Config(k1=0.9, b=0.4)))
     write_run(run, tmp_path / "bm25.run")
     ours = evaluate_run(run, task.qrels, rng=np.random.default_rng(0)).metrics["f1@20 (of means)"]
 

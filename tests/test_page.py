@@ -15,7 +15,7 @@ from citerec.evaluate.assessment import Evaluation, Report, assess
 from citerec.evaluate.by_year import years_of
 from citerec.evaluate.page import Cell, Page, Section, Table, is_address, render
 from citerec.evaluate.plots import sorted_line, thinned
-from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.report_page import report_html
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
@@ -60,7 +60,7 @@ class Seen(HTMLParser):
 @pytest.fixture(scope="module")
 def evaluation(sample_index: IndexFolder) -> Evaluation:
     task = load_task(sample_index, "test")
-    systems = Systems(sample_index, task, Setting())
+    systems = Systems(sample_index, task, EvalConfig())
     return Evaluation(
         corpus="sample",
         split="test",

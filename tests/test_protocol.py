@@ -16,9 +16,9 @@ from citerec.evaluate.protocol import (
     NO_GOLD,
     NOT_HERE,
     TOO_FEW,
+    EvalConfig,
     KnownGraph,
     Rules,
-    Setting,
     known_citations,
     load_task,
 )
@@ -147,7 +147,7 @@ def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexF
     task = load_task(tiny, "test")
 
     def scores(known: KnownGraph) -> dict[str, dict[str, float]]:
-        run, _ = run_system("most-cited", tiny, task, Setting(known_graph=known))
+        run, _ = run_system("most-cited", tiny, task, EvalConfig(known_graph=known))
         return {
             qid: dict(zip(ranking.ids, ranking.scores, strict=True))
             for qid, ranking in run.rankings.items()
@@ -166,7 +166,7 @@ def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexF
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in {*CEILINGS, *RERANKED}])
 def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, name: str) -> None:
     task = load_task(dense_sample, "test")
-    setting = Setting(bm25=Bm25Config(threads=2))
+    setting = EvalConfig(bm25=Bm25Config(threads=2))
 
     run, seconds = run_system(name, dense_sample, task, setting)
 
@@ -182,7 +182,7 @@ def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, n
 
 
 def test_the_forms_of_bm25_differ_in_what_they_search_with() -> None:
-    setting = Setting(bm25=Bm25Config(k1=2, form=QueryForm.KEY_TERMS))
+    setting = EvalConfig(bm25=Bm25Config(k1=2, form=QueryForm.KEY_TERMS))
 
     assert bm25_of("bm25", setting) == setting.bm25
     assert bm25_of("bm25-title", setting) == Bm25Config(k1=2, form=QueryForm.TITLE)
@@ -193,7 +193,7 @@ def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) 
     task = load_task(sample_index, "test")
 
     for name in ("bm25", "random", "most-cited"):
-        run, _ = run_system(name, sample_index, task, Setting(depth=5))
+        run, _ = run_system(name, sample_index, task, EvalConfig(depth=5))
 
         assert {len(ranking) for ranking in run.rankings.values()} == {5}
 
@@ -201,7 +201,7 @@ def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) 
 def test_the_oracle_reaches_every_ceiling(sample_index: IndexFolder) -> None:
     task = load_task(sample_index, "test")
 
-    run, seconds = run_system("oracle", sample_index, task, Setting())
+    run, seconds = run_system("oracle", sample_index, task, EvalConfig())
 
     metrics = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), resamples=10).metrics
     assert seconds is None
@@ -214,7 +214,7 @@ def test_bm25_beats_chance_on_the_sample(sample_index: IndexFolder) -> None:
     task = load_task(sample_index, "test")
 
     def mrr(name: str) -> float:
-        run, _ = run_system(name, sample_index, task, Setting())
+        run, _ = run_system(name, sample_index, task, EvalConfig())
         return evaluate_run(run, task.qrels, rng=np.random.default_rng(0), resamples=10).metrics[
             "mrr"
         ]
@@ -227,7 +227,7 @@ def test_the_random_run_is_drawn_by_its_seed_and_the_query_alone(sample_index: I
     fewer = type(task)(task.split, task.queries[3:], task.eligible[3:], task.qrels)
 
     def draw(seed: int, asked: object = task) -> dict[str, tuple[str, ...]]:
-        run, _ = run_system("random", sample_index, asked, Setting(seed=seed))  # pyright: ignore[reportArgumentType]
+        run, _ = run_system("random", sample_index, asked, EvalConfig(seed=seed))  # pyright: ignore[reportArgumentType]
         return {qid: ranking.ids for qid, ranking in run.rankings.items()}
 
     assert draw(0) == draw(0)
@@ -237,7 +237,7 @@ def test_the_random_run_is_drawn_by_its_seed_and_the_query_alone(sample_index: I
 
 def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
     with pytest.raises(ConfigError, match="no system 'bm26'; there are: bm25, bm25-title"):
-        run_system("bm26", tiny, load_task(tiny, "test"), Setting())
+        run_system("bm26", tiny, load_task(tiny, "test"), EvalConfig())
 
 
 # --- queries that a corpus ships, as BEIR's
@@ -282,7 +282,7 @@ def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> No
 def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None:
     task = load_task(beir, "test")
 
-    run, _ = run_system("bm25", beir, task, Setting())
+    run, _ = run_system("bm25", beir, task, EvalConfig())
 
     assert {qid: set(ranking.ids) for qid, ranking in run.rankings.items()} == {
         "q1": {"d1", "d3"},
@@ -292,7 +292,9 @@ def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None
 
 
 def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFolder) -> None:
-    run, _ = run_system("most-cited", beir, load_task(beir, "test"), Setting(known_graph=EARLIER))
+    run, _ = run_system(
+        "most-cited", beir, load_task(beir, "test"), EvalConfig(known_graph=EARLIER)
+    )
 
     # d1 is cited by d2 (2010) and by d3, which has no year there, and is a query here.
     found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}
@@ -348,7 +350,7 @@ def test_rules_that_no_query_meets_are_an_error(tiny: IndexFolder) -> None:
 
 
 def test_a_system_finds_no_paper_past_the_train_years(tiny: IndexFolder) -> None:
-    index, setting = tiny, Setting()
+    index, setting = tiny, EvalConfig()
 
     whole, _ = run_system("bm25", index, load_task(index, "test"), setting)
     held, _ = run_system("bm25", index, load_task(index, "test", Rules(train_only=True)), setting)

@@ -8,9 +8,9 @@ import pytest
 
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
-from citerec.rank.expand import evidence
+from citerec.rank.expand import neighbour_scores
 from citerec.rank.facts import CitedBy, CoCitation, Facts, SharedReferences
-from citerec.rank.known import KnownCitations, KnownGraph
+from citerec.rank.known import KnownGraph, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 
@@ -56,11 +56,11 @@ def neighbours() -> list[str]:
 
 @pytest.fixture
 def facts(index: IndexFolder, neighbours: list[str]) -> Facts:
-    known = KnownCitations(index, KnownGraph.EARLIER)
+    known = TemporalGraph(index, KnownGraph.EARLIER)
     rows = np.array([int(title[1:]) for title in neighbours], np.int32)
-    as_of = known.at(YEAR)
-    [found] = evidence(known, as_of, [rows], ExpandConfig(neighbours=10))
-    return Facts(known, as_of, found, cited=[1, 2, 3, 4, 5])
+    snapshot = known.at(YEAR)
+    [found] = neighbour_scores(known, snapshot, [rows], ExpandConfig(neighbours=10))
+    return Facts(known, snapshot, found, cited=[1, 2, 3, 4, 5])
 
 
 def citing(references: dict[str, set[str]], title: str) -> set[str]:

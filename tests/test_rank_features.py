@@ -17,7 +17,7 @@ from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
 from citerec.rank.known import KnownGraph
-from citerec.rank.pool import Pool, Pooler
+from citerec.rank.pool import CandidateExpander, CandidateSet
 from citerec.types import Hits, Query
 
 Build = Callable[..., IndexFolder]
@@ -61,10 +61,10 @@ def index(build: Build) -> IndexFolder:
 
 def seen(
     index: IndexFolder, query: Query = QUERY, found: Candidates = FOUND
-) -> tuple[Pool, Matrix]:
-    pooler = Pooler(index, KnownGraph.EARLIER, ExpandConfig(neighbours=2))
-    [pool] = pooler.pool([query], eligible([query], index.papers), [found])
-    return pool, Features(index, pooler.known).matrix(query, pool)
+) -> tuple[CandidateSet, Matrix]:
+    expander = CandidateExpander(index, KnownGraph.EARLIER, ExpandConfig(neighbours=2))
+    [pool] = expander.pool([query], eligible([query], index.papers), [found])
+    return pool, Features(index, expander.known).matrix(query, pool)
 
 
 def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None:
@@ -72,15 +72,15 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
 
     assert pool.rows.tolist() == [0, 1, 3, 2]  # found, then what they cite: old by both of them
     assert pool.stages["expand"].rows.tolist() == [3, 2]
-    assert pool.evidence.counts.tolist() == [0, 0, 2, 1]
-    assert pool.evidence.asked == 2
+    assert pool.neighbour_scores.counts.tolist() == [0, 0, 2, 1]
+    assert pool.neighbour_scores.asked == 2
 
 
 def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:
-    pooler = Pooler(index, KnownGraph.EARLIER)
+    expander = CandidateExpander(index, KnownGraph.EARLIER)
     rules = eligible([QUERY], index.papers, excluded=[3])
 
-    [pool] = pooler.pool([QUERY], rules, [FOUND])
+    [pool] = expander.pool([QUERY], rules, [FOUND])
 
     assert pool.rows.tolist() == [0, 1, 2]
 
@@ -114,21 +114,21 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
 
 
 def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolder) -> None:
-    pooler = Pooler(index, KnownGraph.EARLIER, ExpandConfig(neighbours=1))
+    expander = CandidateExpander(index, KnownGraph.EARLIER, ExpandConfig(neighbours=1))
     nothing = Candidates(hits(1), {"bm25": hits(1)})
 
-    [alone] = pooler.pool([QUERY], eligible([QUERY], index.papers), [nothing])
-    [helped] = pooler.pool([QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
+    [alone] = expander.pool([QUERY], eligible([QUERY], index.papers), [nothing])
+    [helped] = expander.pool([QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
 
     assert alone.stages["expand"].rows.tolist() == [3]  # next cites old
     assert {*helped.stages["expand"].rows.tolist()} == {2, 3}  # near, which it cites, cites both
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
-    pooler = Pooler(index, KnownGraph.EARLIER)
-    [pool] = pooler.pool([QUERY], eligible([QUERY], index.papers), [FOUND])
+    expander = CandidateExpander(index, KnownGraph.EARLIER)
+    [pool] = expander.pool([QUERY], eligible([QUERY], index.papers), [FOUND])
 
-    matrix = Features(index, pooler.known).matrix(QUERY, pool, [3])
+    matrix = Features(index, expander.known).matrix(QUERY, pool, [3])
 
     coupling = dict(zip(pool.rows.tolist(), column(matrix, "coupling"), strict=True))
     assert coupling == pytest.approx({0: 1 / 2**0.5, 1: 1, 3: 0, 2: 0})

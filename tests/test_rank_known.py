@@ -10,7 +10,7 @@ import pytest
 from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
-from citerec.rank.known import PROTOCOL, AsOf, KnownCitations, KnownGraph
+from citerec.rank.known import PROTOCOL, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.recommend import Recommender
 from citerec.types import Query
 
@@ -27,49 +27,49 @@ CORPUS: list[Paper] = [
 
 
 @pytest.fixture
-def known(build: Build) -> KnownCitations:
-    return KnownCitations(build(CORPUS), KnownGraph.EARLIER)
+def known(build: Build) -> TemporalGraph:
+    return TemporalGraph(build(CORPUS), KnownGraph.EARLIER)
 
 
 @pytest.fixture
-def published(known: KnownCitations) -> KnownCitations:
+def published(known: TemporalGraph) -> TemporalGraph:
     """What `recommend` knows."""
-    return KnownCitations(known.index, KnownGraph.PUBLISHED)
+    return TemporalGraph(known.index, KnownGraph.PUBLISHED)
 
 
 def known_to(
-    known: KnownCitations, queries: Sequence[Query], year_max: int | None = None
-) -> list[AsOf]:
+    known: TemporalGraph, queries: Sequence[Query], year_max: int | None = None
+) -> list[GraphSnapshot]:
     return known.of(queries, eligible(queries, known.index.papers, year_max=year_max))
 
 
-def test_a_query_knows_the_citations_of_earlier_papers_only(known: KnownCitations) -> None:
+def test_a_query_knows_the_citations_of_earlier_papers_only(known: TemporalGraph) -> None:
     assert known.at(2001).counts.tolist() == [0, 0, 0, 0, 0]
     assert known.at(2001).is_empty
     assert known.at(2005).counts.tolist() == [1, 0, 0, 0, 0]  # of b; of its own year c is unknown
     assert known.at(2006).counts.tolist() == [2, 1, 0, 0, 0]  # of b and c
 
 
-def test_the_last_years_are_counted_apart(known: KnownCitations) -> None:
+def test_the_last_years_are_counted_apart(known: TemporalGraph) -> None:
     assert known.at(2007).counts.tolist() == [3, 1, 0, 0, 0]
     assert known.at(2007).recent.tolist() == [2, 1, 0, 0, 0]  # of 2004 to 2006: c and d
 
 
-def test_without_a_year_all_is_known_but_what_the_query_itself_cites(known: KnownCitations) -> None:
-    [as_of] = known_to(known, [Query(id="c", title="C")])
+def test_without_a_year_all_is_known_but_what_the_query_itself_cites(known: TemporalGraph) -> None:
+    [snapshot] = known_to(known, [Query(id="c", title="C")])
 
-    assert as_of.counts.tolist() == [3, 0, 0, 0, 0]  # of b, d and the undated one
-    assert as_of.year == 2007
+    assert snapshot.counts.tolist() == [3, 0, 0, 0, 0]  # of b, d and the undated one
+    assert snapshot.year == 2007
 
 
-def test_an_id_that_we_made_up_is_no_paper_of_the_corpus(known: KnownCitations) -> None:
-    [as_of] = known_to(known, [Query(id="c", title="C", named=False)])
+def test_an_id_that_we_made_up_is_no_paper_of_the_corpus(known: TemporalGraph) -> None:
+    [snapshot] = known_to(known, [Query(id="c", title="C", named=False)])
 
-    assert as_of.counts.tolist() == [4, 1, 0, 0, 0]
+    assert snapshot.counts.tolist() == [4, 1, 0, 0, 0]
 
 
 def test_a_draft_that_was_recognised_in_the_corpus_does_not_know_its_own_citations(
-    known: KnownCitations,
+    known: TemporalGraph,
 ) -> None:
     by_id = Query(id="c", title="C", year=2006)
     recognised = Query(id="query", title="C", year=2006, named=False, corpus_ids=("c",))
@@ -82,7 +82,7 @@ def test_a_draft_that_was_recognised_in_the_corpus_does_not_know_its_own_citatio
     assert none.is_empty
 
 
-def test_queries_of_one_year_share_what_they_know(known: KnownCitations) -> None:
+def test_queries_of_one_year_share_what_they_know(known: TemporalGraph) -> None:
     first, second, other = known_to(
         known,
         [
@@ -102,12 +102,12 @@ def test_only_train_papers_speak_where_that_is_asked(build: Build) -> None:
     ]
     index = build(papers)  # the latest two are dev and test queries
 
-    counted = {graph: int(KnownCitations(index, graph).at(2000).counts[0]) for graph in PROTOCOL}
+    counted = {graph: int(TemporalGraph(index, graph).at(2000).counts[0]) for graph in PROTOCOL}
 
     assert counted == {KnownGraph.TRAIN: 7, KnownGraph.EARLIER: 9}
 
 
-def test_the_graph_and_its_transpose_are_one(known: KnownCitations) -> None:
+def test_the_graph_and_its_transpose_are_one(known: TemporalGraph) -> None:
     assert np.array_equal(known.cites.toarray().T, known.cited_by.toarray())
     assert known.cites.toarray()[2].tolist() == [1, 1, 0, 0, 0]
 
@@ -116,7 +116,7 @@ def test_the_graph_and_its_transpose_are_one(known: KnownCitations) -> None:
 
 
 def test_a_draft_knows_the_citations_of_its_own_year_and_a_paper_of_the_corpus_does_not(
-    known: KnownCitations, published: KnownCitations
+    known: TemporalGraph, published: TemporalGraph
 ) -> None:
     draft, paper = Query(id="new", title="N", year=2005), Query(id="c", title="C", year=2005)
     recognised = Query(id="query", title="C", year=2005, named=False, corpus_ids=("c",))
@@ -132,7 +132,7 @@ def test_a_draft_knows_the_citations_of_its_own_year_and_a_paper_of_the_corpus_d
 
 
 def test_a_draft_without_a_year_knows_what_a_draft_of_the_latest_year_knows(
-    published: KnownCitations,
+    published: TemporalGraph,
 ) -> None:
     undated, latest = known_to(
         published, [Query(id="x", title="X"), Query(id="y", title="Y", year=2006)]
@@ -158,30 +158,30 @@ def knows(query: Query, paper: Paper, graph: KnownGraph, year_max: int | None) -
     return not recommends or year_max is None or (made is not None and made <= year_max)
 
 
-def test_what_is_known_is_what_going_through_all_papers_finds(known: KnownCitations) -> None:
+def test_what_is_known_is_what_going_through_all_papers_finds(known: TemporalGraph) -> None:
     train = (known.index.splits / "train.ids").read_text().split()
     ids = [paper["id"] for paper in CORPUS]
 
     for graph in KnownGraph:
-        graph_known = KnownCitations(known.index, graph)
+        graph_known = TemporalGraph(known.index, graph)
         for docid, year, year_max in product(
             ("draft", "a", "c", "d", "undated"),
             (None, 1999, 2001, 2004, 2005, 2006, 2030),
             (None, 2000, 2005, 2006, 2040),
         ):
             query = Query(id=docid, title="T", year=year)
-            [as_of] = known_to(graph_known, [query], year_max)
+            [snapshot] = known_to(graph_known, [query], year_max)
 
             citing = [paper for paper in CORPUS if knows(query, paper, graph, year_max)]
             if graph is KnownGraph.TRAIN:
                 citing = [paper for paper in citing if paper["id"] in train]
             is_draft = graph is KnownGraph.PUBLISHED and docid == "draft"
-            unknown = as_of.year + is_draft  # the first year whose citations are unknown
+            unknown = snapshot.year + is_draft  # the first year whose citations are unknown
             recent = [p for p in citing if p.get("year") and p["year"] >= unknown - 3]
-            for counts, papers in ((as_of.counts, citing), (as_of.recent, recent)):
+            for counts, papers in ((snapshot.counts, citing), (snapshot.recent, recent)):
                 cited = [docid for paper in papers for docid in paper.get("citations", [])]
                 assert counts.tolist() == [cited.count(docid) for docid in ids]
-            assert not any(as_of.citing & (known.index.papers.years >= unknown))
+            assert not any(snapshot.citing & (known.index.papers.years >= unknown))
 
 
 def test_a_draft_is_recommended_papers_by_citations_of_its_own_year(build: Build) -> None:

@@ -14,10 +14,10 @@ from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
 from citerec.rank.diversity import by_vectors, by_words, diversified
-from citerec.rank.expand import evidence
+from citerec.rank.expand import neighbour_scores
 from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES, Matrix
-from citerec.rank.known import KnownCitations, KnownGraph
+from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.rank.reasons import Case, reasons
 from citerec.types import Hits, Paper, Recommendation, StageHit
@@ -112,9 +112,9 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
         {"id": "q", "title": "Q", "year": 2010, "citations": ["p"]},
         {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
     ]
-    known = KnownCitations(build(papers), KnownGraph.EARLIER)
+    known = TemporalGraph(build(papers), KnownGraph.EARLIER)
     rows = [np.array([2, 1], np.int32)]
-    [found] = evidence(known, known.at(None), rows, ExpandConfig())
+    [found] = neighbour_scores(known, known.at(None), rows, ExpandConfig())
     return Facts(known, known.at(None), found)
 
 

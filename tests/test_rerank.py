@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from citerec.rerank.rerank import Reading, Scores, by_score, merits, reordered
+from citerec.rerank.rerank import RerankState, Scores, by_score, interpolate_scores, reordered
 from citerec.types import Hits
 
 ID_RANK = np.arange(10, dtype=np.int32)  # the docid of row 0 is the first of all
@@ -25,13 +25,13 @@ def half(scores: Scores) -> Scores:
 
 
 def test_a_merit_is_the_weighted_sum_of_probability_and_first_score() -> None:
-    found = merits(floats(-9, 9), floats(0.2, 0.6), np.array([1.0, 0.0]), weight=0.75)
+    found = interpolate_scores(floats(-9, 9), floats(0.2, 0.6), np.array([1.0, 0.0]), weight=0.75)
 
     assert found == pytest.approx([0.75 * 0.2 + 0.25, 0.75 * 0.6])
 
 
 def test_the_reranker_alone_orders_by_its_raw_scores_which_never_meet_at_1() -> None:
-    found = merits(floats(30, 40), floats(1, 1), np.array([1.0, 0.0]), weight=1)
+    found = interpolate_scores(floats(30, 40), floats(1, 1), np.array([1.0, 0.0]), weight=1)
 
     assert found.tolist() == [30, 40]
 
@@ -73,7 +73,7 @@ def test_hits_of_a_stage_stand_by_its_scores() -> None:
 
 def test_a_query_is_settled_when_no_paper_left_can_come_among_the_best() -> None:
     # First scores 10, 5, 0 stretched: 1, 0.5, 0. Weight 0.5: what is left has at most (1 + f) / 2.
-    reading = Reading(hits([1, 2, 3], 10, 5, 0), floats(10, 5, 0), 0.5, half)
+    reading = RerankState(hits([1, 2, 3], 10, 5, 0), floats(10, 5, 0), 0.5, half)
 
     assert reading.next_rows(1).tolist() == [1]
     reading.take(floats(0.9))  # p 0.45, merit 0.725: below (1 + 0.5) / 2
@@ -86,7 +86,7 @@ def test_a_query_is_settled_when_no_paper_left_can_come_among_the_best() -> None
 
 
 def test_nothing_is_settled_by_the_reranker_alone_before_all_is_read() -> None:
-    reading = Reading(hits([1, 2], 10, 5), floats(10, 5), 1, half)
+    reading = RerankState(hits([1, 2], 10, 5), floats(10, 5), 1, half)
 
     reading.take(floats(99))
     assert not reading.is_settled(1)
@@ -96,7 +96,7 @@ def test_nothing_is_settled_by_the_reranker_alone_before_all_is_read() -> None:
 
 
 def test_papers_are_read_in_the_order_of_the_first_stages_whatever_the_list_says() -> None:
-    reading = Reading(hits([1, 2, 3, 4], 9, 8, 7, 6), floats(0.1, 0.3, 0.2), 0.5, half)
+    reading = RerankState(hits([1, 2, 3, 4], 9, 8, 7, 6), floats(0.1, 0.3, 0.2), 0.5, half)
 
     assert reading.next_rows(9).tolist() == [2, 3, 1]  # 4 is too deep
 
@@ -105,7 +105,7 @@ def test_scores_of_a_list_never_rise() -> None:
     rng = np.random.default_rng(0)
     rows = rng.permutation(10).astype(np.int32)
     scores = -np.sort(-rng.random(10)).astype(np.float32)
-    reading = Reading(Hits(rows, scores), scores[:6], 0.3, half)
+    reading = RerankState(Hits(rows, scores), scores[:6], 0.3, half)
 
     reading.take(rng.random(6).astype(np.float32))
 

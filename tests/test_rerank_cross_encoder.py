@@ -296,7 +296,7 @@ def test_an_index_that_cannot_be_written_to_is_reranked_too(
     (index.path / "tokens").write_text("in the way")
     told: list[str] = []
 
-    found = open_reranker(str(folder), None, F32, tell=told.append)
+    found = open_reranker(str(folder), None, F32, log=told.append)
     scores = [found.score(index, QUERIES[:1], ROWS[:1]) for _ in range(2)]
 
     assert len(told) == 1

@@ -28,7 +28,7 @@ from citerec.scidocs.metadata import read_metadata
 from citerec.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
 from citerec.scidocs.related import TRIED, Related, Relations, draw_task
 from citerec.scidocs.suite import means, run_published
-from citerec.scidocs.vectors import SHARD, Remembering, kept_vectors
+from citerec.scidocs.vectors import SHARD, CachedVectors, kept_vectors
 from citerec.text import EncoderForm
 from citerec.types import Paper
 
@@ -375,10 +375,10 @@ def test_tasks_are_told_out_of_those_asked(build: Any) -> None:
     tasks = index_tasks(build(made_corpus()), tasks=["cite", "venue"])
     told: list[tuple[str, int, int]] = []
 
-    def tell(what: str, done: int, total: int) -> None:
+    def progress(what: str, done: int, total: int) -> None:
         told.append((what, done, total))
 
-    judge(tasks, np.eye(400, dtype=np.float32).__getitem__, tell=tell)
+    judge(tasks, np.eye(400, dtype=np.float32).__getitem__, progress=progress)
 
     assert told == [("tasks", 1, 2), ("tasks", 2, 2)]
 
@@ -466,8 +466,8 @@ def test_encoding_goes_on_where_it_was_broken_off(tmp_path: Path, tiny_model: st
             raise Broken
 
     with pytest.raises(Broken):
-        Remembering(model, tmp_path / "kept", break_off)(papers)
-    again = Remembering(model, tmp_path / "kept", lambda what, done, total: told.append(done))
+        CachedVectors(model, tmp_path / "kept", break_off)(papers)
+    again = CachedVectors(model, tmp_path / "kept", lambda what, done, total: told.append(done))
     vectors = again(papers)
 
     assert told[0] == SHARD  # the first shard is not encoded again
@@ -485,8 +485,8 @@ def test_what_is_kept_of_one_text_or_encoder_is_not_taken_for_another(
     )
     papers = [Paper(id="a", title="text")]
 
-    first = Remembering(open_encoder(tiny_model), tmp_path / "kept")(papers)
-    second = Remembering(other, tmp_path / "kept")
+    first = CachedVectors(open_encoder(tiny_model), tmp_path / "kept")(papers)
+    second = CachedVectors(other, tmp_path / "kept")
     found = second(papers)
     changed = second([Paper(id="a", title="text", abstract="graph")])
 
@@ -565,10 +565,10 @@ def test_vectors_that_somebody_made_are_judged_as_a_model_is(
     published: Path, tmp_path: Path
 ) -> None:
     made = write_vectors(tmp_path / "made", PAPERS)
-    lacking = write_vectors(tmp_path / "lacking", PAPERS[1:])
+    disabled_features = write_vectors(tmp_path / "lacking", PAPERS[1:])
 
     done = run("--data", published, "--encoder", made, "--tasks", "mag,cite", "--format", "json")
-    other = run("--data", published, "--encoder", lacking, "--tasks", "mag,cite")
+    other = run("--data", published, "--encoder", disabled_features, "--tasks", "mag,cite")
 
     assert done.exit_code == 0, done.output
     metrics = json.loads(done.stdout)["encoders"][0]["metrics"]
@@ -638,15 +638,17 @@ def test_a_map_that_cannot_be_drawn_loses_no_figure(
     few = write_vectors(tmp_path / "few", PAPERS[:19])
     ask = ("--data", published, "--tasks", "mag", "--format", "json", "--map", "map.png")
 
-    untold = run("--index", index.path, "--tasks", "period", "--map", "no.png", "--format", "json")
+    no_progress = run(
+        "--index", index.path, "--tasks", "period", "--map", "no.png", "--format", "json"
+    )
     without_one = run(*ask, "--encoder", made)
     there = (tmp_path / "map.png").is_file()
     too_few = run(*ask, "--encoder", few)
 
-    for done in (untold, without_one, too_few):
+    for done in (no_progress, without_one, too_few):
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["encoders"][0]["metrics"]
-    assert "warning: no map is drawn: 0 papers have a topic, and it needs 20" in untold.stderr
+    assert "warning: no map is drawn: 0 papers have a topic, and it needs 20" in no_progress.stderr
     assert not (tmp_path / "no.png").exists()
     assert "1 papers of the map have no vector" in without_one.stderr
     assert "59 papers, homogeneity" in without_one.stderr

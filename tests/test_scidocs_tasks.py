@@ -108,7 +108,7 @@ def test_the_measures_are_those_of_scikit_learn() -> None:
 
     found = score_ranking(queries, lambda rows: vectors[rows])
 
-    assert (found.queries, found.skipped, found.lacking) == (10, 0, 0)
+    assert (found.queries, found.skipped, found.disabled_features) == (10, 0, 0)
     assert found.map == pytest.approx(np.mean(maps))
     assert found.ndcg == pytest.approx(np.mean(ndcgs))
 
@@ -140,7 +140,7 @@ def test_papers_without_a_vector_are_not_found_and_queries_without_one_not_judge
     unknown = ranked_query(-1, ["x", "y"], [1, -1], [1, 0])
     found = score_ranking([whole, unknown], lambda rows: vectors[rows])
 
-    assert (found.map, found.queries, found.skipped, found.lacking) == (1 / 2, 1, 1, 1)
+    assert (found.map, found.queries, found.skipped, found.disabled_features) == (1 / 2, 1, 1, 1)
     with pytest.raises(ModelError, match="none of 1 queries has a vector"):
         score_ranking([unknown], lambda rows: vectors[rows])
 

@@ -13,8 +13,8 @@ from citerec.errors import ConfigError
 from citerec.evaluate.catalogue import (
     RERANKED,
 )
-from citerec.evaluate.protocol import Setting, load_task
-from citerec.evaluate.remembering import Remembering
+from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.remembering import CachedScorer
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank.opening import open_cascade
@@ -32,7 +32,7 @@ def test_the_best_of_the_candidates_are_reordered_and_none_is_lost(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
-    systems = Systems(dense_sample, task, Setting(rerank=rerank))
+    systems = Systems(dense_sample, task, EvalConfig(rerank=rerank))
 
     fused, reranked = systems.hits("rrf"), systems.hits("rerank")
     run, seconds = systems.run("rerank")
@@ -49,7 +49,7 @@ def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
-    systems = Systems(dense_sample, task, Setting(rerank=replace(rerank, weight=0)))
+    systems = Systems(dense_sample, task, EvalConfig(rerank=replace(rerank, weight=0)))
 
     lists = zip(systems.hits("bm25"), systems.hits("bm25+rerank"), strict=True)
 
@@ -60,8 +60,8 @@ def test_alone_the_reranker_orders_the_same_candidates_by_its_own_scores(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
-    weighed = Systems(dense_sample, task, Setting(rerank=replace(rerank, weight=0)))
-    plain = Systems(dense_sample, task, Setting(rerank=rerank))
+    weighed = Systems(dense_sample, task, EvalConfig(rerank=replace(rerank, weight=0)))
+    plain = Systems(dense_sample, task, EvalConfig(rerank=rerank))
 
     lists = zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
 
@@ -76,7 +76,7 @@ def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
     sha = str(open_cascade(index, rerank).stages[0].how["weights"])
     write_tuned(index, FuseConfig(), {}, RerankWeight(0.3, sha, 5, 32, 32))
 
-    systems = Systems(index, load_task(index, "dev"), Setting(rerank=rerank))
+    systems = Systems(index, load_task(index, "dev"), EvalConfig(rerank=rerank))
 
     assert {name: systems.cascade_of(name).stages[0].weight for name in RERANKED} == {
         "bm25+rerank": 1,
@@ -89,7 +89,7 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     model = RerankStage(model=tiny_reranker_model)  # of which 1000 would be read while one waits
-    setting = Setting(rerank=RerankConfig(stages=(model, model), backend="torch"))
+    setting = EvalConfig(rerank=RerankConfig(stages=(model, model), backend="torch"))
 
     cascade = Systems(sample_index, load_task(sample_index, "dev"), setting).cascade
 
@@ -98,7 +98,7 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
 
 @pytest.mark.parametrize("name", ["rerank", "bm25+rerank"])
 def test_without_a_reranker_it_is_said_how_to_get_one(sample_index: IndexFolder, name: str) -> None:
-    systems = Systems(sample_index, load_task(sample_index, "dev"), Setting())
+    systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig())
 
     with pytest.raises(ConfigError, match=r"citerec train-reranker .* or name a model: --reranker"):
         systems.run(name)
@@ -108,7 +108,7 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
     sample_index: IndexFolder, rerank: RerankConfig
 ) -> None:
     plain = open_cascade(sample_index, rerank).stages[0].scorer
-    remembering = Remembering(plain)
+    remembering = CachedScorer(plain)
     queries = [Query(id="a", title="A model"), Query(id="b", title="A search")]
     rows = [np.array([0, 1, 2], np.int32), np.array([1], np.int32)]
     asked: list[int] = []
@@ -135,7 +135,7 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
 
 def test_close_papers_add_candidates_and_lose_none(sample_index: IndexFolder) -> None:
     task = load_task(sample_index, "test")
-    systems = Systems(sample_index, task, Setting())
+    systems = Systems(sample_index, task, EvalConfig())
 
     found, expanded = systems.hits("bm25"), systems.hits("expanded")
 
@@ -146,7 +146,7 @@ def test_close_papers_add_candidates_and_lose_none(sample_index: IndexFolder) ->
 def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Path) -> None:
     task = load_task(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
-    systems = Systems(sample_index, task, Setting(ranker=str(ranker)))
+    systems = Systems(sample_index, task, EvalConfig(ranker=str(ranker)))
 
     pool, ranked = systems.hits("expanded"), systems.hits("ranker")
     bm25 = systems.hits("bm25")
@@ -160,7 +160,7 @@ def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Pat
 def test_each_variant_is_a_system_of_its_own(sample_index: IndexFolder, tmp_path: Path) -> None:
     task = load_task(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0, "citations": 3.0})
-    systems = Systems(sample_index, task, Setting(ranker=str(ranker)))
+    systems = Systems(sample_index, task, EvalConfig(ranker=str(ranker)))
 
     full, fair = systems.hits("ranker"), systems.hits("ranker-no-popularity")
 
@@ -172,8 +172,8 @@ def test_a_ranker_reads_what_the_reranker_thinks(
 ) -> None:
     task = load_task(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0})
-    plain = Systems(sample_index, task, Setting(ranker=str(ranker)))
-    read = Systems(sample_index, task, Setting(ranker=str(ranker), rerank=rerank))
+    plain = Systems(sample_index, task, EvalConfig(ranker=str(ranker)))
+    read = Systems(sample_index, task, EvalConfig(ranker=str(ranker), rerank=rerank))
 
     lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
 
@@ -181,7 +181,7 @@ def test_a_ranker_reads_what_the_reranker_thinks(
 
 
 def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:
-    systems = Systems(sample_index, load_task(sample_index, "dev"), Setting(ranker="none"))
+    systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig(ranker="none"))
 
     with pytest.raises(
         ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"

@@ -85,7 +85,7 @@ def test_many_titles_come_in_batches_and_are_told(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "PAIRS", 50)  # so that a batch is compared in several steps
     told: list[int] = []
 
-    found = list(same_titles(iter(titles), titles, tell=told.append))
+    found = list(same_titles(iter(titles), titles, progress=told.append))
 
     assert found == brute_force(titles, titles)
     assert len(found) > 300

@@ -124,7 +124,7 @@ def test_who_opened_an_index_before_it_was_built_anew_writes_nothing_into_it(
     anew = build([*RECORDS, {"id": "4", "title": "new"}], force=True)
     write_tokens(anew, TOKENIZER, letters, vocabulary=128)
 
-    made = write_tokens(index, TOKENIZER, letters, vocabulary=128, note=told.append)
+    made = write_tokens(index, TOKENIZER, letters, vocabulary=128, log=told.append)
 
     assert isinstance(made, FreshTokens)
     assert made.of([2]) == {2: [97]}
@@ -155,7 +155,7 @@ def test_two_threads_that_keep_them_at_once_both_get_a_store(index: IndexFolder)
         return letters(texts)
 
     def keep() -> None:
-        made.append(write_tokens(index, TOKENIZER, cut, vocabulary=128, note=told.append))
+        made.append(write_tokens(index, TOKENIZER, cut, vocabulary=128, log=told.append))
 
     threads = [Thread(target=keep) for _ in range(2)]
     for thread in threads:
@@ -193,7 +193,7 @@ def test_where_nothing_can_be_written_papers_are_cut_as_they_come(index: IndexFo
     told: list[str] = []
     (index.path / "tokens").write_text("in the way")  # root may write into any folder
 
-    made = write_tokens(index, TOKENIZER, letters, vocabulary=128, note=told.append)
+    made = write_tokens(index, TOKENIZER, letters, vocabulary=128, log=told.append)
 
     assert isinstance(made, FreshTokens)
     assert made.of([2]) == {2: [97]}

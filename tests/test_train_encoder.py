@@ -179,7 +179,7 @@ def test_mined_negatives_stand_at_their_ranks_and_are_not_cited(
     spec = EncoderSpec(similarity=Similarity.COSINE, max_tokens=128)
     encoder = open_encoder(str(tiny_bert(tmp_path / "tiny", spec=spec)), EncodeConfig(threads=1))
 
-    found = mined(data, encoder, 3, 12, threads=1, tell=lambda *_: None)
+    found = mined(data, encoder, 3, 12, threads=1, progress=lambda *_: None)
 
     assert found.lengths.max() == 10
     for i, query in enumerate(data.queries.tolist()):
@@ -453,7 +453,7 @@ def test_training_lowers_the_loss_and_finds_citations_better(
     said: list[str] = []
 
     report = train_encoder(
-        sample_index, tmp_path / "m", quick(base, **how, learning_rate=3e-3), say=said.append
+        sample_index, tmp_path / "m", quick(base, **how, learning_rate=3e-3), log=said.append
     )
 
     assert [epoch.epoch for epoch in report.history] == [0, 1, 2, 3, 4]
@@ -487,14 +487,14 @@ def test_the_same_seed_gives_the_same_weights_and_going_on_gives_them_too(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_encoder(sample_index, output, how, tell=stop)
+        train_encoder(sample_index, output, how, progress=stop)
     assert not output.exists()
     last = Workspace.beside(output).checkpoint()
     assert last is not None and last.name == "checkpoint-5"
     with pytest.raises(ConfigError, match="begun otherwise: seed was 0, is 1; say the same, or"):
         train_encoder(sample_index, output, replace(how, seed=1), resume=True)
     said: list[str] = []
-    report = train_encoder(sample_index, output, how, resume=True, say=said.append)
+    report = train_encoder(sample_index, output, how, resume=True, log=said.append)
 
     assert said[0] == "going on from checkpoint-5"
     assert_same_weights(output, trained)
@@ -518,7 +518,7 @@ def test_a_training_that_is_begun_anew_says_so(
     Workspace.beside(output).begin({})
     said: list[str] = []
 
-    train_encoder(sample_index, output, quick(tiny, save_steps=5), say=said.append)
+    train_encoder(sample_index, output, quick(tiny, save_steps=5), log=said.append)
 
     assert (
         said[0] == "a training that was cut short is given up; --resume would have gone on with it"
@@ -572,7 +572,7 @@ def test_a_checkpoint_is_written_when_one_is_due_whatever_the_settings_say(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_encoder(sample_index, output, quick(tiny), tell=stop)
+        train_encoder(sample_index, output, quick(tiny), progress=stop)
     whole = sorted(path.name for path in Workspace.beside(output).folder.glob("checkpoint-*"))
     train_encoder(sample_index, output, quick(tiny), resume=True)
 

@@ -160,7 +160,7 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_encoder(sample_index, tmp_path / "broken", how, tell=stop)
+        train_encoder(sample_index, tmp_path / "broken", how, progress=stop)
     train_encoder(sample_index, tmp_path / "broken", how, resume=True)
 
     one, other = (load_file(tmp_path / n / "model.safetensors") for n in ("unbroken", "broken"))

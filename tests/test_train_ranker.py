@@ -16,7 +16,7 @@ from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import model_faults, seal_model
 from citerec.rank.features import NAMES
-from citerec.rank.known import KnownCitations, KnownGraph
+from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.train.data import load_training_data
 from citerec.train.ranker import gather, train
@@ -25,7 +25,7 @@ from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import RISING, fit
 from citerec.train.ranker.config import RankerTraining, read_training
 from citerec.train.ranker.examples import Examples
-from citerec.train.ranker.gather import Gatherer, StaleCitations, dev_queries, train_queries
+from citerec.train.ranker.gather import Gatherer, LaggedGraph, dev_queries, train_queries
 from citerec.train.ranker.inputs import was_trained_so
 from citerec.train.ranker.train import Known, train_on, train_ranker
 from citerec.train.workspace import Workspace
@@ -49,7 +49,7 @@ def made(queries: int, seed: int, telling: str = "bm25") -> Examples:
     return Examples(matrix, cited.ravel(), sizes, gold, np.ones(len(matrix), np.float32))
 
 
-def tell(what: str, done: int, total: int) -> None:
+def progress(what: str, done: int, total: int) -> None:
     assert 0 <= done <= total
 
 
@@ -103,10 +103,10 @@ def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFold
 def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
     chain: IndexFolder,
 ) -> None:
-    known = KnownCitations(chain, KnownGraph.TRAIN)
-    stale = StaleCitations(known, 2)
+    known = TemporalGraph(chain, KnownGraph.TRAIN)
+    citation_lag = LaggedGraph(known, 2)
 
-    now, before = known.at(2006), stale.at(2006)
+    now, before = known.at(2006), citation_lag.at(2006)
 
     assert np.flatnonzero(now.citing).tolist() == [1, 2, 3, 4, 5]
     assert np.flatnonzero(before.citing).tolist() == [1, 2, 3]  # 2004 and 2005 have not arrived
@@ -118,7 +118,7 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
 def test_every_train_query_is_shown_once_whatever_it_knows(chain: IndexFolder) -> None:
     gatherer = Gatherer(chain, config(queries=0), print, Everything(chain))
 
-    examples = gatherer.train(load_training_data(chain), tell)
+    examples = gatherer.train(load_training_data(chain), progress)
 
     assert len(examples) == 7
     assert sorted(examples.sizes.tolist()) == [1, 2, 3, 4, 5, 6, 7]  # all papers of before
@@ -131,7 +131,7 @@ def test_the_whole_pools_of_dev_queries_are_measured(chain: IndexFolder) -> None
     gatherer = Gatherer(chain, config(), print, Everything(chain))
 
     assert asked
-    examples = gatherer.whole(asked, tell)
+    examples = gatherer.whole(asked, progress)
 
     assert [query.id for query in asked.queries] == ["p8"]
     assert (examples.sizes.tolist(), examples.gold.tolist()) == ([8], [1])
@@ -281,7 +281,7 @@ def test_settings_are_checked_and_options_win(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ({"depth": 10_000}, "depth must be at most 4,000, got 10,000"),
-        ({"knowing": 1.5}, "knowing must lie in"),
+        ({"known_fraction": 1.5}, "known_fraction must lie in"),
         ({"trees": 0}, "trees must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
         ({"tress": 1}, "no setting 'tress'"),
@@ -299,7 +299,7 @@ def test_a_setting_that_cannot_be_is_refused(given: dict[str, Any], message: str
 @pytest.fixture(scope="module")
 def trained(sample_index: IndexFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rankers") / "sample"
-    train_ranker([sample_index], folder, config(), tell=tell)
+    train_ranker([sample_index], folder, config(), progress=progress)
     return folder
 
 
@@ -336,13 +336,13 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
 
     for stops in (stop_early, stop):
         with pytest.raises(KeyboardInterrupt):
-            train_ranker([sample_index], output, config(), resume=True, tell=stops)
+            train_ranker([sample_index], output, config(), resume=True, progress=stops)
     folder = Workspace.beside(output).folder
     kept = sorted(path.name for path in folder.iterdir())
     with pytest.raises(ConfigError, match="begun otherwise: seed was 0, is 1"):
         train_ranker([sample_index], output, config(seed=1), resume=True)
     with pytest.raises(KeyboardInterrupt):
-        train_ranker([sample_index], output, config(), resume=True, tell=stop_late)
+        train_ranker([sample_index], output, config(), resume=True, progress=stop_late)
     boosted = {path.name: path.stat().st_mtime_ns for path in folder.glob("trees-*")}
     told: list[tuple[str, int]] = []
     files: list[dict[str, int]] = []
@@ -351,7 +351,7 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
         told.append((what, done))
         files.append({path.name: path.stat().st_mtime_ns for path in folder.glob("trees-*")})
 
-    train_ranker([sample_index], output, config(), resume=True, tell=note_files)
+    train_ranker([sample_index], output, config(), resume=True, progress=note_files)
     assert kept == ["examples-0.dev.npz", "examples-0.train.npz", "training.json"]
     assert late[0] == ("features of dev queries", 10)  # the other 8 and all train queries were kept
     assert sorted(boosted) == ["trees-1.txt", "trees-2.txt", "trees-3.txt"]
@@ -371,7 +371,7 @@ def test_two_indexes_keep_their_examples_apart(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_ranker([chain, sample_index], tmp_path / "m", config(), tell=stop)
+        train_ranker([chain, sample_index], tmp_path / "m", config(), progress=stop)
 
     kept = {path.name for path in Workspace.beside(tmp_path / "m").folder.glob("*.npz")}
     assert {"examples-0.train.npz", "examples-1.train.npz", "examples-1.dev.npz"} <= kept

@@ -78,7 +78,7 @@ def test_without_vectors_the_fused_rank_is_that_of_words() -> None:
     matrix = pool({1}).matrix
     matrix[:, NAMES.index("bm25_rank")] = 7
 
-    changed = without(matrix, [Group.MEANING])
+    changed = without(matrix, [Group.SEMANTIC])
 
     assert changed[:, NAMES.index("rrf")].tolist() == [7] * POOL
     assert np.isnan(changed[:, NAMES.index("dense")]).all()

@@ -28,11 +28,11 @@ from citerec.train.lists import Lists
 from citerec.train.reranker.batch import Reader, Steps, Texts
 from citerec.train.reranker.calibrate import platt
 from citerec.train.reranker.config import RerankerTraining, read_training
-from citerec.train.reranker.course import DAY, extent, lasting
 from citerec.train.reranker.dev import Dev, dev_task, load_dev
 from citerec.train.reranker.examples import MISSING, RerankerExamples
-from citerec.train.reranker.found import Finder, Found, Labelled, labelled, with_teacher
+from citerec.train.reranker.found import CandidateLists, Finder, Labelled, labelled, with_teacher
 from citerec.train.reranker.net import load_base, make_net
+from citerec.train.reranker.setup import DAY, extent, lasting
 from citerec.train.reranker.teach import is_encoder, taught
 from citerec.train.reranker.train import train_reranker, was_trained_so
 from citerec.train.reranker.update import Update, out_of_memory
@@ -67,11 +67,11 @@ def data(sample_index: IndexFolder) -> TrainingData:
 
 
 @pytest.fixture(scope="session")
-def found(data: TrainingData, base: Path) -> Found:
+def found(data: TrainingData, base: Path) -> CandidateLists:
     return Finder(data, quick(base), print).train(lambda *_: None)
 
 
-def known(data: TrainingData, found: Found, how: RerankerTraining) -> Labelled:
+def known(data: TrainingData, found: CandidateLists, how: RerankerTraining) -> Labelled:
     return labelled(data, found, how)
 
 
@@ -79,7 +79,7 @@ def no_lengths(places: Any) -> Any:
     return np.zeros(len(places), np.int64)
 
 
-def examples(data: TrainingData, found: Found, how: RerankerTraining) -> RerankerExamples:
+def examples(data: TrainingData, found: CandidateLists, how: RerankerTraining) -> RerankerExamples:
     return RerankerExamples(known(data, found, how), how, no_lengths)
 
 
@@ -87,7 +87,7 @@ def examples(data: TrainingData, found: Found, how: RerankerTraining) -> Reranke
 
 
 def test_candidates_are_of_the_pool_of_no_later_year_and_not_the_query(
-    data: TrainingData, found: Found
+    data: TrainingData, found: CandidateLists
 ) -> None:
     asked = data.queries[found.lists.owners]
 
@@ -99,7 +99,7 @@ def test_candidates_are_of_the_pool_of_no_later_year_and_not_the_query(
 
 
 def test_no_dev_or_test_paper_is_ever_read(
-    sample_index: IndexFolder, data: TrainingData, found: Found, base: Path
+    sample_index: IndexFolder, data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     held_out = {i for s in ("dev", "test") for i in read_ids(sample_index.splits / f"{s}.ids")}
     for how in (quick(base, positives="all", negatives="random"), lists(base)):
@@ -122,7 +122,7 @@ def test_the_fused_candidates_are_those_of_bm25_and_the_vectors_together(
 
 
 def test_without_vectors_fused_means_bm25_and_the_encoder_cannot_teach(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     said: list[str] = []
 
@@ -135,9 +135,9 @@ def test_without_vectors_fused_means_bm25_and_the_encoder_cannot_teach(
 
 
 def test_the_leak_of_positives_adds_what_was_not_found(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
-    few = Found.of([], []) if not len(found.lists) else found
+    few = CandidateLists.of([], []) if not len(found.lists) else found
 
     plain, leaking = known(data, few, quick(base)), known(data, few, quick(base, positives="all"))
 
@@ -148,7 +148,7 @@ def test_the_leak_of_positives_adds_what_was_not_found(
 
 
 def test_the_leak_of_negatives_adds_random_papers_that_are_not_cited(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     leaking = known(data, found, quick(base, negatives="random", random_negatives=4))
 
@@ -183,7 +183,7 @@ def test_a_paper_of_the_title_of_the_query_or_of_a_cited_one_is_no_negative(buil
 
 
 def test_added_papers_stand_at_the_end_of_their_list_with_its_least_score() -> None:
-    found = Found(
+    found = CandidateLists(
         Lists.of(np.array([0, 0, 1]), np.array([5, 6, 7]), 2),
         np.array([3, 2, 1], np.float32),
         np.array([0.5, 0.1, 0.2], np.float32),
@@ -199,7 +199,7 @@ def test_added_papers_stand_at_the_end_of_their_list_with_its_least_score() -> N
 
 
 def test_a_teacher_has_a_mean_of_0_and_a_spread_of_1_in_each_list() -> None:
-    found = Found(
+    found = CandidateLists(
         Lists.of(np.array([0, 0, 1]), np.array([5, 6, 7]), 2), *(np.zeros(3) for _ in range(3))
     )
 
@@ -210,7 +210,7 @@ def test_a_teacher_has_a_mean_of_0_and_a_spread_of_1_in_each_list() -> None:
 
 
 def test_the_paper_learns_from_each_candidate_once_an_epoch_as_found(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     drawn = examples(data, found, quick(base))
 
@@ -222,7 +222,7 @@ def test_the_paper_learns_from_each_candidate_once_an_epoch_as_found(
 
 
 def test_a_list_is_one_cited_candidate_and_others_of_the_same_list(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     how = lists(base, negatives_from=5, negatives_to=20)
     drawn = examples(data, found, how)
@@ -241,7 +241,7 @@ def test_a_list_is_one_cited_candidate_and_others_of_the_same_list(
 
 
 def test_negatives_that_score_too_near_the_positive_are_left_out(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     epoch = examples(data, found, lists(base, margin=0.8)).epoch(0)
 
@@ -253,7 +253,7 @@ def test_negatives_that_score_too_near_the_positive_are_left_out(
     assert (there.sum(1)[close.any(1)] == 1).all()
 
 
-def test_easy_negatives_come_first(data: TrainingData, found: Found, base: Path) -> None:
+def test_easy_negatives_come_first(data: TrainingData, found: CandidateLists, base: Path) -> None:
     drawn = examples(data, found, lists(base, easy_first=1.0))
 
     ranks = [found.ranks[drawn.epoch(number)[:, 1:]].mean() for number in (0, 1)]
@@ -262,7 +262,7 @@ def test_easy_negatives_come_first(data: TrainingData, found: Found, base: Path)
 
 
 def test_within_a_window_batches_are_of_pairs_of_a_length(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     how = quick(base, window=4, batch=8)
     one = known(data, found, how)
@@ -276,7 +276,7 @@ def test_within_a_window_batches_are_of_pairs_of_a_length(
 
 
 def test_candidates_without_a_citation_teach_nothing(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     none = replace(known(data, found, quick(base)), cited=np.zeros(len(found.ranks), np.bool_))
 
@@ -288,7 +288,7 @@ def test_candidates_without_a_citation_teach_nothing(
 
 
 @pytest.fixture
-def steps(data: TrainingData, found: Found, base: Path) -> Steps:
+def steps(data: TrainingData, found: CandidateLists, base: Path) -> Steps:
     how = lists(base)
     parts = load_base(base, how)
     reader = Reader(parts, Texts(parts, data.index.papers), on_cpu=True)
@@ -296,7 +296,7 @@ def steps(data: TrainingData, found: Found, base: Path) -> Steps:
 
 
 def test_a_step_holds_whole_lists_and_reads_each_pair_where_it_says(
-    steps: Steps, data: TrainingData, found: Found, base: Path
+    steps: Steps, data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     drawn = examples(data, found, lists(base)).epoch(0)[:5]
     drawn[0, 3] = MISSING
@@ -318,7 +318,7 @@ def test_a_step_holds_whole_lists_and_reads_each_pair_where_it_says(
 
 
 def test_the_gradient_of_an_update_does_not_depend_on_its_steps(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     import torch
 
@@ -357,7 +357,7 @@ class Alone:
 
 
 def test_out_of_memory_halves_the_steps_and_gives_the_same_gradient(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     import torch
 
@@ -367,7 +367,7 @@ def test_out_of_memory_halves_the_steps_and_gives_the_same_gradient(
     reader = Reader(parts, Texts(parts, data.index.papers), on_cpu=True)
     steps = Steps(reader, known(data, found, how), 16)
     drawn, said = examples(data, found, how).epoch(0)[:6], list[str]()
-    update = Update(steps, warm_steps=0, say=said.append)
+    update = Update(steps, warm_steps=0, log=said.append)
     net(**Steps(reader, known(data, found, how), 24)(drawn)[0]).div(6).backward()
     expected = [p.grad.clone() for p in net.parameters()]
     net.zero_grad()
@@ -457,7 +457,7 @@ def test_dev_measures_count_what_is_not_found_too() -> None:
     # given two queries; the first cites 2 of its 3 candidates and one more, the other none that was found
     lists = Lists.of(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 4]), 2)
     beside = np.array([3, 2, 1, 1], np.float32)
-    found = Found(lists, beside, np.zeros(4, np.float32), np.array([1, 2, 3, 1]))
+    found = CandidateLists(lists, beside, np.zeros(4, np.float32), np.array([1, 2, 3, 1]))
     dev = Dev(("a", "b"), found, np.array([False, True, True, False]), np.array([3, 1]))
 
     f1, mrr = dev.ranked(np.array([0.1, 0.2, 0.9, 0.5]))
@@ -522,15 +522,15 @@ def test_epochs_win_over_the_steps_of_a_recipe_and_options_over_the_file(tmp_pat
 
 
 def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path) -> None:
-    def pace(file: str, **options: int) -> tuple[int, int, int]:
+    def schedule(file: str, **options: int) -> tuple[int, int, int]:
         (tmp_path / "t.toml").write_text(file)
         read = read_training(tmp_path / "t.toml", options)
         return read.epochs, read.steps, read.eval_steps
 
-    assert pace("steps = 50", epochs=2) == (2, 0, 0)
-    assert pace("steps = 50\neval_steps = 5", epochs=2) == (2, 0, 5)
-    assert pace("epochs = 3", steps=50) == (1, 50, 10_000)
-    assert pace("epochs = 3\nsteps = 50", epochs=2, steps=5) == (2, 5, 0)
+    assert schedule("steps = 50", epochs=2) == (2, 0, 0)
+    assert schedule("steps = 50\neval_steps = 5", epochs=2) == (2, 0, 5)
+    assert schedule("epochs = 3", steps=50) == (1, 50, 10_000)
+    assert schedule("epochs = 3\nsteps = 50", epochs=2, steps=5) == (2, 5, 0)
 
 
 @pytest.mark.parametrize(
@@ -617,7 +617,7 @@ def test_training_lowers_the_loss_and_tells_its_curve(
     )  # fmt: skip
     said: list[str] = []
 
-    report = train_reranker(sample_index, tmp_path / "m", how, say=said.append)
+    report = train_reranker(sample_index, tmp_path / "m", how, log=said.append)
 
     losses = [point.loss or 0 for point in report.history[1:]]
     assert losses[-1] < losses[0] - 0.05
@@ -663,13 +663,13 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_reranker(sample_index, output, how, tell=stop)
+        train_reranker(sample_index, output, how, progress=stop)
     last = Workspace.beside(output).checkpoint()
     assert last is not None and last.name == "checkpoint-3"
     with pytest.raises(ConfigError, match="begun otherwise: depth was 30, is 20"):
         train_reranker(sample_index, output, replace(how, depth=20), resume=True)
     said: list[str] = []
-    train_reranker(sample_index, output, how, resume=True, say=said.append)
+    train_reranker(sample_index, output, how, resume=True, log=said.append)
 
     assert said[0] == "going on from checkpoint-3"
     one, other = weights(output), weights(trained)
@@ -690,7 +690,7 @@ def test_checkpoints_between_evaluations_are_gone_on_from(
 
     train_reranker(sample_index, tmp_path / "whole", how)
     with pytest.raises(KeyboardInterrupt):
-        train_reranker(sample_index, tmp_path / "broken", how, tell=stop)
+        train_reranker(sample_index, tmp_path / "broken", how, progress=stop)
     last = Workspace.beside(tmp_path / "broken").checkpoint()
     assert last is not None and last.name == "checkpoint-2"
     report = train_reranker(sample_index, tmp_path / "broken", how, resume=True)
@@ -719,7 +719,7 @@ def test_how_much_is_to_be_done_is_said_and_how_long_it_takes(
     said: list[str] = []
 
     train_reranker(
-        sample_index, tmp_path / "m", quick(base, steps=14, dev_queries=0), say=said.append
+        sample_index, tmp_path / "m", quick(base, steps=14, dev_queries=0), log=said.append
     )
 
     assert said[0] == "14 updates of 16 pairs: 224 pairs"
@@ -735,7 +735,7 @@ def test_how_much_is_to_be_done_is_said_and_how_long_it_takes(
 
 
 def test_a_cross_encoders_scores_are_spread_but_for_their_differences(
-    data: TrainingData, found: Found, base: Path
+    data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     one = known(data, found, quick(base))
     scores = np.arange(len(found.ranks), dtype=np.float32) * 7
@@ -755,7 +755,7 @@ from citerec.train.reranker.config import read_training
 from citerec.train.reranker.train import train_reranker
 index, output, settings = map(Path, sys.argv[1:])
 said = []
-report = train_reranker(open_index(index), output, read_training(settings, {}), say=said.append)
+report = train_reranker(open_index(index), output, read_training(settings, {}), log=said.append)
 print(len(said) > 0, report.best, [point.dev_mrr for point in report.history][1:], flush=True)
 """
 
@@ -821,7 +821,7 @@ QUERY = Query(id="a", title="Neural ranking", abstract="We rank papers.")
 
 
 def test_an_encoder_teaches_how_close_it_puts_query_and_candidate(
-    data: TrainingData, found: Found, base: Path, tiny_model: str
+    data: TrainingData, found: CandidateLists, base: Path, tiny_model: str
 ) -> None:
     how = quick(base, teacher=tiny_model, warm_steps=1, list_negatives=1, precision="float32")
     one = known(data, found, how)
@@ -896,9 +896,9 @@ def test_a_model_is_known_by_what_it_was_trained_on_and_how(
         tmp_path / "before"
     )  # as earlier versions left it: it does not tell the base model's weights
     copytree(trained, before)
-    story = told(before)
-    assert story.pop("weights") and story.pop("taught_by") is None
-    (before / "training.json").write_text(json.dumps(story))
+    record = told(before)
+    assert record.pop("weights") and record.pop("taught_by") is None
+    (before / "training.json").write_text(json.dumps(record))
     other = tiny_bert(tmp_path / "other" / "base", seed=1)
     assert was_trained_so(before, sample_index, replace(how, model=str(other)))
     assert not was_trained_so(trained, sample_index, replace(how, model=str(other)))

@@ -138,7 +138,7 @@ def test_what_the_index_does_not_hold_is_left_out_and_counted_but_still_stands_a
     )
     said: list[str] = []
 
-    found = read_counts([file], graph, say=said.append)
+    found = read_counts([file], graph, log=said.append)
 
     assert named(graph, found.most) == {"b": set(), "c": set(), "d": set(), "e": {"a"}, "f": set()}
     assert named(graph, found.least)["d"] == {"a"}
@@ -568,7 +568,7 @@ def test_a_mixture_that_was_cut_short_goes_on_to_the_same_weights(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_encoder(sample_index, tmp_path / "m", how, tell=stop)
+        train_encoder(sample_index, tmp_path / "m", how, progress=stop)
     last = Workspace.beside(tmp_path / "m").checkpoint()
     assert last is not None and last.name == "checkpoint-5"
     train_encoder(sample_index, tmp_path / "m", how, resume=True)
@@ -587,7 +587,7 @@ def test_a_model_is_known_by_the_counts_that_it_learned_from(
     how = quick(tiny, **counts, epochs=1, dev_queries=0)
     said: list[str] = []
 
-    train_encoder(sample_index, tmp_path / "m", how, say=said.append)
+    train_encoder(sample_index, tmp_path / "m", how, log=said.append)
 
     assert said[0].startswith("co-views.json: ")
     assert was_trained_so(tmp_path / "m", sample_index, how)

@@ -403,7 +403,7 @@ def test_citeomatic_draws_papers_to_what_they_cite(
 ) -> None:
     told: list[str] = []
 
-    train_words(sample_index, tmp_path / "model", small("citeomatic", dim=32), say=told.append)
+    train_words(sample_index, tmp_path / "model", small("citeomatic", dim=32), log=told.append)
 
     papers = [*sample_index.papers.at(range(texts.data.papers)).values()]
     vectors = read_words(tmp_path / "model").vectors(papers)
@@ -439,15 +439,15 @@ def test_a_training_that_was_stopped_resumes_to_the_model_of_an_unbroken_one(
 
     train_words(sample_index, tmp_path / "whole", config)
     with pytest.raises(KeyboardInterrupt):
-        train_words(sample_index, tmp_path / "model", config, tell=stop_late)
+        train_words(sample_index, tmp_path / "model", config, progress=stop_late)
     done: list[float] = []
     train_words(
         sample_index,
         tmp_path / "model",
         config,
         resume=True,
-        say=messages.append,
-        tell=lambda task, now, total: done.append(now / total) if "train" in task else None,
+        log=messages.append,
+        progress=lambda task, now, total: done.append(now / total) if "train" in task else None,
     )
 
     whole, resumed = ((tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "model"))
@@ -469,8 +469,8 @@ def test_settings_that_were_tried_are_not_tried_again(
 
     whole = train_words(sample_index, tmp_path / "whole", config)
     with pytest.raises(KeyboardInterrupt):
-        train_words(sample_index, tmp_path / "model", config, say=stop_at_the_fifth)
-    report = train_words(sample_index, tmp_path / "model", config, resume=True, say=tried.append)
+        train_words(sample_index, tmp_path / "model", config, log=stop_at_the_fifth)
+    report = train_words(sample_index, tmp_path / "model", config, resume=True, log=tried.append)
 
     assert len(tried) == 5 + 1 + 4  # of nine settings; one line says that it resumes
     assert report.tried == whole.tried
@@ -485,7 +485,7 @@ def test_a_training_of_other_settings_or_a_damaged_state_is_not_resumed(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_words(sample_index, tmp_path / "model", small("tfidf"), say=stop)
+        train_words(sample_index, tmp_path / "model", small("tfidf"), log=stop)
     arguments = ("train-encoder", "--index", sample_index.path, "--output", tmp_path / "model")
     settings = tmp_path / "tfidf.toml"
     settings.write_text('recipe = "tfidf"\ndim = 20\ndev_queries = 20\ndev_pool = 100\n')

@@ -6,12 +6,12 @@ import pytest
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
 from citerec.evaluate.metrics import mean_metrics, per_query
-from citerec.evaluate.protocol import Setting, load_task
+from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import run_system
 from citerec.evaluate.tune import Trial, tune
 from citerec.folder import IndexFolder
 
-SETTING = Setting()
+SETTING = EvalConfig()
 
 
 def test_a_weight_of_one_gives_what_its_stage_gives_alone(dense_sample: IndexFolder) -> None:
@@ -67,14 +67,14 @@ def test_a_metric_that_is_none_is_refused(dense_sample: IndexFolder) -> None:
 
 
 @pytest.fixture
-def with_reranker(tiny_reranker_model: str) -> Setting:
+def with_reranker(tiny_reranker_model: str) -> EvalConfig:
     stage = RerankStage(model=tiny_reranker_model, depth=10)
     config = RerankConfig(stages=(stage,), precision="float32", backend="torch", threads=1)
-    return Setting(rerank=config)
+    return EvalConfig(rerank=config)
 
 
 def test_each_weight_is_tried_over_the_best_fusion(
-    dense_sample: IndexFolder, with_reranker: Setting
+    dense_sample: IndexFolder, with_reranker: EvalConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
 
@@ -98,7 +98,7 @@ def test_each_weight_is_tried_over_the_best_fusion(
 
 
 def test_without_vectors_the_reranker_is_weighed_against_bm25(
-    sample_index: IndexFolder, with_reranker: Setting
+    sample_index: IndexFolder, with_reranker: EvalConfig
 ) -> None:
     task = load_task(sample_index, "dev")
 

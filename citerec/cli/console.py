@@ -31,13 +31,13 @@ Model = Annotated[str, typer.Option(help="A model, or none.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class ConsoleOutput:
     """How much a command says on stderr."""
 
     quiet: bool = False
     verbose: bool = False
 
-    def note(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Say something, unless asked to be quiet."""
         if not self.quiet:
             _echo(message)
@@ -99,7 +99,7 @@ class Talk:
             transient=True,
         ) as bar:
 
-            def tell(what: str, done: int, total: int) -> None:
+            def progress(what: str, done: int, total: int) -> None:
                 amount = f"{done:,}/{total:,}"
                 if what == in_bytes:
                     amount = f"{done / 2**20:,.1f}/{total / 2**20:,.1f} MB"
@@ -107,7 +107,7 @@ class Talk:
                     tasks[what] = bar.add_task(what, amount=amount)
                 bar.update(tasks[what], completed=done, total=total, amount=amount)
 
-            yield tell
+            yield progress
 
 
 @contextmanager
@@ -120,10 +120,10 @@ def without_collection() -> Generator[None]:
         gc.enable()
 
 
-def track(names: Sequence[str], tell: Progress) -> Iterator[str]:
+def track(names: Sequence[str], progress: Progress) -> Iterator[str]:
     """Yield the names of what is done one by one, and tell how far it is."""
     for number, name in enumerate(names):
-        tell("systems", number, len(names))
+        progress("systems", number, len(names))
         yield name
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import Quiet, Talk, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
 
 if TYPE_CHECKING:
     from citerec.datasets.record import Record
@@ -84,21 +84,21 @@ def fetch(
     from citerec.datasets.record import read_record
     from citerec.datasets.without import drop_train_queries, fetched
 
-    talk, dataset = Talk(quiet, verbose), find_dataset(name)
+    console, dataset = ConsoleOutput(quiet, verbose), find_dataset(name)
     folder = to or where(name)
     config = FetchConfig(source=source, force=force, archive=archive)
     others = [where(other) for other in without or []]
     for other in others:
         fetched(other)  # not after hours of fetching
     there = read_record(folder) is not None and not force
-    with talk.progress(in_bytes="fetching") as tell:
-        record = get(dataset, folder, config, tell, talk.note)
+    with console.progress(in_bytes="fetching") as progress:
+        record = get(dataset, folder, config, progress, console.log)
     if there:
-        talk.note(f"{folder} is there already; --force makes it anew")
+        console.log(f"{folder} is there already; --force makes it anew")
     for other in others:
-        with talk.progress() as tell:
-            dropped = drop_train_queries(folder, other, tell)
-        talk.note(f"{dropped:,} train queries dropped that are held-out papers of {other}")
+        with console.progress() as progress:
+            dropped = drop_train_queries(folder, other, progress)
+        console.log(f"{dropped:,} train queries dropped that are held-out papers of {other}")
     if not quiet:
         write_lines(f"{folder}  {_counted(record)}")
 

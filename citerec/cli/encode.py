@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose
+from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
@@ -55,27 +55,29 @@ def encode(
     from citerec.encode.encoder import open_encoder
     from citerec.folder import find_index, open_index
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     target = open_index(find_index(index)).path
-    name, warning = chosen_encoder(encoder, target, talk)
+    name, warning = chosen_encoder(encoder, target, console)
     if name is None:
         raise ConfigError(f"{warning or 'nothing to embed with'}; name a model: --encoder MODEL")
     if warning:
-        talk.warn(warning)
+        console.warn(warning)
     how = EncodeConfig(device=device, precision=precision, threads=threads, backend=backend)
-    model = open_encoder(name, how, base=target, tell=talk.note)
-    talk.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
+    model = open_encoder(name, how, base=target, log=console.log)
+    console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
     config = EmbedConfig(
         dense=DenseIndexConfig(kind=dense_index, threads=threads),
         resume=resume,
         shard=shard,
     )
-    with keeping_shards(target, talk), talk.progress() as tell:
-        embed_anew(target, model, config, tell)
-    talk.note(f"{target}: embedded by {model.fingerprint}")
+    with keeping_shards(target, console), console.progress() as progress:
+        embed_anew(target, model, config, progress)
+    console.log(f"{target}: embedded by {model.fingerprint}")
 
 
-def chosen_encoder(named: str, target: Path, talk: Talk) -> tuple[str | None, str | None]:
+def chosen_encoder(
+    named: str, target: Path, console: ConsoleOutput
+) -> tuple[str | None, str | None]:
     """Return which encoder is meant, None for BM25 alone, and a warning if it is not what one would expect.
 
     `auto` keeps the encoder of an index that is there.
@@ -96,12 +98,12 @@ def chosen_encoder(named: str, target: Path, talk: Talk) -> tuple[str | None, st
     if recorded:
         source = Fingerprint.from_json(recorded).source
         return str(target / source) if source.startswith(INSIDE) else source, None
-    name, warning = auto_encoder(talk.note)
+    name, warning = auto_encoder(console.log)
     return name, warning and f"--encoder auto: {warning}"
 
 
 @contextmanager
-def keeping_shards(target: Path, talk: Talk) -> Generator[None]:
+def keeping_shards(target: Path, console: ConsoleOutput) -> Generator[None]:
     """Say, if the work is broken off, how to go on with the vectors that are there."""
     from citerec.embed import kept_shards
 
@@ -110,5 +112,7 @@ def keeping_shards(target: Path, talk: Talk) -> Generator[None]:
     except BaseException:
         if kept := kept_shards(target):
             shards = "shard" if kept == 1 else "shards"
-            talk.note(f"{kept} {shards} of vectors are kept; run this again with --resume to go on")
+            console.log(
+                f"{kept} {shards} of vectors are kept; run this again with --resume to go on"
+            )
         raise

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show, track
+from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show, track
 from citerec.cli.given_runs import given_runs, report_folder
 from citerec.cli.rank import measurable, told_ranker
 from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
     OPTIONS,
-    Asked,
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
@@ -20,6 +19,7 @@ from citerec.cli.rerank import (
     QueryTokensOption,
     RerankDepthOption,
     RerankerOption,
+    RerankOptions,
     RerankWeightOption,
 )
 from citerec.config import Bm25Config, DenseConfig, RerankConfig, StopWords
@@ -29,7 +29,7 @@ from citerec.text import QueryForm
 
 if TYPE_CHECKING:
     from citerec.evaluate.assessment import Evaluation
-    from citerec.evaluate.protocol import Setting
+    from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.systems import Systems
     from citerec.folder import IndexFolder
     from citerec.types import Progress
@@ -114,17 +114,17 @@ def evaluate(
 ) -> None:
     """Hold rankings against what papers truly cite, and write a report."""
     from citerec.evaluate.assessment import assess
-    from citerec.evaluate.protocol import Setting
+    from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.report import refuse_others_files, write_report
     from citerec.evaluate.tables import left_out, summary_table
     from citerec.rank.known import PROTOCOL, KnownGraph
 
     if known_graph not in PROTOCOL:
         raise ConfigError(f"--known-graph is train or earlier, got {known_graph!r}")
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     dense = DenseConfig(threads=threads)
-    setting = Setting(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
+    setting = EvalConfig(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
     setting = replace(setting, ranker=ranker)
     if output is not None:
         refuse_others_files(output.resolve())
@@ -137,7 +137,7 @@ def evaluate(
     else:
         if qrels is not None:
             raise ConfigError("--qrels goes with --run; without it a split of the index is judged")
-        asked = Asked(
+        asked = RerankOptions(
             models=reranker,
             depths=rerank_depth,
             query_tokens=query_tokens,
@@ -149,14 +149,14 @@ def evaluate(
             threads=threads,
             measures=True,
         )
-        own = _own_systems(index, split, systems, setting, asked, heap, output, talk, audit)
+        own = _own_systems(index, split, systems, setting, asked, heap, output, console, audit)
         evaluation, folder = own
     report = assess(evaluation)
     write_report(report, folder)
     show(summary_table(report))
     if dropped := left_out(evaluation):
-        talk.note(f"{len(evaluation.qrels)} {evaluation.split} queries; {dropped}")
-    talk.note(f"the report is in {folder}/")
+        console.log(f"{len(evaluation.qrels)} {evaluation.split} queries; {dropped}")
+    console.log(f"the report is in {folder}/")
 
 
 def _is_given(ctx: typer.Context, parameter: str) -> bool:
@@ -168,11 +168,11 @@ def _own_systems(
     index: Path | None,
     split: str,
     systems: str | None,
-    setting: "Setting",
-    asked: Asked,
+    setting: "EvalConfig",
+    asked: RerankOptions,
     heap: str | None,
     output: Path | None,
-    talk: Talk,
+    console: ConsoleOutput,
     audited: bool,
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
@@ -188,25 +188,25 @@ def _own_systems(
 
     named = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
-    setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder, talk))
+    setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder, console))
     if named is None:
         named = default_systems(folder, rerank=setting.rerank is not None, ranker=setting.ranker)
     names = named if systems != "all" else _possible(named, setting.rerank)
     if RANKED.keys() & {*names}:
-        setting = replace(setting, ranker=measurable(setting.ranker, folder, talk))
+        setting = replace(setting, ranker=measurable(setting.ranker, folder, console))
     task = load_task(folder, split)
     target = report_folder(output, f"{folder.manifest.name}-{split}")
     start_jvm(heap)
     refuse_meeting_qrels(task.qrels)
     refuse_meeting_papers(folder.papers)
-    talk.detail(f"{folder.path}: {len(task.queries)} {split} queries")
-    with talk.progress() as tell:
-        running = Systems(folder, task, setting, talk.note, tell)
+    console.detail(f"{folder.path}: {len(task.queries)} {split} queries")
+    with console.progress() as progress:
+        running = Systems(folder, task, setting, console.log, progress)
         running.check(names)
-        reranking = _reranking(names, running, talk)
-        done = [running.run(name) for name in track(names, tell)]
+        reranking = _reranking(names, running, console)
+        done = [running.run(name) for name in track(names, progress)]
         if audited:
-            _audit(names, running, talk, tell)
+            _audit(names, running, console, progress)
     evaluation = Evaluation(
         corpus=folder.manifest.name,
         split=split,
@@ -226,20 +226,22 @@ def _own_systems(
     return evaluation, target
 
 
-def _audit(names: list[str], systems: "Systems", talk: Talk, tell: "Progress") -> None:
+def _audit(
+    names: list[str], systems: "Systems", console: ConsoleOutput, progress: "Progress"
+) -> None:
     """Check the run; where a query saw what it may not know, say which, and end."""
     from citerec.evaluate.catalogue import CEILINGS
 
-    checked = systems.audit([name for name in names if name not in CEILINGS], tell)
+    checked = systems.audit([name for name in names if name not in CEILINGS], progress)
     for fault in checked.faults[:FAULTS]:
-        talk.warn(f"audit: {fault}")
+        console.warn(f"audit: {fault}")
     if checked.faults:
-        talk.warn(f"audit: {len(checked.faults):,} faults in all")
+        console.warn(f"audit: {len(checked.faults):,} faults in all")
         raise typer.Exit(1)
-    talk.note(str(checked))
+    console.log(str(checked))
 
 
-def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, Any]:
+def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> dict[str, Any]:
     """Open the reranker if a system needs it, and say which; return what the report tells of it."""
     from citerec.evaluate.catalogue import RANKED, RERANKED
 
@@ -247,11 +249,11 @@ def _reranking(names: list[str], systems: "Systems", talk: Talk) -> dict[str, An
     reranked = [name for name in names if name in reading]
     if not reranked:
         return {"rerank": [], "rerank_weights": {}}
-    talk.note(str(systems.cascade))
+    console.log(str(systems.cascade))
     weights = {name: systems.cascade_of(name).stages[-1].weight for name in reranked}
     if len({*weights.values()}) > 1:
         each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
-        talk.note(f"the reranker's weight: {each}")
+        console.log(f"the reranker's weight: {each}")
     stages = [stage.as_json() for stage in systems.cascade.stages]
     return {"rerank": stages, "rerank_weights": weights}
 
@@ -274,7 +276,7 @@ def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
 
 
 def _provenance(
-    folder: "IndexFolder", setting: "Setting", reranking: dict[str, Any], *, ranks: bool
+    folder: "IndexFolder", setting: "EvalConfig", reranking: dict[str, Any], *, ranks: bool
 ) -> dict[str, object]:
     from dataclasses import asdict
 

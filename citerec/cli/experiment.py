@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import Quiet, Talk, Verbose, write_lines, write_result
+from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines, write_result
 from citerec.errors import CiterecError
 
 EXPERIMENTS = Path("experiments")
@@ -39,22 +39,22 @@ def run(
     from citerec.experiment.table import ABOUT
     from citerec.folder import INDEXES
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     rows = [read_experiment(file) for file in files if file.name != ABOUT]
     if report:
         refuse_others_files(report)  # before the work, and not after it
     done: list[Outcome] = []
     broken: CiterecError | None = None
     for row in rows:
-        talk.detail(f"{row.path}: {row.claim} ({row.cost})")
+        console.detail(f"{row.path}: {row.claim} ({row.cost})")
         try:
-            with talk.progress() as tell:
-                outcome = run_experiment(row, INDEXES, tell)
+            with console.progress() as progress:
+                outcome = run_experiment(row, INDEXES, progress)
         except CiterecError as error:  # the other rows are worth running
             if len(rows) == 1:
                 raise
             broken = broken or error
-            talk.warn(f"{row.path}: {error}")
+            console.warn(f"{row.path}: {error}")
             continue
         done.append(outcome)
         if outcome.result:
@@ -70,7 +70,7 @@ def run(
         write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
     if report and done:
         write_page([shown(outcome) for outcome in done], report)
-        talk.note(f"the report is in {report / 'report.html'}")
+        console.log(f"the report is in {report / 'report.html'}")
     if broken:
         raise broken
     if any(outcome.verdict is Verdict.FAIL for outcome in done):
@@ -94,4 +94,6 @@ def table(
     target = output or EXPERIMENTS / "TABLES.md"
     write_result(tables(EXPERIMENTS), target)
     write_result(tables_as_latex(EXPERIMENTS), target.with_suffix(".tex"))
-    Talk(quiet, verbose).note(f"the tables are in {target} and {target.with_suffix('.tex')}")
+    ConsoleOutput(quiet, verbose).log(
+        f"the tables are in {target} and {target.with_suffix('.tex')}"
+    )

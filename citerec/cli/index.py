@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import Heap, Quiet, Talk, Threads, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, Heap, Quiet, Threads, Verbose, write_lines
 from citerec.cli.encode import (
     BackendOption,
     DenseIndexOption,
@@ -74,10 +74,10 @@ def index(
     """Build an index folder from a corpus."""
     from citerec.build import BuildConfig, build_index, check_inputs
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     target = index or default_index(corpus)
     check_inputs(corpus, target, force=force)  # before an encoder is fetched
-    name, warning = chosen_encoder(encoder, target, talk)
+    name, warning = chosen_encoder(encoder, target, console)
     config = BuildConfig(
         format=format,
         force=force,
@@ -90,16 +90,16 @@ def index(
         resume=resume,
         shard=shard,
     )
-    with keeping_shards(target, talk), talk.progress(in_bytes="reading") as tell:
-        report = build_index(corpus, target, config, tell, talk.note)
+    with keeping_shards(target, console), console.progress(in_bytes="reading") as progress:
+        report = build_index(corpus, target, config, progress, console.log)
     if warning:  # not before: what is wrong with the corpus is said alone
-        talk.warn(warning)
+        console.warn(warning)
     if not quiet:
         write_lines(*summary(report))
     for fault in report.examples:
-        talk.note(f"left out: {fault}")
+        console.log(f"left out: {fault}")
     if report.ignored:
-        talk.detail(f"not read: {', '.join(map(str, report.ignored))}")
+        console.detail(f"not read: {', '.join(map(str, report.ignored))}")
 
 
 def default_index(corpus: Path) -> Path:

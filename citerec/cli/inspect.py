@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import Index, Quiet, Talk, Verbose, show, write_lines, write_result
+from citerec.cli.console import (
+    ConsoleOutput,
+    Index,
+    Quiet,
+    Verbose,
+    show,
+    write_lines,
+    write_result,
+)
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
@@ -124,16 +132,16 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     from citerec.query import read_queries
     from citerec.recommend import Recommender
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     target = INDEXES / "sample"
-    encoder = _embedded_model(talk)
+    encoder = _embedded_model(console)
     config = BuildConfig(force=True, encoder=encoder)
-    with talk.progress(in_bytes="reading") as tell:
-        report = build_index(SAMPLE / "papers.jsonl", target, config, tell)
+    with console.progress(in_bytes="reading") as progress:
+        report = build_index(SAMPLE / "papers.jsonl", target, config, progress)
     by = f", embedded by {encoder}," if encoder else ""
-    talk.note(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
+    console.log(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
     queries = read_queries(SAMPLE / "draft.json").queries
-    talk.note(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
+    console.log(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
     found = recommender.recommend(queries, explain=True)
     results = [Result(query, items) for query, items in zip(queries, found, strict=True)]
@@ -142,7 +150,7 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
         write_result(f"{NEXT_STEPS}\n")
 
 
-def _embedded_model(talk: Talk) -> str | None:
+def _embedded_model(console: ConsoleOutput) -> str | None:
     """Return the model that needs no network, if it is installed: a demo fetches nothing."""
     from citerec.encode.source import MINILM, find_model
     from citerec.errors import MissingExtraError
@@ -150,7 +158,7 @@ def _embedded_model(talk: Talk) -> str | None:
     try:
         return find_model(MINILM).name
     except MissingExtraError as error:
-        talk.warn(f"BM25 alone, no vectors: {error}")
+        console.warn(f"BM25 alone, no vectors: {error}")
         return None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from citerec.cli.console import Talk
+from citerec.cli.console import ConsoleOutput
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.types import Query
 
@@ -26,7 +26,9 @@ def loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
     return " · ".join(parts)
 
 
-def warn_unreadable(queries: Sequence[Query], recommender: "Recommender", talk: Talk) -> None:
+def warn_unreadable(
+    queries: Sequence[Query], recommender: "Recommender", console: ConsoleOutput
+) -> None:
     """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
     shares = [recommender.unreadable(query) for query in queries]
     bad = [query for query, share in zip(queries, shares, strict=True) if share >= UNREADABLE]
@@ -36,7 +38,7 @@ def warn_unreadable(queries: Sequence[Query], recommender: "Recommender", talk: 
     who = "this draft"
     if len(queries) > 1:
         who = f"{len(bad):,} of {len(queries):,} drafts (the first: {bad[0].id})"
-    talk.warn(
+    console.warn(
         f"most of the words of {who} are in a script or language that neither {encoder} nor the papers know "
         f"({max(shares):.0%} of the letters); what is recommended means little"
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from citerec.cli.console import Talk
+    from citerec.cli.console import ConsoleOutput
     from citerec.folder import IndexFolder
 
 RankerOption = Annotated[
@@ -40,15 +40,19 @@ CitedOption = Annotated[
 ]
 
 
-def measurable(ranker: str, folder: "IndexFolder", talk: "Talk") -> str:
+def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> str:
     """Return the ranker to measure: the index's own may have learned from what are test queries now."""
-    from citerec.rank.ranker import DEFAULT, OWN, find_ranker, is_foreign
+    from citerec.rank.ranker import DEFAULT, OWN, find_ranker, trained_on_other_data
 
     own = folder.models / OWN
-    if ranker != "auto" or find_ranker(ranker, folder) != own or not is_foreign(own, folder):
+    if (
+        ranker != "auto"
+        or find_ranker(ranker, folder) != own
+        or not trained_on_other_data(own, folder)
+    ):
         return ranker
     name = f"{folder.models.name}/{OWN}"
-    talk.warn(
+    console.warn(
         f"{name} is left out: it was not trained on these papers and splits, and would be measured on papers that it "
         f"learned from; train it anew: citerec train-ranker --index {folder.path} --force, or name it all the same: "
         f"--ranker {own}"

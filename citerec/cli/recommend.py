@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.cli.console import (
+    ConsoleOutput,
     Heap,
     Index,
     Quiet,
-    Talk,
     Threads,
     Verbose,
     check_output,
@@ -28,7 +28,6 @@ from citerec.cli.rank import (
     RankerOption,
 )
 from citerec.cli.rerank import (
-    Asked,
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
@@ -37,6 +36,7 @@ from citerec.cli.rerank import (
     QueryTokensOption,
     RerankDepthOption,
     RerankerOption,
+    RerankOptions,
     RerankWeightOption,
 )
 from citerec.config import (
@@ -144,13 +144,13 @@ def recommend(
     from citerec.export import pieces
     from citerec.folder import find_index, open_index
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
     more = _fields(fields, format)
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
-    rerank = Asked(
+    rerank = RerankOptions(
         models=reranker,
         depths=rerank_depth,
         query_tokens=query_tokens,
@@ -161,7 +161,7 @@ def recommend(
         precision=dtype,
         backend=backend,
         threads=threads,
-    ).config(folder, talk)
+    ).config(folder, console)
     few = len(asked.queries) <= FEW
     if rerank and backend is Backend.AUTO and few:
         rerank = replace(rerank, backend=Backend.TORCH)
@@ -178,24 +178,24 @@ def recommend(
         diversity=diversity,
         few_queries=few,
     )
-    recommender = _opened(folder, config, heap, talk)
-    excluded = _listed(exclude, recommender, talk)
-    known = _listed(cited, recommender, talk)
-    warn_unreadable(asked.queries, recommender, talk)
+    recommender = _opened(folder, config, heap, console)
+    excluded = _listed(exclude, recommender, console)
+    known = _listed(cited, recommender, console)
+    warn_unreadable(asked.queries, recommender, console)
     shown = output is None and _is_terminal()  # then a bar would stand between the results
-    with (Talk(quiet=True) if shown else talk).progress() as tell:
+    with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
         found = recommender.stream(
             asked.queries,
             year_max=year_max,
             excluded=excluded,
             cited=known,
             explain=explain,
-            progress=tell,
+            progress=progress,
         )
         results = _results(
             asked.queries,
             found,
-            tell,
+            progress,
             lambda one: recommender.why_nothing(one, year_max=year_max, excluded=excluded | known),
         )
         write_pieces(pieces(results, format, batch=asked.batch, color=shown, fields=more), output)
@@ -203,27 +203,27 @@ def recommend(
 
 @without_collection()
 def _opened(
-    folder: "IndexFolder", config: RecommendConfig, heap: str | None, talk: Talk
+    folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
 ) -> "Recommender":
     """Open the pipeline; say what reranks, and, if asked, what is searched."""
     from citerec.java import start_jvm
     from citerec.recommend import Recommender
 
-    with talk.status(f"loading {loaded(folder, config)}"):
+    with console.status(f"loading {loaded(folder, config)}"):
         start_jvm(heap, quick=config.few_queries)
         if config.ranker != "none":
             from citerec.rank.library import load
 
             load(alone=True)
-        recommender = Recommender(folder, config, talk.note)
+        recommender = Recommender(folder, config, console.log)
     stages = " + ".join(recommender.stages)
     if recommender.encoder:
         stages += f" of {recommender.encoder}"
-    talk.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {stages}")
+    console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {stages}")
     if recommender.cascade:
-        talk.note(recommender.reranks)
+        console.log(recommender.reranks)
     for line in recommender.in_force:
-        talk.detail(line)
+        console.detail(line)
     return recommender
 
 
@@ -259,7 +259,9 @@ def _fields(fields: str | None, format: Format) -> tuple[str, ...]:
     return names
 
 
-def _listed(path: Path | None, recommender: "Recommender", talk: Talk) -> frozenset[int]:
+def _listed(
+    path: Path | None, recommender: "Recommender", console: ConsoleOutput
+) -> frozenset[int]:
     if path is None:
         return frozenset()
     from citerec.query.exclude import read_excluded
@@ -267,30 +269,30 @@ def _listed(path: Path | None, recommender: "Recommender", talk: Talk) -> frozen
 
     listed = read_excluded(path)
     for fault in listed.unread:
-        talk.warn(f"{path}: {fault}; it excludes nothing")
+        console.warn(f"{path}: {fault}; it excludes nothing")
     papers = recommender.index.papers
     found = listed_rows(listed, papers)
     for entry, rows in zip(listed.entries, found, strict=True):
         ids = ", ".join(papers.ids_at(sorted(rows)))
-        talk.detail(f"{path}: {entry.title or entry.place}: {ids or 'not found'}")
+        console.detail(f"{path}: {entry.title or entry.place}: {ids or 'not found'}")
     missing = sum(not rows for rows in found)
     left = f", {missing} not found" if missing else ""
-    hint = " (use --verbose to list them)" if missing and not talk.verbose else ""
+    hint = " (use --verbose to list them)" if missing and not console.verbose else ""
     references = "1 reference" if len(found) == 1 else f"{len(found)} references"
-    talk.note(f"{references} in {path}: {len(found) - missing} found in this corpus{left}{hint}")
+    console.log(f"{references} in {path}: {len(found) - missing} found in this corpus{left}{hint}")
     return frozenset[int]().union(*found)
 
 
 def _results(
     queries: tuple[Query, ...],
     found: Iterable[tuple[Recommendation, ...]],
-    tell: Callable[[str, int, int], None],
+    progress: Callable[[str, int, int], None],
     why_nothing: Callable[[Query], str],
 ) -> Iterator[Result]:
-    tell("queries", 0, len(queries))
+    progress("queries", 0, len(queries))
     for number, (query, items) in enumerate(zip(queries, found, strict=True), start=1):
         yield Result(query, items, "" if items else why_nothing(query))
-        tell("queries", number, len(queries))
+        progress("queries", number, len(queries))
 
 
 def _is_terminal() -> bool:

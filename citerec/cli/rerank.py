@@ -11,7 +11,7 @@ from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
-    from citerec.cli.console import Talk
+    from citerec.cli.console import ConsoleOutput
     from citerec.folder import IndexFolder
 
 RerankerOption = Annotated[
@@ -87,7 +87,7 @@ OPTIONS = (  # the parameters that they fill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RerankOptions:
     """What the options say; None for what was not given."""
 
     models: Sequence[str] | None
@@ -102,12 +102,12 @@ class Asked:
     threads: int
     measures: bool = False  # whether figures are made: not by a model that may know the answers
 
-    def config(self, index: "IndexFolder", talk: "Talk") -> RerankConfig | None:
+    def config(self, index: "IndexFolder", console: "ConsoleOutput") -> RerankConfig | None:
         """Return which rerankers are meant for an index, and how they are run; None for no reranker.
 
         Args:
             index: Whose own is meant by auto.
-            talk: Is told what has no effect, and warns of what is left out.
+            console: Is told what has no effect, and warns of what is left out.
 
         Raises:
             ConfigError: If the options contradict each other.
@@ -118,9 +118,9 @@ class Asked:
                 raise ConfigError("--reranker none goes with no other --reranker")
             if self._given:
                 raise ConfigError(f"{self._given} has no effect with --reranker none")
-        if "none" in models or (models == ["auto"] and not self._has_own(index, talk)):
+        if "none" in models or (models == ["auto"] and not self._has_own(index, console)):
             if self._running:
-                talk.note(f"{self._running} has no effect: nothing is reranked")
+                console.log(f"{self._running} has no effect: nothing is reranked")
             return None
         return RerankConfig(
             stages=_stages(models, self),
@@ -132,17 +132,17 @@ class Asked:
             threads=self.threads,
         )
 
-    def _has_own(self, index: "IndexFolder", talk: "Talk") -> bool:
+    def _has_own(self, index: "IndexFolder", console: "ConsoleOutput") -> bool:
         """Whether the index has a reranker, or one is asked of it, that may be used unasked."""
-        from citerec.rerank.opening import OWN, is_foreign, own_reranker
+        from citerec.rerank.opening import OWN, own_reranker, trained_on_other_data
 
         own = own_reranker(index)
         if own is None:
             return bool(self._given)  # that it has none is an error then
-        if not (self.measures and is_foreign(own, index)):
+        if not (self.measures and trained_on_other_data(own, index)):
             return True
         name = f"{index.models.name}/{OWN}"
-        talk.warn(
+        console.warn(
             f"{name} is left out: it was not trained on these papers and splits, and would be measured on papers that "
             f"it learned from; train it anew: citerec train-reranker --index {index.path} --force, or name it all "
             f"the same: --reranker {name}"
@@ -172,7 +172,7 @@ class Asked:
         return next((option for option, value in given.items() if value), None)
 
 
-def _stages(models: Sequence[str], asked: Asked) -> tuple[RerankStage, ...]:
+def _stages(models: Sequence[str], asked: RerankOptions) -> tuple[RerankStage, ...]:
     number = len(models)
     depths = asked.depths or [0] * number
     if len(depths) != number:

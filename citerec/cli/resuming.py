@@ -9,11 +9,11 @@ from pathlib import Path
 
 import typer
 
-from citerec.cli.console import Talk
+from citerec.cli.console import ConsoleOutput
 
 
 @contextmanager
-def interruptible(target: Path, talk: Talk, ctx: typer.Context) -> Generator[None]:
+def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> Generator[None]:
     """Say what is kept of a training that is interrupted, and the command that goes on with it."""
     from citerec.train.workspace import Workspace
 
@@ -22,11 +22,11 @@ def interruptible(target: Path, talk: Talk, ctx: typer.Context) -> Generator[Non
     except KeyboardInterrupt:
         workspace = Workspace.beside(target)
         if not workspace.is_there():
-            talk.note("the training had not begun; nothing is kept")
+            console.log("the training had not begun; nothing is kept")
         else:
             step = workspace.step
             kept = f"the checkpoint of update {step:,}" if step else "what was prepared so far"
-            talk.note(f"kept {kept}, in {workspace.folder}; go on: {_resuming(ctx)}")
+            console.log(f"kept {kept}, in {workspace.folder}; go on: {_resuming(ctx)}")
         raise
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citerec.cli.console import (
+    ConsoleOutput,
     Index,
     Quiet,
-    Talk,
     Threads,
     Verbose,
     check_output,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from citerec.scidocs.ranking import Rows, Take
     from citerec.scidocs.record import Judged
     from citerec.scidocs.suite import Encode
-    from citerec.scidocs.vectors import Remembering
+    from citerec.scidocs.vectors import CachedVectors
     from citerec.types import Paper, Progress
 
 SHOWN = 24  # signs of an encoder's name
@@ -88,7 +88,7 @@ def scidocs(
     from citerec.scidocs.record import as_json
     from citerec.scidocs.topics import check_picture
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     names = list(dict.fromkeys(encoder or ()))
     check_output(output)
     if map:
@@ -108,7 +108,7 @@ def scidocs(
         how=EncodeConfig(device=device, precision=precision, threads=threads, backend=backend),
     )
     of, judged = (
-        _on_data(data, names, wanted, talk) if data else _on_index(index, names, wanted, talk)
+        _on_data(data, names, wanted, console) if data else _on_index(index, names, wanted, console)
     )
     settings = {"tasks": wanted.tasks, "precision": wanted.how.precision.value}
     record = as_json(of, judged, seed, settings, published=data is not None)
@@ -119,11 +119,11 @@ def scidocs(
     if output:
         write_result(record, output)
     for each in judged:
-        _tell(each, wanted, talk)
+        _progress(each, wanted, console)
 
 
 def _on_data(
-    data: Path, names: Sequence[str], wanted: _Wanted, talk: Talk
+    data: Path, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
 ) -> tuple[str, list["Judged"]]:
     from citerec.scidocs.layout import check_folder
     from citerec.scidocs.record import Judged
@@ -131,23 +131,28 @@ def _on_data(
     from citerec.scidocs.topics import try_map
 
     check_folder(data, [*check_tasks(wanted.tasks), *(["mag"] if wanted.map else [])])
-    papers, labels = _papers_of_map(data, wanted, talk)
+    papers, labels = _papers_of_map(data, wanted, console)
     judged: list[Judged] = []
     for name in names:
-        with talk.progress() as tell, _encoding(name, wanted, talk, tell) as (fingerprint, encode):
+        with (
+            console.progress() as progress,
+            _encoding(name, wanted, console, progress) as (fingerprint, encode),
+        ):
             of_map = encode_of(encode, "mag") if papers else None  # or it says what is missing
-            result = run_published(data, encode, tasks=wanted.tasks, seed=wanted.seed, tell=tell)
+            result = run_published(
+                data, encode, tasks=wanted.tasks, seed=wanted.seed, progress=progress
+            )
             topics = None
             if of_map and wanted.map:
                 vectors = of_map(papers)
-                topics = try_map(vectors, labels, wanted.map, seed=wanted.seed, warn=talk.warn)
+                topics = try_map(vectors, labels, wanted.map, seed=wanted.seed, warn=console.warn)
         judged.append(Judged(name, fingerprint, result, topics))
     return str(data), judged
 
 
 @contextmanager
 def _encoding(
-    name: str, wanted: _Wanted, talk: Talk, tell: "Progress"
+    name: str, wanted: _Wanted, console: ConsoleOutput, progress: "Progress"
 ) -> "Generator[tuple[str, Encode | GivenVectors]]":
     """Give what encodes, and its fingerprint: a model, or a folder of vectors that somebody made."""
     from citerec.encode.encoder import open_encoder
@@ -156,13 +161,13 @@ def _encoding(
     if is_given(Path(name)):
         yield f"vectors of {name}", GivenVectors(Path(name))
         return
-    model = open_encoder(name, wanted.how, tell=talk.note)
-    with _going_on(model, wanted.store, talk, tell) as encode:
+    model = open_encoder(name, wanted.how, log=console.log)
+    with _going_on(model, wanted.store, console, progress) as encode:
         yield str(model.fingerprint), encode
 
 
 def _papers_of_map(
-    data: Path, wanted: _Wanted, talk: Talk
+    data: Path, wanted: _Wanted, console: ConsoleOutput
 ) -> "tuple[Sequence[Paper], Sequence[str]]":
     """Return some papers of MAG's topics, and these; none if there is no map to draw."""
     from citerec.scidocs.layout import read_labels
@@ -172,12 +177,12 @@ def _papers_of_map(
     if not wanted.map:
         return [], []
     papers, labels = labelled_papers(data, read_labels(data, "mag"))
-    drawn = draw_map_sample(labels, seed=wanted.seed, warn=talk.warn)
+    drawn = draw_map_sample(labels, seed=wanted.seed, warn=console.warn)
     return [papers[i] for i in drawn], [labels[i] for i in drawn]
 
 
 def _on_index(
-    index: Path | None, names: Sequence[str], wanted: _Wanted, talk: Talk
+    index: Path | None, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
 ) -> tuple[str, list["Judged"]]:
     import numpy as np
 
@@ -189,26 +194,35 @@ def _on_index(
 
     folder = open_index(find_index(index))
     labels = venue_topics(folder.papers) if wanted.map else []
-    drew = draw_map_sample(labels, seed=wanted.seed, warn=talk.warn) if wanted.map else []
+    drew = draw_map_sample(labels, seed=wanted.seed, warn=console.warn) if wanted.map else []
     sample, drawn = np.array(drew, np.int32), [labels[row] for row in drew]
     judged: list[Judged] = []
-    with talk.progress() as tell:
-        tasks = index_tasks(folder, tasks=wanted.tasks, seed=wanted.seed, tell=tell)
+    with console.progress() as progress:
+        tasks = index_tasks(folder, tasks=wanted.tasks, seed=wanted.seed, progress=progress)
         rows = np.union1d(tasks.rows, sample)
         for name in names or [""]:
-            with _vectors(name, folder, rows, wanted, talk, tell) as (shown, made_by, take):
-                result = judge(tasks, take, form=made_by.spec.form, seed=wanted.seed, tell=tell)
+            with _vectors(name, folder, rows, wanted, console, progress) as (shown, made_by, take):
+                result = judge(
+                    tasks, take, form=made_by.spec.form, seed=wanted.seed, progress=progress
+                )
                 topics = None
                 if drawn and wanted.map:
                     vectors = take(sample)
-                    topics = try_map(vectors, drawn, wanted.map, seed=wanted.seed, warn=talk.warn)
+                    topics = try_map(
+                        vectors, drawn, wanted.map, seed=wanted.seed, warn=console.warn
+                    )
             judged.append(Judged(shown, str(made_by), result, topics))
     return folder.manifest.name, judged
 
 
 @contextmanager
 def _vectors(
-    name: str, folder: "IndexFolder", rows: "Rows", wanted: _Wanted, talk: Talk, tell: "Progress"
+    name: str,
+    folder: "IndexFolder",
+    rows: "Rows",
+    wanted: _Wanted,
+    console: ConsoleOutput,
+    progress: "Progress",
 ) -> "Generator[tuple[str, Fingerprint, Take]]":
     """Give an encoder's name, its fingerprint, and what gives its vectors of some papers of an index.
 
@@ -226,15 +240,15 @@ def _vectors(
         yield own.name, own, kept
         return
     if name:
-        model = open_encoder(name, wanted.how, base=folder.path, tell=talk.note)
+        model = open_encoder(name, wanted.how, base=folder.path, log=console.log)
     else:
         assert own is not None
-        model = reopen(own, folder.path, wanted.how, tell=talk.note)
+        model = reopen(own, folder.path, wanted.how, log=console.log)
     if kept and own and model.fingerprint.key == own.key:
         yield name, own, kept
         return
-    talk.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
-    with _going_on(model, wanted.store, talk, tell) as encode:
+    console.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
+    with _going_on(model, wanted.store, console, progress) as encode:
         papers = folder.papers.at(rows.tolist())
         matrix = encode([papers[row] for row in rows.tolist()])
 
@@ -246,17 +260,17 @@ def _vectors(
 
 @contextmanager
 def _going_on(
-    model: "Encoder", store: Path, talk: Talk, tell: "Progress"
-) -> "Generator[Remembering]":
+    model: "Encoder", store: Path, console: ConsoleOutput, progress: "Progress"
+) -> "Generator[CachedVectors]":
     """Give an encoder that keeps its vectors until the block ends well; say so if it does not."""
-    from citerec.scidocs.vectors import Remembering
+    from citerec.scidocs.vectors import CachedVectors
 
-    encode = Remembering(model, store, tell)
+    encode = CachedVectors(model, store, progress)
     try:
         yield encode
     except BaseException:
         if encode.kept:
-            talk.note(f"vectors are kept in {store}/; run this again to go on with them")
+            console.log(f"vectors are kept in {store}/; run this again to go on with them")
         raise
     encode.forget()
 
@@ -282,14 +296,14 @@ def _shown(encoder: str, published: bool) -> str:
     return f"ours: {name}" if published else name
 
 
-def _tell(judged: "Judged", wanted: _Wanted, talk: Talk) -> None:
+def _progress(judged: "Judged", wanted: _Wanted, console: ConsoleOutput) -> None:
     """Say what the table does not: what was left out, what lacks a vector, how good the map is."""
     result = judged.result
     for task, why in result.left_out.items():
-        talk.warn(f"{task} is left out: {why}")
+        console.warn(f"{task} is left out: {why}")
     for what, count in result.counts.items():
         if count and what.endswith("without a vector"):
-            talk.warn(f"{judged.encoder}: {what}: {count:,}")
+            console.warn(f"{judged.encoder}: {what}: {count:,}")
     if topics := judged.topics:
         figures = f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}"
-        talk.note(f"the map is {wanted.map}: {len(topics.clusters):,} papers, {figures}")
+        console.log(f"the map is {wanted.map}: {len(topics.clusters):,} papers, {figures}")

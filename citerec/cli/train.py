@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import Index, Quiet, Talk, Threads, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose, write_lines
 from citerec.cli.resuming import interruptible
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def train_encoder(
     from citerec.train.processes import is_first
     from citerec.train.words.config import wants_words
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     options = {
         "recipe": recipe,
         "model": model,
@@ -71,20 +71,20 @@ def train_encoder(
         "threads": threads or None,
     }
     if wants_words(config, recipe):
-        _train_words(ctx, index, output, config, options, talk, resume=resume, force=force)
+        _train_words(ctx, index, output, config, options, console, resume=resume, force=force)
         return
     training = read_training(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
-    with interruptible(target, talk, ctx), talk.progress() as tell:
+    with interruptible(target, console, ctx), console.progress() as progress:
         report = train(
             open_index(folder),
             target,
             training,
             resume=resume,
             force=force,
-            tell=tell,
-            say=talk.note,
+            progress=progress,
+            log=console.log,
         )
     if not quiet and is_first():
         write_lines(*summary(report).split("\n"))
@@ -119,7 +119,7 @@ def train_reranker(
     from citerec.train.reranker.config import read_training
     from citerec.train.reranker.train import train_reranker as train
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     options = {
         "recipe": recipe,
         "model": model,
@@ -133,15 +133,15 @@ def train_reranker(
     training = read_training(config, options)
     folder = find_index(index)
     target = output or folder / RERANKER
-    with interruptible(target, talk, ctx), talk.progress() as tell:
+    with interruptible(target, console, ctx), console.progress() as progress:
         report = train(
             open_index(folder),
             target,
             training,
             resume=resume,
             force=force,
-            tell=tell,
-            say=talk.note,
+            progress=progress,
+            log=console.log,
         )
     if not quiet and is_first():
         write_lines(*reranker_summary(report).split("\n"))
@@ -177,16 +177,22 @@ def train_ranker(
     from citerec.train.ranker.config import read_training
     from citerec.train.ranker.train import train_ranker as train
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     options = {"queries": queries, "trees": trees, "seed": seed, "threads": threads or None}
     training = read_training(config, options)
     folders = [find_index(one) for one in index or [None]]
     target = output or folders[0] / RANKER
     start_jvm(None)
-    with interruptible(target, talk, ctx), talk.progress() as tell:
+    with interruptible(target, console, ctx), console.progress() as progress:
         indexes = [open_index(folder) for folder in folders]
         report = train(
-            indexes, target, training, resume=resume, force=force, tell=tell, say=talk.note
+            indexes,
+            target,
+            training,
+            resume=resume,
+            force=force,
+            progress=progress,
+            log=console.log,
         )
     if not quiet:
         write_lines(*ranker_summary(report).split("\n"))
@@ -198,7 +204,7 @@ def _train_words(
     output: Path | None,
     config: Path | None,
     options: dict[str, Any],
-    talk: Talk,
+    console: ConsoleOutput,
     *,
     resume: bool,
     force: bool,
@@ -211,17 +217,17 @@ def _train_words(
     training = read_words_training(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
-    with interruptible(target, talk, ctx), talk.progress() as tell:
+    with interruptible(target, console, ctx), console.progress() as progress:
         report = train_words(
             open_index(folder),
             target,
             training,
             resume=resume,
             force=force,
-            tell=tell,
-            say=talk.note,
+            progress=progress,
+            log=console.log,
         )
-    if not talk.quiet:
+    if not console.quiet:
         write_lines(*words_summary(report).split("\n"))
 
 

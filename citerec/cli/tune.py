@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import Heap, Index, Quiet, Talk, Threads, Verbose, show
+from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show
 from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
-    Asked,
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
@@ -17,6 +16,7 @@ from citerec.cli.rerank import (
     QueryTokensOption,
     RerankDepthOption,
     RerankerOption,
+    RerankOptions,
 )
 from citerec.config import Bm25Config, DenseConfig, StopWords
 from citerec.encode.config import Backend, Precision
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from citerec.evaluate.crossval import CrossValidation
-    from citerec.evaluate.protocol import Setting, Task
+    from citerec.evaluate.protocol import EvalConfig, EvalSet
     from citerec.evaluate.tune import Tuning
     from citerec.folder import IndexFolder
     from citerec.tuned import RerankWeight
@@ -69,19 +69,19 @@ def tune(
 ) -> None:
     """Find on the dev split how the stages are best put together; `recommend` does so if it is proved better."""
     from citerec.atomic import check_writable
-    from citerec.evaluate.protocol import Setting, load_task
+    from citerec.evaluate.protocol import EvalConfig, load_task
     from citerec.evaluate.tune import tune as run
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
     from citerec.tuned import FOLDER, read_tuned, write_tuned
 
-    talk = Talk(quiet, verbose)
+    console = ConsoleOutput(quiet, verbose)
     if not dry_run:
         _refuse_test(split)
     folder = open_index(find_index(index))
     if not dry_run:
         check_writable(folder.models / FOLDER)
-    rerank = Asked(
+    rerank = RerankOptions(
         models=reranker,
         depths=rerank_depth,
         query_tokens=query_tokens,
@@ -91,25 +91,25 @@ def tune(
         backend=backend,
         threads=threads,
         measures=True,
-    ).config(folder, talk)
+    ).config(folder, console)
     task = load_task(folder, split)
     start_jvm(heap)
-    setting = Setting(
+    setting = EvalConfig(
         bm25=Bm25Config(k1=k1, b=b, stop_words=stop_words, threads=threads),
         dense=DenseConfig(threads=threads),
         rerank=rerank,
     )
-    with talk.progress() as tell:
-        tuning = run(folder, task, setting, str(metric), tell, talk.note)
+    with console.progress() as progress:
+        tuning = run(folder, task, setting, str(metric), progress, console.log)
     for table in _tables(tuning):
         show(table)
     for line in _verdicts(tuning, split):
-        talk.note(line)
+        console.log(line)
     if dry_run:
         return
     fuse = tuning.fuse if tuning.trials else read_tuned(folder)
     file = write_tuned(folder, fuse, _how(tuning, task, setting), _weight(tuning, folder))
-    talk.note(f"recommend does so from now on ({file})")
+    console.log(f"recommend does so from now on ({file})")
 
 
 def _refuse_test(split: str) -> None:
@@ -119,7 +119,7 @@ def _refuse_test(split: str) -> None:
         )
 
 
-def _how(tuning: "Tuning", task: "Task", setting: "Setting") -> dict[str, Any]:
+def _how(tuning: "Tuning", task: "EvalSet", setting: "EvalConfig") -> dict[str, Any]:
     """Return what is kept of how it was found."""
     from citerec.provenance import provenance
 

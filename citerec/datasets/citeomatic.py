@@ -71,11 +71,11 @@ def split(
     return splits
 
 
-def prepare(ends: Years, files: Mapping[str, Path], folder: Path, tell: Progress) -> Counts:
+def prepare(ends: Years, files: Mapping[str, Path], folder: Path, progress: Progress) -> Counts:
     """Make corpus and splits."""
     (corpus,) = files.values()
     return prepare_corpus(
-        corpus, "citeomatic", folder, partial(split, ends=ends), tell, until=ends.test
+        corpus, "citeomatic", folder, partial(split, ends=ends), progress, until=ends.test
     )
 
 

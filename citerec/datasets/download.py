@@ -60,14 +60,14 @@ def ask(url: str) -> Offered:
 
 
 def download(
-    offered: Offered, target: Path, tell: Callable[[int], None], pause: float = PAUSE
+    offered: Offered, target: Path, progress: Callable[[int], None], pause: float = PAUSE
 ) -> None:
     """Fetch a file to `target`; what was fetched before a break lies in `target`.part and is gone on with.
 
     Args:
         offered: What `ask` said.
         target: Where it goes; it is there once it is whole.
-        tell: Is told how many bytes there are.
+        progress: Receives how many bytes there are.
         pause: Seconds between two tries.
 
     Raises:
@@ -84,7 +84,7 @@ def download(
     while True:
         before = _size(part)
         try:
-            _go_on(offered, part, tell)
+            _go_on(offered, part, progress)
             break
         except _BrokenOffError as broken:
             tries = 0 if _size(part) > before else tries + 1
@@ -123,7 +123,7 @@ class _BrokenOffError(Exception):
     """An answer ended before its end."""
 
 
-def _go_on(offered: Offered, part: Path, tell: Callable[[int], None]) -> None:
+def _go_on(offered: Offered, part: Path, progress: Callable[[int], None]) -> None:
     """Fetch what is missing of a part.
 
     Raises:
@@ -148,12 +148,12 @@ def _go_on(offered: Offered, part: Path, tell: Callable[[int], None]) -> None:
         goes_on = answer.status_code == 206
         if goes_on and _starts_at(answer) != start:
             raise _BrokenOffError("the server answers with another part")
-        _append(answer, part, "ab" if goes_on else "wb", tell)
+        _append(answer, part, "ab" if goes_on else "wb", progress)
     if offered.size is not None and _size(part) != offered.size:
         raise _BrokenOffError(f"{megabytes(_size(part))} of {megabytes(offered.size)}")
 
 
-def _append(answer: Any, part: Path, mode: str, tell: Callable[[int], None]) -> None:
+def _append(answer: Any, part: Path, mode: str, progress: Callable[[int], None]) -> None:
     with writing(part):
         stream = part.open(mode)
     done = 0 if mode == "wb" else _size(part)
@@ -164,7 +164,7 @@ def _append(answer: Any, part: Path, mode: str, tell: Callable[[int], None]) -> 
             with writing(part):
                 stream.write(chunk)
             done += len(chunk)
-            tell(done)
+            progress(done)
 
 
 def _keep_only_parts_of(offered: Offered, part: Path) -> None:

@@ -17,7 +17,7 @@ from citerec.datasets.download import GoneError, Offered, ask, check_space, down
 from citerec.datasets.record import Got, Record, check, read_record, write_record
 from citerec.datasets.unpack import link_or_copy, take_member
 from citerec.errors import ConfigError, writing
-from citerec.types import Note, Progress
+from citerec.types import Log, Progress
 
 DOWNLOADS = "_downloads"  # no reader of a corpus looks into a folder that begins so
 
@@ -43,7 +43,7 @@ class _Files:
 
 
 def fetch(
-    dataset: Dataset, folder: Path, config: FetchConfig, tell: Progress, note: Note
+    dataset: Dataset, folder: Path, config: FetchConfig, progress: Progress, log: Log
 ) -> Record:
     """Fetch a dataset into a folder and prepare it there, unless it is there; return its record.
 
@@ -51,8 +51,8 @@ def fetch(
         dataset: Which.
         folder: Where to; `catalogue.where(name)` is where the other commands look.
         config: How.
-        tell: Is told how many bytes are fetched ("fetching"), and what is made of them.
-        note: Is told what is fetched and how large it is, before.
+        progress: Receives how many bytes are fetched ("fetching"), and what is made of them.
+        log: Receives what is fetched and how large it is, before.
 
     Raises:
         DatasetError: If it cannot be had, or a file is not what it should be.
@@ -65,13 +65,13 @@ def fetch(
         return first
     downloads = folder.absolute().parent / DOWNLOADS / (dataset.release or dataset.name)
     if config.source is not None:
-        files = _from_folder(dataset, config.source, downloads, tell)
+        files = _from_folder(dataset, config.source, downloads, progress)
     else:
-        files = _from_network(dataset, downloads, config, tell, note)
+        files = _from_network(dataset, downloads, config, progress, log)
     got = _checked(dataset, files, first)
     with building(folder) as made:
         if dataset.prepare:
-            counts = dataset.prepare(files.paths, made, tell)
+            counts = dataset.prepare(files.paths, made, progress)
         else:
             for name, path in files.paths.items():
                 link_or_copy(path, made / name)
@@ -140,7 +140,7 @@ def _checked(dataset: Dataset, files: _Files, first: Record | None) -> dict[str,
     }
 
 
-def _from_folder(dataset: Dataset, source: Path, downloads: Path, tell: Progress) -> _Files:
+def _from_folder(dataset: Dataset, source: Path, downloads: Path, progress: Progress) -> _Files:
     """Find the files of a dataset in a folder.
 
     Raises:
@@ -157,7 +157,7 @@ def _from_folder(dataset: Dataset, source: Path, downloads: Path, tell: Progress
         elif item.archive and (source / item.archive.name).is_file():
             archive = source / item.archive.name
             (downloads / item.file.name).unlink(missing_ok=True)  # of another archive, perhaps
-            files.add(item.file.name, _unpacked(item, archive, downloads, tell), str(archive))
+            files.add(item.file.name, _unpacked(item, archive, downloads, progress), str(archive))
         elif item.required:
             missing.append(item.file.name)
     if missing:
@@ -178,7 +178,7 @@ def _listed(dataset: Dataset) -> str:
 
 
 def _from_network(
-    dataset: Dataset, downloads: Path, config: FetchConfig, tell: Progress, note: Note
+    dataset: Dataset, downloads: Path, config: FetchConfig, progress: Progress, log: Log
 ) -> _Files:
     """Download what is not there yet of the files of a dataset.
 
@@ -194,20 +194,20 @@ def _from_network(
         remote = item.archive if item.archive and (config.archive or not item.file.urls) else None
         remote = remote or item.file
         there = [path for r in (item.file, remote) if (path := downloads / r.name).is_file()]
-        if not there and (offered := _offered(item, remote, note)):
+        if not there and (offered := _offered(item, remote, log)):
             wanted[item.file.name] = remote, offered
-    _download(dataset, downloads, wanted, tell, note)
+    _download(dataset, downloads, wanted, progress, log)
     for item in dataset.items:
         name, path = item.file.name, downloads / item.file.name
         origin = wanted[name][1].url if name in wanted else f"{path} (downloaded before)"
         if not path.is_file() and item.archive and (downloads / item.archive.name).is_file():
-            path = _unpacked(item, downloads / item.archive.name, downloads, tell)
+            path = _unpacked(item, downloads / item.archive.name, downloads, progress)
         if path.is_file():
             files.add(name, path, origin)
     return files
 
 
-def _offered(item: Item, remote: Remote, note: Note) -> Offered | None:
+def _offered(item: Item, remote: Remote, log: Log) -> Offered | None:
     """Ask for a file at each of its places; None if it is not to be had, and is not needed."""
     gone: list[GoneError] = []
     for url in remote.urls:
@@ -216,7 +216,7 @@ def _offered(item: Item, remote: Remote, note: Note) -> Offered | None:
         except GoneError as error:
             gone.append(error)
     if not item.required:
-        note(f"{gone[0]}; it is not needed")
+        log(f"{gone[0]}; it is not needed")
         return None
     if item.archive and remote is item.file:
         size = "" if item.archive.size is None else f", about {megabytes(item.archive.size)}"
@@ -230,8 +230,8 @@ def _download(
     dataset: Dataset,
     downloads: Path,
     wanted: Mapping[str, tuple[Remote, Offered]],
-    tell: Progress,
-    note: Note,
+    progress: Progress,
+    log: Log,
 ) -> None:
     if not wanted:
         return
@@ -240,7 +240,7 @@ def _download(
     first = next(iter(wanted.values()))[1].url
     place = first if len(wanted) == 1 else f"{dataset.url} ({len(wanted)} files)"
     size = megabytes(total) if known else "of a size that the server does not tell"
-    note(f"fetching {dataset.title} from {place}: {size}, to {downloads}")
+    log(f"fetching {dataset.title} from {place}: {size}, to {downloads}")
     needed = sum(missing(offered, downloads / remote.name) for remote, offered in wanted.values())
     check_space(downloads, needed, what=dataset.title)
     done = 0
@@ -249,15 +249,18 @@ def _download(
         download(
             offered,
             downloads / remote.name,
-            lambda n, start=start: tell("fetching", start + n, total),
+            lambda n, start=start: progress("fetching", start + n, total),
         )
         done += (downloads / remote.name).stat().st_size
 
 
-def _unpacked(item: Item, archive: Path, downloads: Path, tell: Progress) -> Path:
+def _unpacked(item: Item, archive: Path, downloads: Path, progress: Progress) -> Path:
     target = downloads / item.file.name
     if not target.is_file():
         take_member(
-            archive, item.member, target, lambda n, size: tell("MB unpacked", n >> 20, size >> 20)
+            archive,
+            item.member,
+            target,
+            lambda n, size: progress("MB unpacked", n >> 20, size >> 20),
         )
     return target

@@ -42,9 +42,9 @@ def split(
     return splits
 
 
-def prepare(files: Mapping[str, Path], folder: Path, tell: Progress) -> Counts:
+def prepare(files: Mapping[str, Path], folder: Path, progress: Progress) -> Counts:
     """Make corpus and splits; about 0.7 kB of memory for each paper, so 5 GB for all of them."""
-    return prepare_corpus(files[PAPERS], "openresearch", folder, split, tell)
+    return prepare_corpus(files[PAPERS], "openresearch", folder, split, progress)
 
 
 OPENRESEARCH = Dataset(

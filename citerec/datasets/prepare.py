@@ -33,7 +33,13 @@ Split = Callable[[Sequence[str], npt.NDArray[np.int32], Graph], Mapping[str, lis
 
 
 def prepare_corpus(
-    path: Path, format_name: str, folder: Path, split: Split, tell: Progress, *, until: int = LAST
+    path: Path,
+    format_name: str,
+    folder: Path,
+    split: Split,
+    progress: Progress,
+    *,
+    until: int = LAST,
 ) -> dict[str, int]:
     """Write `corpus.jsonl.gz` and `splits/` of a published corpus.
 
@@ -45,7 +51,7 @@ def prepare_corpus(
         format_name: One of the readers'.
         folder: Where to.
         split: Gives the ids of each split from the ids, the years, shape (n,), and the citations.
-        tell: Is told how many MB are read.
+        progress: Receives how many MB are read.
         until: The last year that the corpus has papers of.
 
     Returns:
@@ -59,7 +65,7 @@ def prepare_corpus(
     check_space(folder, size_of(source), what=CORPUS)
     collector, years = Collector(skip_bad=True), list[int]()
     with writing(folder), spill_references(folder / "references.tmp") as spill:
-        _copy(source, format_name, folder / CORPUS, collector, years, spill, tell, until)
+        _copy(source, format_name, folder / CORPUS, collector, years, spill, progress, until)
         spill.close()
         if not years:
             raise BadInputError(path, "holds no paper with a year; expected the file as published")
@@ -80,14 +86,14 @@ def _copy(
     collector: Collector,
     years: list[int],
     spill: ReferenceSpill,
-    tell: Progress,
+    progress: Progress,
     until: int,
 ) -> None:
     total, seen = size_of(source) >> 20, Counter[str]()
 
     def read(more: int) -> None:
         seen["bytes"] += more
-        tell("MB read", seen["bytes"] >> 20, total)
+        progress("MB read", seen["bytes"] >> 20, total)
 
     with target.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as sink:
         for located in read_papers(source, format_name, read):

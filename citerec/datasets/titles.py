@@ -42,7 +42,7 @@ def same_titles(
     *,
     threshold: float = THRESHOLD,
     min_words: int = MIN_WORDS,
-    tell: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[int, int]]:
     """Yield the pairs of a title and one of `against` that are of the same paper, by place, rising.
 
@@ -53,7 +53,7 @@ def same_titles(
         against: What they are compared with.
         threshold: Jaccard similarity of the words from which on two titles are the same, in (0, 1].
         min_words: Titles of fewer words are the same as none.
-        tell: Is told now and then how many titles have been looked up.
+        progress: Receives now and then how many titles have been looked up.
 
     Raises:
         ConfigError: If the threshold is none.
@@ -66,7 +66,7 @@ def same_titles(
         for x, y in known.same_as(batch):
             yield first + x, y
         first += len(batch)
-        tell(first)
+        progress(first)
 
 
 class _Known:

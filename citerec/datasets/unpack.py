@@ -20,14 +20,16 @@ ENCRYPTED = 1  # the flag of a member of a zip
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, NotImplementedError)
 
 
-def take_member(archive: Path, member: str, target: Path, tell: Callable[[int, int], None]) -> None:
+def take_member(
+    archive: Path, member: str, target: Path, progress: Callable[[int, int], None]
+) -> None:
     """Write a member of an archive to `target`.
 
     Args:
         archive: A zip or tar file, the latter packed with gzip, bzip2, xz or not.
         member: The path in it; a file of that name in another folder of it will do where there is only one.
         target: The file to make.
-        tell: Is told how many bytes are written, of how many.
+        progress: Receives how many bytes are written, of how many.
 
     Raises:
         BadInputError: If the archive is damaged, or holds no such file.
@@ -39,20 +41,20 @@ def take_member(archive: Path, member: str, target: Path, tell: Callable[[int, i
     try:
         with _opened(archive, member) as (stream, size):
             check_space(target.parent, size, what=target.name)
-            _copy(archive, stream, part, lambda done: tell(done, size))
+            _copy(archive, stream, part, lambda done: progress(done, size))
         with writing(target):
             part.replace(target)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _copy(archive: Path, stream: IO[bytes], part: Path, tell: Callable[[int], None]) -> None:
+def _copy(archive: Path, stream: IO[bytes], part: Path, progress: Callable[[int], None]) -> None:
     done = 0
     with writing(part), part.open("wb") as sink:  # its close may fail, too: on a full disk
         while chunk := _read(archive, stream):
             sink.write(chunk)
             done += len(chunk)
-            tell(done)
+            progress(done)
 
 
 def _read(archive: Path, stream: IO[bytes]) -> bytes:

@@ -33,7 +33,7 @@ class _HeldOut:
     ids: Set[str] = frozenset()  # where ids of both datasets mean the same
 
 
-def drop_train_queries(folder: Path, other: Path, tell: Progress) -> int:
+def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     """Drop the train queries of a dataset that are held-out papers of another.
 
     The queries alone: the papers stay in the corpus, and may be cited. Done twice, it drops nothing more. Which were
@@ -42,7 +42,7 @@ def drop_train_queries(folder: Path, other: Path, tell: Progress) -> int:
     Args:
         folder: The dataset, fetched; its `splits/train.ids` is written anew.
         other: The dataset whose papers are held out, fetched.
-        tell: Is told how many titles have been compared.
+        progress: Receives how many titles have been compared.
 
     Returns:
         How many were dropped.
@@ -56,7 +56,7 @@ def drop_train_queries(folder: Path, other: Path, tell: Progress) -> int:
         raise ConfigError(f"{folder} cannot be kept apart from itself; name another dataset")
     record, name = _with_splits(folder), fetched(other).dataset
     out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
-    same = _same_as(folder, out.titles, record.counts.get("papers", 0), tell) | out.ids
+    same = _same_as(folder, out.titles, record.counts.get("papers", 0), progress) | out.ids
     train, dropped = folder / SPLITS / TRAIN, folder / SPLITS / f"without_{name}.ids"
     before = read_ids(dropped) if dropped.is_file() else []
     queries = read_ids(train)
@@ -110,7 +110,7 @@ def _title(path: Path, paper: str, raw: Any) -> str:
     return title
 
 
-def _same_as(folder: Path, against: list[str], papers: int, tell: Progress) -> set[str]:
+def _same_as(folder: Path, against: list[str], papers: int, progress: Progress) -> set[str]:
     """Return the ids of the papers whose title is one of `against`."""
     same, ids, first = set[str](), list[str](), 0  # the ids are those of the batch on its way
 
@@ -123,9 +123,9 @@ def _same_as(folder: Path, against: list[str], papers: int, tell: Progress) -> s
         nonlocal first
         first = done
         ids.clear()
-        tell("titles", done, papers)
+        progress("titles", done, papers)
 
-    for place, _ in same_titles(titles(), against, tell=compared):
+    for place, _ in same_titles(titles(), against, progress=compared):
         same.add(ids[place - first])
     return same
 

@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.encode.net import Net, Runner
 from citerec.errors import MissingExtraError, ModelError
-from citerec.types import Note
+from citerec.types import Log
 
 
-def open_backend(net: Net, config: EncodeConfig, tell: Note | None = None) -> Runner:
+def open_backend(net: Net, config: EncodeConfig, log: Log | None = None) -> Runner:
     """Make a net ready to run; it may be moved to another device and precision.
 
     Raises:
@@ -22,7 +22,7 @@ def open_backend(net: Net, config: EncodeConfig, tell: Note | None = None) -> Ru
         return OpenVinoBackend(net, config)
     from citerec.encode.torch_backend import TorchBackend
 
-    return TorchBackend(net, config, tell)
+    return TorchBackend(net, config, log)
 
 
 def fastest(config: EncodeConfig) -> EncodeConfig:
@@ -35,7 +35,7 @@ def fastest(config: EncodeConfig) -> EncodeConfig:
 
 
 def open_fastest(
-    net: Net, config: EncodeConfig, tell: Note | None = None
+    net: Net, config: EncodeConfig, log: Log | None = None
 ) -> tuple[Runner, EncodeConfig]:
     """Make a net ready for long work; where `Backend.AUTO` took OpenVINO and that cannot run it, torch does.
 
@@ -47,14 +47,14 @@ def open_fastest(
     """
     chosen = fastest(config)
     try:
-        return open_backend(net, chosen, tell), chosen
+        return open_backend(net, chosen, log), chosen
     except (MissingExtraError, ModelError) as error:
         if config.backend is not Backend.AUTO or chosen.backend is Backend.TORCH:
             raise
-        if tell:
-            tell(f"{error}; it is run by torch")
+        if log:
+            log(f"{error}; it is run by torch")
     chosen = replace(chosen, backend=Backend.TORCH)
-    return open_backend(net, chosen, tell), chosen
+    return open_backend(net, chosen, log), chosen
 
 
 def _on_processor(device: str) -> bool:

@@ -13,7 +13,7 @@ from citerec.cache import sha256_of_files
 from citerec.encode.adapter import CONFIG, adapter_file, add_adapter
 from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.hub import Tell
+from citerec.encode.hub import Log
 from citerec.encode.light.converted import convert_weights
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
 from citerec.encode.model import (
@@ -92,7 +92,7 @@ class Encoder(Protocol):
 
         Args:
             papers: Papers, or drafts.
-            progress: Is told how many are done.
+            progress: Receives how many are done.
         """
         ...
 
@@ -105,7 +105,7 @@ class TransformerEncoder:
         parts: Parts | LightParts,
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
-        tell: Tell | None = None,
+        log: Log | None = None,
     ) -> None:
         """Make an encoder of a model that is open; it may be moved to another device and precision.
 
@@ -113,7 +113,7 @@ class TransformerEncoder:
             parts: The model; one that was opened without torch is run by NumPy.
             fingerprint: What an index records of it.
             config: How to run it.
-            tell: Is told when the device has too little memory for a batch.
+            log: Receives when the device has too little memory for a batch.
 
         Raises:
             ConfigError: If there is no such device.
@@ -125,7 +125,7 @@ class TransformerEncoder:
         self._by_sentence = parts.spec.reads is Reads.SENTENCES
         # Sentences add up as they come out of the model; their sum is what gets unit length.
         plain = replace(parts.spec, similarity=Similarity.L2) if self._by_sentence else parts.spec
-        self._backend = _runner(replace(parts, spec=plain), self.config, tell)
+        self._backend = _runner(replace(parts, spec=plain), self.config, log)
         self._turn = Lock()
 
     @property
@@ -151,7 +151,7 @@ class TransformerEncoder:
 
         Args:
             papers: Papers, or drafts.
-            progress: Is told how many are done.
+            progress: Receives how many are done.
         """
         if self._by_sentence:
             pieces, owners = pieces_of(papers, self.spec.form)
@@ -176,7 +176,7 @@ def open_encoder(
     config: EncodeConfig | None = None,
     *,
     base: Path | None = None,
-    tell: Tell | None = None,
+    log: Log | None = None,
 ) -> Encoder:
     """Open an encoder by its name, hub id or folder.
 
@@ -184,13 +184,13 @@ def open_encoder(
         name: One of `source.NAMES`, `minilm`, a hub id, or a folder.
         config: How to run it.
         base: The folder of an index: a relative folder is looked up there, too.
-        tell: Is told what is fetched from the hub, before.
+        log: Receives what is fetched from the hub, before.
 
     Raises:
         ModelError: If it is not there, or is no encoder.
         MissingExtraError: If it needs a part of citerec that is not installed.
     """
-    return _open(find_model(name, base=base, tell=tell), config, tell)
+    return _open(find_model(name, base=base, log=log), config, log)
 
 
 def reopen(
@@ -198,7 +198,7 @@ def reopen(
     base: Path,
     config: EncodeConfig | None = None,
     *,
-    tell: Tell | None = None,
+    log: Log | None = None,
 ) -> Encoder:
     """Open the encoder that an index was embedded by.
 
@@ -206,15 +206,15 @@ def reopen(
         fingerprint: What the index recorded.
         base: The index folder.
         config: How to run it.
-        tell: Is told what is fetched from the hub, before.
+        log: Receives what is fetched from the hub, before.
 
     Raises:
         ModelError: If it is gone.
         EncoderChangedError: If what lies there now would give other vectors.
     """
-    source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, tell=tell)
+    source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, log=log)
     recorded = replace(source, name=fingerprint.name, place=fingerprint.source)
-    encoder = _open(recorded, config, tell)
+    encoder = _open(recorded, config, log)
     if encoder.fingerprint.key != fingerprint.key:
         place = (
             str(source.folder) if source.folder.name == Path(source.place).name else source.place
@@ -240,7 +240,7 @@ def fingerprint_of(source: Source, parts: Parts | LightParts) -> Fingerprint:
     )
 
 
-def _open(source: Source, config: EncodeConfig | None, tell: Tell | None) -> Encoder:
+def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if holds_words(source.folder):
         return open_words(source, config)
     spec = spec_of(source)
@@ -250,13 +250,13 @@ def _open(source: Source, config: EncodeConfig | None, tell: Tell | None) -> Enc
         convert_weights(source.folder, parts.model.state_dict())
         if source.adapter:
             add_adapter(parts.model, source.adapter)
-    return TransformerEncoder(parts, fingerprint_of(source, parts), config, tell)
+    return TransformerEncoder(parts, fingerprint_of(source, parts), config, log)
 
 
-def _runner(parts: Parts | LightParts, config: EncodeConfig, tell: Tell | None) -> Runner:
+def _runner(parts: Parts | LightParts, config: EncodeConfig, log: Log | None) -> Runner:
     if isinstance(parts, LightParts):
         return NumpyBackend(parts)
-    return open_backend(encoder_net(parts), config, tell)
+    return open_backend(encoder_net(parts), config, log)
 
 
 def spec_of(source: Source) -> EncoderSpec:

@@ -7,7 +7,7 @@ from typing import Any
 
 from citerec.errors import ModelError
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 SECONDS = 5  # to wait for the hub's first answer
 SMALL = ("*.json", "*.txt", "*.model")  # configuration and vocabulary
@@ -52,14 +52,14 @@ def cached(repo: str, wanted: Callable[[Path], bool], revision: str = "") -> Pat
 
 
 def fetch(
-    repo: str, choose: Callable[[Sequence[str]], list[str]], tell: Tell, revision: str = ""
+    repo: str, choose: Callable[[Sequence[str]], list[str]], log: Log, revision: str = ""
 ) -> Path:
     """Fetch a model from the hub into the local cache; say what and how large before.
 
     Args:
         repo: The hub id.
         choose: Picks the files that are needed of those that there are.
-        tell: Is told what is fetched.
+        log: Receives what is fetched.
         revision: The commit; the newest by default.
 
     Raises:
@@ -76,7 +76,7 @@ def fetch(
         files = choose(list(sizes))
         if files:
             size = sum(sizes[name] for name in files)
-            tell(f"fetching {repo} from {hub.constants.ENDPOINT}: {len(files)} files, {_mb(size)}")
+            log(f"fetching {repo} from {hub.constants.ENDPOINT}: {len(files)} files, {_mb(size)}")
             return Path(
                 hub.snapshot_download(repo, revision=revision or None, allow_patterns=files)
             )

@@ -20,7 +20,7 @@ TOKENIZER = (
     "spiece.model",
     "tokenizer_config.json",
 )
-POOLER = ("pooler.", "cls.", "lm_head.")  # heads that no vector of ours reads
+EXPANDER = ("pooler.", "cls.", "lm_head.")  # heads that no vector of ours reads
 SPARE_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models that count positions from 2
 
 
@@ -58,7 +58,7 @@ def load_parts(folder: Path, spec: EncoderSpec) -> Parts:
         ModelError: If it is no model that can encode, or its weights are not whole.
     """
     model, tokenizer, missing = open_folder(folder, "AutoModel")
-    refuse_missing(folder, [name for name in missing if not name.startswith(POOLER)])
+    refuse_missing(folder, [name for name in missing if not name.startswith(EXPANDER)])
     parts = Parts(model, tokenizer, spec)
     if spec.separator is Separator.TOKEN and not tokenizer.sep_token:
         raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from citerec.cache import sha256_of_files
 from citerec.encode import hub
-from citerec.encode.hub import HubError, Tell
+from citerec.encode.hub import HubError, Log
 from citerec.encode.model import tokenizer_files, weights_files
 from citerec.encode.named import check_named_files
 from citerec.entries import name_fault, shown
@@ -42,7 +42,7 @@ class Source:
 
 
 def find_model(
-    name: str, *, base: Path | None = None, revision: str = "", tell: Tell | None = None
+    name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
 ) -> Source:
     """Find a model: a known name, a folder, or a hub id, which is fetched if it is not in the cache.
 
@@ -53,7 +53,7 @@ def find_model(
         name: One of `NAMES`, `minilm`, a folder, or a hub id.
         base: The folder of an index: a relative folder may lie there, too.
         revision: The commit that is wanted of a hub's model; by default what is in the cache, else the newest.
-        tell: Is told what is fetched, before.
+        log: Receives what is fetched, before.
 
     Raises:
         ModelError: If it is not there and cannot be had.
@@ -62,12 +62,12 @@ def find_model(
     if name == MINILM:
         return Source(name, name, _minilm())
     if name in NAMES:
-        return _from_hub(name, revision, tell)
+        return _from_hub(name, revision, log)
     for folder in filter(None, (_expanded(name), base and base / name)):
         if folder.is_dir():
             return Source(name, _place(folder, base), folder, _adapter_in(folder))
     if HUB_ID.fullmatch(name):
-        return _from_hub(name, revision, tell)
+        return _from_hub(name, revision, log)
     found = "is a file" if Path(name).is_file() else "is no folder here"
     raise ModelError(
         f"the model {name!r} {found}; name a folder that holds config.json and weights, a hub id (owner/name), or "
@@ -75,14 +75,14 @@ def find_model(
     )
 
 
-def find_again(place: str, *, base: Path, revision: str = "", tell: Tell | None = None) -> Source:
+def find_again(place: str, *, base: Path, revision: str = "", log: Log | None = None) -> Source:
     """Find the model that an index recorded.
 
     Args:
         place: `Source.place`.
         base: The index folder.
         revision: `Source.revision`.
-        tell: Is told what is fetched, before.
+        log: Receives what is fetched, before.
 
     Raises:
         ModelError: If it is gone.
@@ -92,7 +92,7 @@ def find_again(place: str, *, base: Path, revision: str = "", tell: Tell | None 
         raise ModelError(f"{base} was embedded by the model {shown(place)}, which {fault}")
     folder = base / place if inside else Path(place)
     if not (inside or folder.is_absolute()):
-        return find_model(place, revision=revision, tell=tell)
+        return find_model(place, revision=revision, log=log)
     if not folder.is_dir():
         raise ModelError(
             f"the model that {base} was embedded by is gone: {folder} is no folder; put it back, or embed the index "
@@ -101,17 +101,17 @@ def find_again(place: str, *, base: Path, revision: str = "", tell: Tell | None 
     return Source(place, place, folder, _adapter_in(folder))
 
 
-def auto_encoder(tell: Tell | None = None) -> tuple[str | None, str | None]:
+def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     """Decide what `--encoder auto` means here: SPECTER, else MiniLM, else none.
 
     Args:
-        tell: Is told what is fetched, before.
+        log: Receives what is fetched, before.
 
     Returns:
         The name, or None for BM25 alone; and a warning unless it is SPECTER.
     """
     try:
-        return find_model(SPECTER, tell=tell).name, None
+        return find_model(SPECTER, log=log).name, None
     except HubError as error:
         why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
     try:
@@ -123,22 +123,22 @@ def auto_encoder(tell: Tell | None = None) -> tuple[str | None, str | None]:
     )
 
 
-def _from_hub(name: str, revision: str, tell: Tell | None) -> Source:
+def _from_hub(name: str, revision: str, log: Log | None) -> Source:
     repo = NAMES.get(name, name)
     base, _, added = revision.partition("+")
-    folder = _repository(repo, base, tell)
+    folder = _repository(repo, base, log)
     _adapter_in(folder)
     if name not in ADAPTERS:
         return Source(name, name, folder, None, folder.name)
-    adapter = _repository(ADAPTERS[name], added, tell, adapter=True)
+    adapter = _repository(ADAPTERS[name], added, log, adapter=True)
     return Source(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
 
 
-def _repository(repo: str, revision: str, tell: Tell | None, *, adapter: bool = False) -> Path:
+def _repository(repo: str, revision: str, log: Log | None, *, adapter: bool = False) -> Path:
     whole = _holds_adapter if adapter else _holds_model
     files = hub.adapter_files if adapter else hub.model_files
     there = hub.cached(repo, whole, revision)
-    return there or hub.fetch(repo, files, tell or _silent, revision)
+    return there or hub.fetch(repo, files, log or _silent, revision)
 
 
 def _holds_model(folder: Path) -> bool:

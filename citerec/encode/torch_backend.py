@@ -15,7 +15,7 @@ from citerec.encode.batching import batches, padded, token_types
 from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, requested_precision
 from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ConfigError
-from citerec.types import Note
+from citerec.types import Log
 
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # in a batch
 FLASH = "flash_attention_2"  # attention that skips padding, as transformers calls it
@@ -26,13 +26,13 @@ Work = Callable[[list[int]], Any]
 class TorchBackend:
     """Runs a net batch by batch."""
 
-    def __init__(self, net: Net, config: EncodeConfig, tell: Note | None = None) -> None:
+    def __init__(self, net: Net, config: EncodeConfig, log: Log | None = None) -> None:
         """Move a net to where it runs, in the precision that it runs in.
 
         Args:
             net: What is run.
             config: How.
-            tell: Is told, once, when the device has too little memory for a batch.
+            log: Is told, once, when the device has too little memory for a batch.
 
         Raises:
             ConfigError: If there is no such device.
@@ -40,7 +40,7 @@ class TorchBackend:
         import torch
 
         self._torch: Any = torch
-        self._net, self._tell = net, tell
+        self._net, self._log = net, log
         self._device = _device(torch, config.device)
         self.place = str(self._device.type)
         self.precision = _precision(torch, config.precision, self._device)
@@ -107,11 +107,11 @@ class TorchBackend:
         return self._torch.cat([*parts])
 
     def _shrink(self, budget: int) -> None:
-        if self._tell:
-            self._tell(
+        if self._log:
+            self._log(
                 f"{self._device} has too little memory for a batch; going on with at most {budget} tokens in each"
             )
-            self._tell = None
+            self._log = None
         self._budget = min(self._budget, budget)
         if self.place == "cuda":
             self._torch.cuda.empty_cache()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import ConfigError
-from citerec.evaluate.bias import Standing, by_age, by_citations
+from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations
 from citerec.evaluate.by_year import Year, by_year
 from citerec.evaluate.calibration import Band, Calibration, calibrate
 from citerec.evaluate.metrics import (
@@ -39,10 +39,12 @@ class Evaluation:
     overlap: Mapping[str, Mapping[str, float]] = field(  # `citerec.evaluate.overlap`; if known
         default_factory=dict[str, Mapping[str, float]]
     )
-    standing: Standing = Standing()  # of the cited papers; likewise
+    standing: CitedPaperStats = CitedPaperStats()  # of the cited papers; likewise
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # queries, by why; `Task`
+    left_out: Mapping[str, int] = field(
+        default_factory=dict[str, int]
+    )  # queries, by why; `EvalSet`
     ceilings: frozenset[str] = frozenset()  # runs that are made from the gold, in no comparison
     seed: int = 0  # of the resamples
     resamples: int = RESAMPLES

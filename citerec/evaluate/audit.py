@@ -22,12 +22,12 @@ from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import Papers
 from citerec.eligibility import own_rows, within
-from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, Features, Matrix
 from citerec.rank.known import PROTOCOL, KnownGraph, citing_before, first_unknown_year
-from citerec.rank.pool import Pool, Pooler
-from citerec.types import Hits, Progress, untold
+from citerec.rank.pool import CandidateExpander, CandidateSet
+from citerec.types import Hits, Progress, no_progress
 
 AT_ONCE = 64  # queries whose pools are in memory together
 HIDDEN = ("title", "abstract", "venue")  # columns that are emptied, besides the authors
@@ -58,12 +58,12 @@ class Audit:
 
 def audit(
     index: IndexFolder,
-    task: Task,
-    setting: Setting,
+    task: EvalSet,
+    setting: EvalConfig,
     found: Sequence[Candidates],
     lists: Sequence[Sequence[Hits]],
     expand: ExpandConfig | None = None,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Audit:
     """Check a run.
 
@@ -74,7 +74,7 @@ def audit(
         found: The candidates of each query.
         lists: What each system gave to each query.
         expand: How papers joined the candidates; by default as `ExpandConfig` says.
-        progress: Is told how many queries are checked.
+        progress: Receives how many queries are checked.
     """
     faults = [*_later(index, task, lists)]
     alike = _knowing_the_same(index, task, setting.known_graph)
@@ -100,7 +100,7 @@ def audit(
 
 
 def _knowing_the_same(
-    index: IndexFolder, task: Task, graph: KnownGraph
+    index: IndexFolder, task: EvalSet, graph: KnownGraph
 ) -> Mapping[tuple[int | None, int | None, tuple[int, ...]], Sequence[int]]:
     """Return the queries that know the same: by first unknown year, last year of a text, and own rows."""
     years = index.papers.years
@@ -164,21 +164,25 @@ class _Emptied(Papers):
 class _Computing:
     """Makes pools and features of queries on one index."""
 
-    def __init__(self, index: IndexFolder, setting: Setting, expand: ExpandConfig | None) -> None:
-        self._pooler = Pooler(index, setting.known_graph, expand)
-        self._features = Features(index, self._pooler.known)
+    def __init__(
+        self, index: IndexFolder, setting: EvalConfig, expand: ExpandConfig | None
+    ) -> None:
+        self._expander = CandidateExpander(index, setting.known_graph, expand)
+        self._features = Features(index, self._expander.known)
 
     def __call__(
-        self, task: Task, found: Sequence[Candidates], members: Sequence[int]
-    ) -> Iterator[tuple[Pool, Matrix]]:
+        self, task: EvalSet, found: Sequence[Candidates], members: Sequence[int]
+    ) -> Iterator[tuple[CandidateSet, Matrix]]:
         queries = [task.queries[i] for i in members]
         rules = [task.eligible[i] for i in members]
-        pools = self._pooler.pool(queries, rules, [found[i] for i in members])
+        pools = self._expander.pool(queries, rules, [found[i] for i in members])
         for query, pool in zip(queries, pools, strict=True):
             yield pool, self._features.matrix(query, pool)
 
 
-def _differences(qid: str, here: tuple[Pool, Matrix], there: tuple[Pool, Matrix]) -> Iterator[str]:
+def _differences(
+    qid: str, here: tuple[CandidateSet, Matrix], there: tuple[CandidateSet, Matrix]
+) -> Iterator[str]:
     """Say what differs of one query: its candidates, or a feature by its name."""
     pool, again = here[0], there[0]
     if not (_same(pool.hits.rows, again.hits.rows) and _same(pool.hits.scores, again.hits.scores)):
@@ -193,7 +197,7 @@ def _same(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> bool:
     return a.tobytes() == b.tobytes()
 
 
-def _later(index: IndexFolder, task: Task, lists: Sequence[Sequence[Hits]]) -> Iterator[str]:
+def _later(index: IndexFolder, task: EvalSet, lists: Sequence[Sequence[Hits]]) -> Iterator[str]:
     """Say which lists hold a paper that their query may not be given."""
     years = index.papers.years
     for hits in lists:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.eligibility import mask
-from citerec.evaluate.protocol import Setting, Task, citing_before, known_citations
+from citerec.evaluate.protocol import EvalConfig, EvalSet, citing_before, known_citations
 from citerec.folder import IndexFolder
 from citerec.run import Qrels, Run
 from citerec.types import Hits, Ranking
@@ -76,7 +76,7 @@ def most_cited_hits(order: Rows, counts: npt.NDArray[np.int64], allowed: Mask, k
     return Hits(rows, counts[rows].astype(np.float32))
 
 
-def random_lists(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+def random_lists(index: IndexFolder, task: EvalSet, setting: EvalConfig) -> list[Hits]:
     """Draw eligible papers for each query of a task."""
     years = index.papers.years
     return [
@@ -85,7 +85,7 @@ def random_lists(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]
     ]
 
 
-def most_cited_lists(index: IndexFolder, task: Task, setting: Setting) -> list[Hits]:
+def most_cited_lists(index: IndexFolder, task: EvalSet, setting: EvalConfig) -> list[Hits]:
     """Find the most cited eligible papers for each query of a task.
 
     Citations are counted once for all queries that know the same ones, not once for each query.

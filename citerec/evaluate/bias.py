@@ -11,7 +11,7 @@ import numpy as np
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.evaluate.overlap import PairBin, found_pairs
-from citerec.evaluate.protocol import KnownGraph, Task, citing_before, known_citations
+from citerec.evaluate.protocol import EvalSet, KnownGraph, citing_before, known_citations
 from citerec.folder import IndexFolder
 from citerec.run import Qrels, Run
 
@@ -22,14 +22,14 @@ CITATIONS = ((0, 0), (1, 2), (3, 5), (6, 10), (11, 20), (21, 50), (51, None))
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CitedPaperStats:
     """What the cited papers were to their queries, as far as that is known."""
 
     ages: ByPair = field(default_factory=dict[str, dict[str, int]])  # years before the query
     citations: ByPair = field(default_factory=dict[str, dict[str, int]])  # known to the query
 
 
-def standing(index: IndexFolder, task: Task, known: KnownGraph) -> Standing:
+def standing(index: IndexFolder, task: EvalSet, known: KnownGraph) -> CitedPaperStats:
     """Return the age and the known citations of each paper that a query cites.
 
     Args:
@@ -55,15 +55,17 @@ def standing(index: IndexFolder, task: Task, known: KnownGraph) -> Standing:
             dated = [pair for pair in gold if years[pair[1]] != NO_YEAR]
             if year is not None:
                 ages[query.id] = {docid: year - int(years[at]) for docid, at in dated}
-    return Standing(ages, citations)
+    return CitedPaperStats(ages, citations)
 
 
-def by_age(standing: Standing, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
+def by_age(standing: CitedPaperStats, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
     """Count which cited papers each system finds, by their age; nothing where no age is known."""
     return _bins(standing.ages, AGES, qrels, runs)
 
 
-def by_citations(standing: Standing, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
+def by_citations(
+    standing: CitedPaperStats, qrels: Qrels, runs: Sequence[Run]
+) -> tuple[PairBin, ...]:
     """Count which cited papers each system finds, by their known citations."""
     return _bins(standing.citations, CITATIONS, qrels, runs)
 

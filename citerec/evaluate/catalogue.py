@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
-from citerec.evaluate.protocol import Setting
+from citerec.evaluate.protocol import EvalConfig
 from citerec.folder import IndexFolder
 from citerec.rank.ranker import Variant, find_ranker
 from citerec.text import QueryForm
@@ -73,14 +73,14 @@ def weights(index: IndexFolder) -> FuseConfig:
     return replace(tuned or FuseConfig(), method=FuseMethod.WEIGHTED)
 
 
-def read_by(name: str, index: IndexFolder, setting: Setting) -> str:
+def read_by(name: str, index: IndexFolder, setting: EvalConfig) -> str:
     """Return the system whose list a system reranks, expands or ranks; of any other, itself."""
     if name not in RERANKED and name not in WITH_POOLS:
         return name
     return RERANKED.get(name) or setting.candidates or candidates(index)
 
 
-def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
+def bm25_of(name: str, setting: EvalConfig) -> Bm25Config | None:
     """Return what BM25 searches with in a system; None for one without BM25."""
     if name in FUSIONS:
         return setting.bm25
@@ -90,7 +90,7 @@ def bm25_of(name: str, setting: Setting) -> Bm25Config | None:
     return replace(setting.bm25, form=form) if form else setting.bm25
 
 
-def fuse_of(name: str, setting: Setting) -> FuseConfig | None:
+def fuse_of(name: str, setting: EvalConfig) -> FuseConfig | None:
     """Return how a system fuses; None for one that does not."""
     if name == "rrf":
         return FuseConfig(k0=setting.fuse.k0, depth=setting.depth)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from citerec.evaluate.protocol import Task
+from citerec.evaluate.protocol import EvalSet
 from citerec.folder import IndexFolder
 from citerec.run import Run
 from citerec.types import Hits, Ranking
 
 
-def as_run(name: str, index: IndexFolder, task: Task, hits: list[Hits]) -> Run:
+def as_run(name: str, index: IndexFolder, task: EvalSet, hits: list[Hits]) -> Run:
     """Put docids for rows; only the rows that were hit are read."""
     rows = np.unique(np.concatenate([found.rows for found in hits]))
     ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)

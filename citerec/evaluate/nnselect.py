@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from citerec.eligibility import within
 from citerec.encode.encoder import Encoder
-from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.index.dense.scan import pairwise
-from citerec.rank.known import AsOf, KnownCitations
+from citerec.rank.known import GraphSnapshot, TemporalGraph
 from citerec.retrieve.dense import DenseRetriever
 from citerec.types import Eligible, Hits, Query
 
@@ -23,10 +23,12 @@ Rows = npt.NDArray[np.int32]
 NEAREST = 100  # papers whose citations are looked at
 
 
-def nnselected(index: IndexFolder, task: Task, setting: Setting, encoder: Encoder) -> list[Hits]:
+def nnselected(
+    index: IndexFolder, task: EvalSet, setting: EvalConfig, encoder: Encoder
+) -> list[Hits]:
     """Run NNSelect on the queries of a task; one list per query, in their order."""
     dense = DenseRetriever(index, encoder, setting.dense)
-    known = KnownCitations(index, setting.known_graph)
+    known = TemporalGraph(index, setting.known_graph)
     rules = task.eligible
     return nn_select(index, dense, encoder, known, task.queries, rules, k=setting.depth)
 
@@ -35,7 +37,7 @@ def nn_select(
     index: IndexFolder,
     dense: DenseRetriever,
     encoder: Encoder,
-    known: KnownCitations,
+    known: TemporalGraph,
     queries: Sequence[Query],
     eligible: Sequence[Eligible],
     *,
@@ -74,7 +76,7 @@ def nn_select(
     return chosen
 
 
-def with_cited(rows: Rows, cites: Any, known: AsOf) -> Rows:
+def with_cited(rows: Rows, cites: Any, known: GraphSnapshot) -> Rows:
     """Return papers and what those among them cite whose citations are known, rising, each once.
 
     Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from citerec.evaluate.protocol import Task
+from citerec.evaluate.protocol import EvalSet
 from citerec.folder import IndexFolder
 from citerec.run import Qrels, Run
 from citerec.text import STOP_WORDS, WORD, contents
@@ -39,7 +39,7 @@ class PairBin:
     recall: Mapping[str, float]  # by system: the share of these papers that is among its best 20
 
 
-def overlaps(index: IndexFolder, task: Task) -> Overlap:
+def overlaps(index: IndexFolder, task: EvalSet) -> Overlap:
     """Return, for each query and each paper that it cites, the share of the paper's words that the query has."""
     words = _words_of_papers(index, sorted(frozenset[str]().union(*task.qrels.values())))
     found: dict[str, dict[str, float]] = {}

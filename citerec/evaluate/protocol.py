@@ -48,7 +48,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class EvalSet:
     """The queries of a split, who may be recommended to each, and what each truly cites."""
 
     split: str
@@ -64,7 +64,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class EvalConfig:
     """What the systems of one evaluation share."""
 
     bm25: Bm25Config = Bm25Config()
@@ -77,17 +77,17 @@ class Setting:
     ranker: str = (
         "auto"  # of the systems that rank: the index's own, else the one of citerec; or a folder
     )
-    lacking: tuple[Group, ...] = ()  # what the ranker does without
+    disabled_features: tuple[Group, ...] = ()  # what the ranker does without
     known_graph: KnownGraph = KnownGraph.TRAIN
     depth: int = 1000  # papers per query; the metrics look no deeper
     seed: int = 0
 
 
-def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> Task:
+def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> EvalSet:
     """Load the queries of a split with their gold.
 
     Gold is what a query cites in the corpus and of no later year, whether the corpus tells it or ships
-    it as qrels; a query without any is left out, and counted in `Task.left_out`.
+    it as qrels; a query without any is left out, and counted in `EvalSet.left_out`.
 
     Args:
         index: The corpus.
@@ -113,11 +113,11 @@ def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> Task:
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
-    task = Task(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
+    task = EvalSet(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
     return task if rules == Rules() else _restricted(index, task, rules)
 
 
-def _restricted(index: IndexFolder, task: Task, rules: Rules) -> Task:
+def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
     """Ask fewer queries, among fewer papers."""
     latest = _last_train_year(index) if rules.train_only else None
     qrels = {qid: _no_later(index, gold, latest) for qid, gold in task.qrels.items()}

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from citerec.candidates import Candidates
-from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.final import FinalRanker
-from citerec.rank.pool import Pooler
+from citerec.rank.final import LtrStage
+from citerec.rank.pool import CandidateExpander
 from citerec.rank.ranker import Ranker
 from citerec.rerank.cascade import Cascade
 from citerec.types import Hits, Progress
@@ -15,28 +15,30 @@ AT_ONCE = 64  # queries whose pools are in memory together
 
 
 def expanded(
-    index: IndexFolder, task: Task, setting: Setting, found: Sequence[Candidates]
+    index: IndexFolder, task: EvalSet, setting: EvalConfig, found: Sequence[Candidates]
 ) -> list[Hits]:
     """Fuse, by reciprocal rank, the candidates of each query with what close papers cite."""
-    pooler = Pooler(index, setting.known_graph)
+    expander = CandidateExpander(index, setting.known_graph)
     hits: list[Hits] = []
     for part in _parts(task):
-        pools = pooler.pool(task.queries[part], task.eligible[part], found[part])
+        pools = expander.pool(task.queries[part], task.eligible[part], found[part])
         hits += [_best(pool.hits, setting.depth) for pool in pools]
     return hits
 
 
 def ranked(
     index: IndexFolder,
-    task: Task,
-    setting: Setting,
+    task: EvalSet,
+    setting: EvalConfig,
     found: Sequence[Candidates],
     ranker: Ranker,
     cascade: Cascade | None,
     progress: Progress,
 ) -> list[Hits]:
     """Order the pool of each query by a ranker; the rerankers, if any, read the best of it before."""
-    final = FinalRanker(index, ranker, setting.known_graph, lacking=setting.lacking)
+    final = LtrStage(
+        index, ranker, setting.known_graph, disabled_features=setting.disabled_features
+    )
     hits: list[Hits] = []
     for part in _parts(task):
         ordered = final.order(
@@ -51,7 +53,7 @@ def ranked(
     return hits
 
 
-def _parts(task: Task) -> list[slice]:
+def _parts(task: EvalSet) -> list[slice]:
     return [slice(i, i + AT_ONCE) for i in range(0, len(task.queries), AT_ONCE)]
 
 

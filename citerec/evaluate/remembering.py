@@ -12,7 +12,7 @@ from citerec.rerank.rerank import Rows, Scores
 from citerec.types import Progress, Query
 
 
-class Remembering:
+class CachedScorer:
     """Scores pairs as another scorer does, and remembers them by query and row."""
 
     def __init__(self, scorer: Scorer) -> None:

@@ -35,9 +35,9 @@ from citerec.evaluate.catalogue import (
 )
 from citerec.evaluate.docids import as_run
 from citerec.evaluate.nnselect import nnselected
-from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.ranked import expanded, ranked
-from citerec.evaluate.remembering import Remembering
+from citerec.evaluate.remembering import CachedScorer
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.rank.final import beside
@@ -47,11 +47,11 @@ from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.run import Run
-from citerec.types import Hits, Note, Progress, Retriever, untold
+from citerec.types import Hits, Log, Progress, Retriever, no_progress
 
 
 def run_system(
-    name: str, index: IndexFolder, task: Task, setting: Setting
+    name: str, index: IndexFolder, task: EvalSet, setting: EvalConfig
 ) -> tuple[Run, float | None]:
     """Run one system over the queries of a task; for several, `Systems` is quicker."""
     return Systems(index, task, setting).run(name)
@@ -63,10 +63,10 @@ class Systems:
     def __init__(
         self,
         index: IndexFolder,
-        task: Task,
-        setting: Setting,
-        note: Note | None = None,
-        progress: Progress = untold,
+        task: EvalSet,
+        setting: EvalConfig,
+        log: Log | None = None,
+        progress: Progress = no_progress,
     ) -> None:
         """Prepare to run systems.
 
@@ -74,10 +74,10 @@ class Systems:
             index: What is searched.
             task: The queries.
             setting: How the systems search.
-            note: Is told what is fetched from the hub, before.
-            progress: Is told how many pairs are reranked.
+            log: Receives what is fetched from the hub, before.
+            progress: Receives how many pairs are reranked.
         """
-        self._note, self._progress = note, progress
+        self._log, self._progress = log, progress
         self._index, self._task, self._setting = index, task, setting
         self._found: dict[str, tuple[list[Hits], float]] = {}
 
@@ -134,7 +134,7 @@ class Systems:
         if name in RANKED:
             return beside(self.cascade, self._need_ranker(name), asked)
         alone = name == "rerank-alone" or (RERANKED[name] and asked and asked.weight is None)
-        return self.cascade.weighing(1) if alone else self.cascade
+        return self.cascade.with_weight(1) if alone else self.cascade
 
     def reranked(self, hits: list[Hits], cascade: Cascade) -> list[Hits]:
         """Rerank lists of the task's queries; a pair that was scored before is not scored again.
@@ -160,8 +160,8 @@ class Systems:
                 f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
                 "or name a model: --reranker MODEL"
             )
-        opened = open_cascade(self._index, self._setting.rerank, self._note, depth=DEPTH)
-        stages = (replace(one, scorer=Remembering(one.scorer)) for one in opened.stages)
+        opened = open_cascade(self._index, self._setting.rerank, self._log, depth=DEPTH)
+        stages = (replace(one, scorer=CachedScorer(one.scorer)) for one in opened.stages)
         return replace(opened, stages=tuple(stages))
 
     @property
@@ -221,7 +221,7 @@ class Systems:
         """Return the seconds that remembered scores have spared so far; 0 where no reranker is open."""
         cascade: Cascade | None = self.__dict__.get("cascade")
         scorers = [stage.scorer for stage in cascade.stages] if cascade else []
-        return sum(scorer.spared for scorer in scorers if isinstance(scorer, Remembering))
+        return sum(scorer.spared for scorer in scorers if isinstance(scorer, CachedScorer))
 
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in RERANKED:
@@ -268,7 +268,7 @@ class Systems:
             for i, hits in enumerate(lists)
         ]
 
-    def audit(self, names: Sequence[str], progress: Progress = untold) -> Audit:
+    def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Prove that what some systems gave hangs on nothing that a query may not know, as `audit` does."""
         lists = [self.hits(name) for name in names]
         rankers = [self._need_ranker(name) for name in names if name in RANKED]
@@ -295,4 +295,4 @@ class Systems:
     def _encoder(self) -> Encoder:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
         threads = EncodeConfig(threads=self._setting.dense.threads)
-        return reopen(recorded, self._index.path, threads, tell=self._note)
+        return reopen(recorded, self._index.path, threads, log=self._log)

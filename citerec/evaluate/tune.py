@@ -11,14 +11,14 @@ import numpy as np
 from citerec.config import FuseConfig, FuseMethod
 from citerec.evaluate.crossval import CrossValidation, best_of, cross_validate
 from citerec.evaluate.metrics import PER_QUERY, mean_metrics, per_query
-from citerec.evaluate.protocol import Setting, Task
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.rerank.cascade import Stage
 from citerec.tuned import RerankWeight
-from citerec.types import Hits, Note, Progress, untold
+from citerec.types import Hits, Log, Progress, no_progress
 
 STEPS = 20  # of a weight between 0 and 1
 K0S = (10, 20, 60, 100)
@@ -94,11 +94,11 @@ class Tuning:
 
 def tune(
     index: IndexFolder,
-    task: Task,
-    setting: Setting,
+    task: EvalSet,
+    setting: EvalConfig,
     metric: str,
-    progress: Progress = untold,
-    note: Note | None = None,
+    progress: Progress = no_progress,
+    log: Log | None = None,
 ) -> Tuning:
     """Try ways to fuse on the queries of a task, then weights of the reranker over the fusion that is kept.
 
@@ -109,8 +109,8 @@ def tune(
         task: The queries; those of the dev split, lest the test split be tuned on.
         setting: How the stages search; whether and how a reranker reads.
         metric: What counts, one of `PER_QUERY`.
-        progress: Is told how many ways were tried.
-        note: Is told what is fetched from the hub, before.
+        progress: Receives how many ways were tried.
+        log: Receives what is fetched from the hub, before.
 
     Raises:
         ConfigError: If the index has no vectors, and there is no reranker.
@@ -121,7 +121,7 @@ def tune(
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(PER_QUERY)}")
     if setting.rerank:  # whatever weight there was before does not count, nor if it cannot be read
         setting = replace(setting, rerank=replace(setting.rerank, weight=1.0, early_stop=False))
-    systems = Systems(index, task, setting, note, progress)
+    systems = Systems(index, task, setting, log, progress)
     reranker = systems.cascade if setting.rerank else None  # opened first: it may be none
     if index.is_embedded or not reranker:
         systems.check(["dense"])
@@ -151,8 +151,8 @@ def _table(trials: Sequence[Trial] | Sequence[WeightTrial]) -> Floats:
 
 def _fusions(
     index: IndexFolder,
-    task: Task,
-    setting: Setting,
+    task: EvalSet,
+    setting: EvalConfig,
     systems: Systems,
     metric: str,
     progress: Progress,
@@ -169,13 +169,15 @@ def _fused(index: IndexFolder, systems: Systems, way: FuseConfig, depth: int) ->
     return [fuse(found, index.id_rank, way, k=depth) for found in systems.stages()]
 
 
-def _measured(hits: list[Hits], systems: Systems, task: Task) -> dict[str, Floats]:
+def _measured(hits: list[Hits], systems: Systems, task: EvalSet) -> dict[str, Floats]:
     return per_query(systems.as_run("trial", hits), task.qrels)
 
 
-def _weights(task: Task, systems: Systems, metric: str, found: list[Hits]) -> Iterator[WeightTrial]:
+def _weights(
+    task: EvalSet, systems: Systems, metric: str, found: list[Hits]
+) -> Iterator[WeightTrial]:
     for weight in _steps():
-        hits = systems.reranked(found, systems.cascade.weighing(weight))
+        hits = systems.reranked(found, systems.cascade.with_weight(weight))
         figures = _measured(hits, systems, task)
         yield WeightTrial(weight, mean_metrics(figures), figures[metric])
 

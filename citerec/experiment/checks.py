@@ -65,7 +65,7 @@ _KEYS: Mapping[str, _Check] = {
     "ranker": _TEXT,
     "train_ranker": _TEXT,
     "ranker_corpora": _TEXTS,
-    "lacking": (
+    "disabled_features": (
         f"a list of {', '.join(Group)}",
         lambda value: isinstance(value, list) and bool(value) and {*value} <= {*Group},
     ),

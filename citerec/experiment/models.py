@@ -22,11 +22,11 @@ from citerec.types import Progress
 ENCODER = "encoder"  # among the models of an index
 
 
-def index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFolder:
+def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> IndexFolder:
     """Open the index of a row; what is missing of it is made, from where it was broken off."""
     corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
     if not (folder / NAME).is_file():
-        build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), tell)
+        build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), progress)
     index = open_index(folder)
     source = find_source(corpus)
     advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
@@ -35,21 +35,23 @@ def index_of(experiment: Experiment, indexes: Path, tell: Progress) -> IndexFold
     if not _has_splits_of(index, source.folder):
         raise ConfigError(f"{folder} asks other queries than {corpus} ships; {advice}")
     if experiment.train:
-        return _embedded(index, trained_encoder(Path(experiment.train), index, tell), tell)
-    return _embedded(index, experiment.encoder, tell) if experiment.encoder else index
+        return _embedded(index, trained_encoder(Path(experiment.train), index, progress), progress)
+    return _embedded(index, experiment.encoder, progress) if experiment.encoder else index
 
 
-def _embedded(index: IndexFolder, encoder: str, tell: Progress) -> IndexFolder:
+def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
     """Embed the papers of an index, unless they are by this very encoder."""
     model = open_encoder(encoder, base=index.path)
     recorded = index.manifest.settings["encoder"]
     if recorded and Fingerprint.from_json(recorded).key == model.fingerprint.key:
         return index
-    embed_anew(index.path, model, EmbedConfig(resume=True), tell)
+    embed_anew(index.path, model, EmbedConfig(resume=True), progress)
     return open_index(index.path)
 
 
-def trained_encoder(settings: Path, index: IndexFolder, tell: Progress, name: str = ENCODER) -> str:
+def trained_encoder(
+    settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
+) -> str:
     """Train the encoder of a row on its index, unless that was done; return its folder."""
     from citerec.train.encoder import config as nets
     from citerec.train.encoder.train import train_encoder
@@ -62,15 +64,15 @@ def trained_encoder(settings: Path, index: IndexFolder, tell: Progress, name: st
     if words.wants_words(settings, None):
         of_words = words.read_words_training(settings, {})
         if not words_were_trained_so(model, index, of_words):
-            train_words(index, model, of_words, resume=True, force=True, tell=tell)
+            train_words(index, model, of_words, resume=True, force=True, progress=progress)
         return str(model)
     config = nets.read_training(settings, {})
     if not net_was_trained_so(model, index, config):
-        train_encoder(index, model, config, resume=True, force=True, tell=tell)
+        train_encoder(index, model, config, resume=True, force=True, progress=progress)
     return str(model)
 
 
-def reranker_of(experiment: Experiment, index: IndexFolder, tell: Progress) -> str | None:
+def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) -> str | None:
     """Return the reranker that a row names; it is trained on the index, unless that was done.
 
     It lies beside the index's own, which `recommend` reads: a row changes nothing of what that recommends.
@@ -87,11 +89,11 @@ def reranker_of(experiment: Experiment, index: IndexFolder, tell: Progress) -> s
     for model in (own, beside):
         if was_trained_so(model, index, config):
             return str(model)
-    train_reranker(index, beside, config, resume=True, force=True, tell=tell)
+    train_reranker(index, beside, config, resume=True, force=True, progress=progress)
     return str(beside)
 
 
-def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, tell: Progress) -> str:
+def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress) -> str:
     """Return the ranker of a row that ranks; it is trained on the row's corpora, unless that was done.
 
     What learned from other corpora is not the index's own: `recommend` would take it for that.
@@ -105,11 +107,15 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, tell: P
     settings = Path(experiment.train_ranker)
     config = read_training(settings, {})
     corpora = experiment.ranker_corpora or (experiment.corpus,)
-    learned = [index_of(replace(experiment, corpus=corpus), indexes, tell) for corpus in corpora]
+    learned = [
+        index_of(replace(experiment, corpus=corpus), indexes, progress) for corpus in corpora
+    ]
     model = index.models / f"ranker-{settings.stem}"
     apart = [] if any(one.path == index.path for one in learned) else [index]
     if not was_trained_so(model, learned, config):
-        train_ranker(learned, model, config, apart=apart, resume=True, force=True, tell=tell)
+        train_ranker(
+            learned, model, config, apart=apart, resume=True, force=True, progress=progress
+        )
     return str(model)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.errors import writing
-from citerec.evaluate.protocol import Task
+from citerec.evaluate.protocol import EvalSet
 from citerec.experiment.row import Expected, Experiment
 from citerec.run import Run
 
@@ -38,7 +38,7 @@ class Outcome:
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     result: Mapping[str, Any] = field(default_factory=dict[str, Any])
     run: Run | None = None  # what a system answered
-    task: Task | None = None  # to what
+    task: EvalSet | None = None  # to what
     draw: Callable[[Path], None] | None = None  # draws a picture of it
 
 

@@ -11,7 +11,7 @@ import orjson
 from citerec.config import FuseMethod
 from citerec.evaluate.catalogue import RANKED, RERANKED, bm25_of, fuse_of, read_by
 from citerec.evaluate.metrics import SystemResult, evaluate_run
-from citerec.evaluate.protocol import Setting, Task, load_task
+from citerec.evaluate.protocol import EvalConfig, EvalSet, load_task
 from citerec.evaluate.systems import Systems
 from citerec.experiment.models import index_of, ranker_of, reranker_of
 from citerec.experiment.outcome import Outcome, Verdict, judge
@@ -27,14 +27,14 @@ PAIRED = ("f1@20", "mrr")  # kept for each query, so that rows can be compared i
 DIGITS = 5
 
 
-def recommend(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+def recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     """Run the system of a row and measure it; `run_experiment` says what it raises."""
-    index = index_of(experiment, indexes, tell)
-    reranker = reranker_of(experiment, index, tell)
-    ranker = ranker_of(experiment, index, indexes, tell)
+    index = index_of(experiment, indexes, progress)
+    reranker = reranker_of(experiment, index, progress)
+    ranker = ranker_of(experiment, index, indexes, progress)
     setting = _setting(experiment, reranker, ranker)
     task = load_task(index, experiment.split, experiment.rules)
-    systems = Systems(index, task, setting, progress=tell)
+    systems = Systems(index, task, setting, progress=progress)
     run, seconds = systems.run(experiment.system)
     measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
     verdict, why = judge(experiment.expect, measured.metrics)
@@ -43,7 +43,7 @@ def recommend(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
     return Outcome(experiment, verdict, why, measured.metrics, result, run, task)
 
 
-def paired(measured: SystemResult, task: Task) -> dict[str, Any]:
+def paired(measured: SystemResult, task: EvalSet) -> dict[str, Any]:
     """Return what two rows are compared by: figures of each query, by rising query id, and what names queries and gold.
 
     The ids themselves stay out: a result is figures alone.
@@ -55,21 +55,21 @@ def paired(measured: SystemResult, task: Task) -> dict[str, Any]:
     return {"queries_sha256": digest, **figures}
 
 
-def _setting(experiment: Experiment, reranker: str | None, ranker: str) -> Setting:
+def _setting(experiment: Experiment, reranker: str | None, ranker: str) -> EvalConfig:
     weight = None if experiment.system in RANKED else 1
-    return Setting(
+    return EvalConfig(
         bm25=experiment.bm25,
         fuse=replace(experiment.fuse, method=FuseMethod.WEIGHTED),
         rerank=experiment.rerank.config(reranker, weight) if reranker else None,
         candidates=experiment.candidates,
         ranker=ranker,
-        lacking=tuple(map(Group, experiment.lacking)),
+        disabled_features=tuple(map(Group, experiment.disabled_features)),
         known_graph=experiment.known_graph,
     )
 
 
 def _settings(
-    experiment: Experiment, index: IndexFolder, setting: Setting, systems: Systems
+    experiment: Experiment, index: IndexFolder, setting: EvalConfig, systems: Systems
 ) -> dict[str, Any]:
     """Return with what a row was run."""
     found_by = read_by(experiment.system, index, setting)  # the system itself, unless it reranks
@@ -91,18 +91,18 @@ def _settings(
     }
 
 
-def _told_ranker(experiment: Experiment, setting: Setting) -> dict[str, Any] | None:
+def _told_ranker(experiment: Experiment, setting: EvalConfig) -> dict[str, Any] | None:
     """Return which ranker ranked, and its sha256; None if none did."""
     if experiment.system not in RANKED:
         return None
     ranker = open_ranker(Path(setting.ranker), RANKED[experiment.system])
     learned = [Path(corpus).name for corpus in experiment.ranker_corpora]
-    lacking = [*experiment.lacking] or None
+    disabled_features = [*experiment.disabled_features] or None
     return {
         "model": ranker.shown,
         "weights": ranker.fingerprint,
         "learned_from": learned or None,
-        "lacking": lacking,
+        "disabled_features": disabled_features,
     }
 
 
@@ -110,7 +110,7 @@ def _result(
     experiment: Experiment,
     measured: SystemResult,
     verdict: Verdict,
-    task: Task,
+    task: EvalSet,
     settings: dict[str, Any],
 ) -> dict[str, Any]:
     return {

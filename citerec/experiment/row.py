@@ -86,7 +86,7 @@ class Experiment:
     ranker: str | None = None  # a folder; None for the one that comes with citerec
     train_ranker: str | None = None  # the settings of the training that makes it, a TOML file
     ranker_corpora: Sequence[str] = ()  # that it learns from; by default the row's own
-    lacking: Sequence[str] = ()  # sources that it does without
+    disabled_features: Sequence[str] = ()  # sources that it does without
     expect: Mapping[str, Expected] = field(default_factory=dict[str, Expected])  # by `MEASURES`
     published: Mapping[str, float] = field(
         default_factory=dict[str, float]
@@ -188,7 +188,7 @@ def _check_models(row: Experiment, keys: frozenset[str]) -> None:
         raise BadInputError(path, "'ranker' and 'train_ranker' name two rankers; give one")
     if row.ranker_corpora and not row.train_ranker:
         raise BadInputError(path, "'ranker_corpora' goes with 'train_ranker'")
-    if (row.ranker or row.train_ranker or row.lacking) and row.system not in RANKED:
+    if (row.ranker or row.train_ranker or row.disabled_features) and row.system not in RANKED:
         raise BadInputError(path, f"system {row.system!r} takes no ranker")
     needs = row.candidates if reranks else row.system
     if needs in NEED_VECTORS and not row.has_vectors:

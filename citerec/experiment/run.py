@@ -13,7 +13,7 @@ from citerec.experiment.outcome import Outcome, Verdict
 from citerec.experiment.recommend import recommend
 from citerec.experiment.row import Experiment
 from citerec.experiment.tasks import index_tasks, scidocs, statistics, topics
-from citerec.types import Progress, untold
+from citerec.types import Progress, no_progress
 
 _RUNS: Mapping[Kind, Callable[[Experiment, Path, Progress], Outcome]] = {
     Kind.RECOMMEND: recommend,
@@ -24,14 +24,16 @@ _RUNS: Mapping[Kind, Callable[[Experiment, Path, Progress], Outcome]] = {
 }
 
 
-def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untold) -> Outcome:
+def run_experiment(
+    experiment: Experiment, indexes: Path, progress: Progress = no_progress
+) -> Outcome:
     """Run a row; where its corpus, its model or its machine is not here, that is said, and is no failure.
 
     Args:
         experiment: The row.
         indexes: Where indexes lie; that of the row's corpus is built if there is none, and the row's models
             trained.
-        tell: Is told how far that is.
+        progress: Receives how far that is.
 
     Raises:
         ConfigError: If the index is of another corpus or of other splits.
@@ -44,6 +46,6 @@ def run_experiment(experiment: Experiment, indexes: Path, tell: Progress = untol
     for corpus in filter(None, experiment.corpora):  # before the first of them is indexed
         check_splits(find_source(Path(corpus)).folder)
     try:
-        return _RUNS[experiment.kind](experiment, indexes, tell)
+        return _RUNS[experiment.kind](experiment, indexes, progress)
     except (HubError, MissingExtraError) as error:
         return Outcome(experiment, Verdict.NOT_RUN, str(error))

@@ -25,21 +25,21 @@ from citerec.scidocs.vectors import embedded_by, kept_vectors
 from citerec.types import Progress
 
 
-def statistics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+def statistics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     """Count a corpus and its splits, as the reranker paper's Table 1 does."""
-    index = index_of(experiment, indexes, tell)
+    index = index_of(experiment, indexes, progress)
     return _outcome(experiment, corpus_statistics(index), _about(index))
 
 
-def scidocs(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+def scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     """Let an encoder do the seven tasks of SciDocs, on the published data."""
-    encoder = open_encoder(_encoder_of(experiment, indexes, tell))
-    done = run_published(Path(experiment.corpus), encoder.encode, tell=tell)
+    encoder = open_encoder(_encoder_of(experiment, indexes, progress))
+    done = run_published(Path(experiment.corpus), encoder.encode, progress=progress)
     about = {"encoder": encoder.fingerprint.to_json(), "counts": dict(done.counts)}
     return _outcome(experiment, done.metrics, about)
 
 
-def _encoder_of(experiment: Experiment, indexes: Path, tell: Progress) -> str:
+def _encoder_of(experiment: Experiment, indexes: Path, progress: Progress) -> str:
     """Return the encoder of a row; one that is trained lies in the index of what it learns from, whose vectors stay."""
     if not experiment.train:
         assert experiment.encoder is not None
@@ -48,17 +48,17 @@ def _encoder_of(experiment: Experiment, indexes: Path, tell: Progress) -> str:
     made = replace(experiment, corpus=experiment.trained_on, train=None)
     settings = Path(experiment.train)
     model = f"{ENCODER}-{settings.stem}"
-    return trained_encoder(settings, index_of(made, indexes, tell), tell, model)
+    return trained_encoder(settings, index_of(made, indexes, progress), progress, model)
 
 
-def index_tasks(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+def index_tasks(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     """Let an encoder do such tasks as a corpus itself can ask."""
-    index = index_of(experiment, indexes, tell)
+    index = index_of(experiment, indexes, progress)
     every = np.arange(len(index.papers), dtype=np.int32)
     encoder = embedded_by(index)
     assert encoder is not None  # the row names one
-    vectors = _vectors(index, every, tell)
-    done = run_on_index(index, vectors, form=encoder.spec.form, tell=tell)
+    vectors = _vectors(index, every, progress)
+    done = run_on_index(index, vectors, form=encoder.spec.form, progress=progress)
     return _outcome(
         experiment,
         done.metrics,
@@ -66,13 +66,13 @@ def index_tasks(experiment: Experiment, indexes: Path, tell: Progress) -> Outcom
     )
 
 
-def topics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
+def topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     """Draw an encoder's vectors, and say how well venues stand apart in the picture."""
-    index = index_of(experiment, indexes, tell)
+    index = index_of(experiment, indexes, progress)
     venues = venue_topics(index.papers)
     rows = draw_sample(venues)
     labels = [venues[row] for row in rows]
-    drawn = topic_map(_vectors(index, np.array(rows, np.int32), tell), labels)
+    drawn = topic_map(_vectors(index, np.array(rows, np.int32), progress), labels)
     metrics = {"homogeneity": drawn.homogeneity, "completeness": drawn.completeness}
     about = _about(index) | {"papers": len(rows), "clusters": int(drawn.clusters.max()) + 1}
     picture = partial(draw_topics, drawn, labels)
@@ -80,7 +80,7 @@ def topics(experiment: Experiment, indexes: Path, tell: Progress) -> Outcome:
 
 
 def _vectors(
-    index: IndexFolder, rows: npt.NDArray[np.int32], tell: Progress
+    index: IndexFolder, rows: npt.NDArray[np.int32], progress: Progress
 ) -> npt.NDArray[np.float32]:
     """Return the vectors of some papers: as the index keeps them, or anew where it keeps rounded ones."""
     if kept := kept_vectors(index):
@@ -88,7 +88,7 @@ def _vectors(
     fingerprint = embedded_by(index)
     assert fingerprint is not None  # the row names an encoder
     papers = index.papers.at(rows.tolist())
-    return reopen(fingerprint, index.path).encode([papers[row] for row in rows.tolist()], tell)
+    return reopen(fingerprint, index.path).encode([papers[row] for row in rows.tolist()], progress)
 
 
 def _about(index: IndexFolder) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from citerec.errors import CiterecError, IndexDamagedError, IndexReplacedError, 
 from citerec.folder import PAPERS, IndexFolder
 from citerec.manifest import TOKENS, model_faults, read_manifest, seal_model
 from citerec.text import pair_text
-from citerec.types import Note, Progress, untold
+from citerec.types import Log, Progress, no_progress
 
 INDPTR, IDS, ABOUT = "indptr.npy", "ids.npy", "about.json"
 LONGEST = 447  # tokens of one text: no side of a pair has room for more
@@ -127,7 +127,7 @@ def write_tokens(
     *,
     vocabulary: int,
     progress: Progress | None = None,
-    note: Note | None = None,
+    log: Log | None = None,
 ) -> TokenStore | FreshTokens:
     """Cut all papers of an index and keep their tokens in it, in little memory.
 
@@ -136,8 +136,8 @@ def write_tokens(
         tokenizer: The sha256 of the tokenizer's files.
         cut: Cuts texts into ids, at most `LONGEST` each.
         vocabulary: How many ids there are.
-        progress: Is told how many papers are cut.
-        note: Is told if the index cannot be written to, or holds other papers by now.
+        progress: Receives how many papers are cut.
+        log: Receives if the index cannot be written to, or holds other papers by now.
 
     Returns:
         The store; where it cannot be kept, what cuts papers as they are asked for.
@@ -147,7 +147,7 @@ def write_tokens(
         with building(_folder(index, tokenizer)) as workspace:
             counts = [0]
             with (workspace / IDS).open("wb") as file:
-                texts = _texts(index.papers, progress or untold)
+                texts = _texts(index.papers, progress or no_progress)
                 _write(file, map(cut, texts), _kind(vocabulary), counts)
             np.save(workspace / INDPTR, np.cumsum(counts, dtype=np.int64))
             (workspace / ABOUT).write_bytes(orjson.dumps(_about(index)))
@@ -160,8 +160,8 @@ def write_tokens(
         index, tokenizer, vocabulary=vocabulary
     ):  # be it that another came first
         return store
-    if note:
-        note(f"the tokens of its papers cannot be kept ({why}); they are cut as they come")
+    if log:
+        log(f"the tokens of its papers cannot be kept ({why}); they are cut as they come")
     return FreshTokens(index.papers, cut)
 
 

@@ -8,12 +8,12 @@ from citerec.corpus.papers import Papers, as_rows, compute
 from citerec.eligibility import own_rows
 from citerec.query.exclude import Excluded, doi_rows, id_key, title_key
 from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
-from citerec.types import Note, Query
+from citerec.types import Log, Query
 
 FEW = 8  # drafts whose titles are looked for one by one; more are compared with all titles at once
 
 
-def recognised(queries: Sequence[Query], papers: Papers, log: Note | None = None) -> list[Query]:
+def recognised(queries: Sequence[Query], papers: Papers, log: Log | None = None) -> list[Query]:
     """Give each draft that is in the corpus the ids of the papers that it is, by its DOI, else by its title.
 
     A query whose own id is in the corpus, or that has `corpus_ids` already, stays as it is.
@@ -32,7 +32,7 @@ def recognised(queries: Sequence[Query], papers: Papers, log: Note | None = None
     ]
 
 
-def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Note | None) -> Query:
+def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Log | None) -> Query:
     how, dois = "DOI", [query.doi.lower()] if query.doi else []
     rows = sorted({row for column in papers.doi_columns for row in doi_rows(dois, column)})
     if not rows:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import stretched
+from citerec.fuse import min_max
 from citerec.rank.known import Rows
 from citerec.types import Hits
 
@@ -30,7 +30,7 @@ def diversified(hits: Hits, alike: Alike, diversity: float, k: int) -> Hits:
         diversity: d, in [0, 1]: 0 leaves the list as it is.
         k: How many.
     """
-    merit = stretched((1 / (_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
+    merit = min_max((1 / (_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
     worth = ((1 - diversity) * merit).astype(np.float32)
     nearest = np.zeros(len(hits), np.float32)
     chosen: list[int] = []

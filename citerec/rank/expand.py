@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import ExpandConfig
-from citerec.rank.known import AsOf, Counts, Flags, KnownCitations, Rows, Scores
+from citerec.rank.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
 
 Weights = npt.NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _LEAST = 1e-6  # of a cosine: below it is what rounding leaves of none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class NeighbourScores:
     """What the neighbours of one query say."""
 
     rows: Rows
@@ -55,9 +55,9 @@ class Evidence:
         return type(self)(rows, *columns, self.neighbours, self.cited_neighbours)
 
 
-def evidence(
-    known: KnownCitations, as_of: AsOf, lists: Sequence[Rows], config: ExpandConfig
-) -> list[Evidence]:
+def neighbour_scores(
+    known: TemporalGraph, snapshot: GraphSnapshot, lists: Sequence[Rows], config: ExpandConfig
+) -> list[NeighbourScores]:
     """Ask the neighbours of queries that know the same citations.
 
     Co-citation of p and c is the cosine of who cites them: both / sqrt(cite p * cite c); coupling that of whom they
@@ -65,29 +65,29 @@ def evidence(
 
     Args:
         known: The citation graph.
-        as_of: What these queries know of it.
+        snapshot: What these queries know of it.
         lists: For each query, the papers that the first stages found, best first.
         config: How many of these are neighbours, and what each weighs.
 
     Returns:
         One per query, in the order given, of all papers that anything is said of, rising.
     """
-    citing = _weights(lists, as_of.citing, config)
+    citing = _weights(lists, snapshot.citing, config)
     first = replace(config, neighbours=min(CLOSEST, config.neighbours))
     said = {
         "cites": citing @ known.cites,
-        "closest": _weights(lists, as_of.citing, first) @ known.cites,
+        "closest": _weights(lists, snapshot.citing, first) @ known.cites,
         "counts": _ones(citing) @ known.cites,
-        "co": _co_cited(known, as_of, _weights(lists, as_of.counts > 0, config)),
-        "coupled": _coupled(known, as_of, citing),
+        "co": _co_cited(known, snapshot, _weights(lists, snapshot.counts > 0, config)),
+        "coupled": _coupled(known, snapshot, citing),
     }
     for matrix in said.values():
         matrix.sort_indices()
     return [
         _merged(
             {name: _row(matrix, i) for name, matrix in said.items()},
-            _best(rows, as_of.citing, config),
-            _best(rows, as_of.counts > 0, config),
+            _best(rows, snapshot.citing, config),
+            _best(rows, snapshot.counts > 0, config),
         )
         for i, rows in enumerate(lists)
     ]
@@ -98,20 +98,20 @@ def _best(rows: Rows, chosen: Flags, config: ExpandConfig) -> Rows:
     return rows[chosen[rows]][: config.neighbours]
 
 
-def _co_cited(known: KnownCitations, as_of: AsOf, weights: Any) -> Any:
+def _co_cited(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
     """Return the weighted co-citations of each paper, shape (queries, papers), none with itself."""
-    size = np.sqrt(np.maximum(as_of.counts, 1))
+    size = np.sqrt(np.maximum(snapshot.counts, 1))
     shared = _scaled(weights, 1 / size) @ known.cited_by  # who cites the neighbours
-    shared.data[~as_of.citing[shared.indices]] = 0
+    shared.data[~snapshot.citing[shared.indices]] = 0
     shared.eliminate_zeros()
     return _others(_scaled(shared @ known.cites, 1 / size), weights)
 
 
-def _coupled(known: KnownCitations, as_of: AsOf, weights: Any) -> Any:
+def _coupled(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
     """Return the weighted coupling of each paper, shape (queries, papers), none with itself."""
     size = np.sqrt(np.maximum(np.diff(known.cites.indptr), 1))
     both = _scaled((_scaled(weights, 1 / size) @ known.cites) @ known.cited_by, 1 / size)
-    both.data[~as_of.citing[both.indices]] = 0
+    both.data[~snapshot.citing[both.indices]] = 0
     return _others(both, weights)
 
 
@@ -157,10 +157,12 @@ def _row(matrix: Any, i: int) -> tuple[Rows, Weights]:
 
 def _merged(
     said: Mapping[str, tuple[Rows, Weights]], neighbours: Rows, cited_neighbours: Rows
-) -> Evidence:
+) -> NeighbourScores:
     rows = reduce(np.union1d, (mine for mine, _ in said.values()))
     columns: dict[str, Any] = {}
     for name, (mine, values) in said.items():
         columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)
         columns[name][np.searchsorted(rows, mine)] = values
-    return Evidence(rows=rows, **columns, neighbours=neighbours, cited_neighbours=cited_neighbours)
+    return NeighbourScores(
+        rows=rows, **columns, neighbours=neighbours, cited_neighbours=cited_neighbours
+    )

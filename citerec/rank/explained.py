@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from citerec.rank import reasons
 from citerec.rank.features import NAMES
-from citerec.rank.final import Ordered
+from citerec.rank.final import RankedCandidates
 from citerec.rank.ranker import Ranker
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
@@ -18,7 +18,7 @@ LIKELY = 0.01  # probability from which on a reranker's word is a reason
 
 def weighed(
     ranker: Ranker,
-    found: Ordered,
+    found: RankedCandidates,
     result: tuple[Recommendation, ...],
     words: Sequence[Sequence[str]],
     cascade: Cascade | None,

@@ -1,6 +1,6 @@
 """Facts of the citation graph that tie a candidate to papers like the query: each names a paper, with true counts.
 
-Only citations that are known at the query's time count, as in the features (`known.AsOf`).
+Only citations that are known at the query's time count, as in the features (`known.GraphSnapshot`).
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.rank.expand import Evidence
-from citerec.rank.known import AsOf, KnownCitations, Rows
+from citerec.rank.expand import NeighbourScores
+from citerec.rank.known import GraphSnapshot, Rows, TemporalGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +45,26 @@ class Facts:
     """Looks up what ties papers to one query."""
 
     def __init__(
-        self, known: KnownCitations, as_of: AsOf, evidence: Evidence, cited: Sequence[int] = ()
+        self,
+        known: TemporalGraph,
+        snapshot: GraphSnapshot,
+        neighbour_scores: NeighbourScores,
+        cited: Sequence[int] = (),
     ) -> None:
         """Prepare.
 
         Args:
             known: The citation graph.
-            as_of: Whose citations the query may know.
-            evidence: Its neighbours.
+            snapshot: Whose citations the query may know.
+            neighbour_scores: Its neighbours.
             cited: Rows of references that the query is known to have.
         """
-        self._known, self._as_of, self._evidence = known, as_of, evidence
+        self._known, self._snapshot, self._neighbour_scores = known, snapshot, neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
 
     def cited_by_similar(self, row: int) -> CitedBy | None:
         """Return which neighbours cite a paper; None if none does."""
-        neighbours = self._evidence.neighbours
+        neighbours = self._neighbour_scores.neighbours
         citing = neighbours[np.isin(neighbours, self._citing(row))]
         if not len(citing):
             return None
@@ -69,7 +73,7 @@ class Facts:
     def co_citation(self, row: int) -> CoCitation | None:
         """Return with which neighbour a paper is cited most often, and by whom; None if with none."""
         mine = self._citing(row)
-        neighbours = self._evidence.cited_neighbours
+        neighbours = self._neighbour_scores.cited_neighbours
         both = [np.intersect1d(mine, self._citing(other)) for other in neighbours.tolist()]
         best = self._largest(row, neighbours, both)
         if best is None:
@@ -80,7 +84,7 @@ class Facts:
 
     def shared_references(self, row: int) -> SharedReferences | None:
         """Return with which neighbour a paper shares the most references; None if with none."""
-        mine, neighbours = self._references(row), self._evidence.neighbours
+        mine, neighbours = self._references(row), self._neighbour_scores.neighbours
         both = [np.intersect1d(mine, self._references(other)) for other in neighbours.tolist()]
         best = self._largest(row, neighbours, both)
         if best is None:
@@ -105,11 +109,11 @@ class Facts:
     def _citing(self, row: int) -> Rows:
         matrix = self._known.cited_by
         rows = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        return rows[self._as_of.citing[rows]]
+        return rows[self._snapshot.citing[rows]]
 
     def _references(self, row: int) -> Rows:
         graph = self._known.index.graph
-        return graph.cited_by(row) if self._as_of.citing[row] else graph.indices[:0]
+        return graph.cited_by(row) if self._snapshot.citing[row] else graph.indices[:0]
 
     def _title(self, row: int) -> str:
         (title,) = self._known.index.papers.texts("title", np.array([row], np.int32)).to_pylist()

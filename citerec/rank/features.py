@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
-from citerec.fuse import stage_hits, stretched
+from citerec.fuse import min_max, stage_hits
 from citerec.rank.authors import Authors
 from citerec.rank.expand import CLOSEST
-from citerec.rank.known import KnownCitations, Rows, Scores
-from citerec.rank.pool import Pool
+from citerec.rank.known import Rows, Scores, TemporalGraph
+from citerec.rank.pool import CandidateSet
 from citerec.rank.words import Titles, Venues
 from citerec.types import Query
 
@@ -29,8 +29,8 @@ _K0 = 60  # of the ranks
 class Group(StrEnum):
     """Where features come from; a source is missing or there as a whole."""
 
-    WORDS = "words"
-    MEANING = "meaning"
+    LEXICAL = "lexical"
+    SEMANTIC = "semantic"
     RERANKER = "reranker"
     GRAPH = "graph"
     POPULARITY = "popularity"
@@ -49,13 +49,15 @@ class Feature:
 
 
 FEATURES: tuple[Feature, ...] = (
-    Feature("bm25", Group.WORDS, "BM25 score / the query's best; 0 where not found"),
-    Feature("bm25_rank", Group.WORDS, "1 / (60 + rank by BM25); 0 where not found"),
+    Feature("bm25", Group.LEXICAL, "BM25 score / the query's best; 0 where not found"),
+    Feature("bm25_rank", Group.LEXICAL, "1 / (60 + rank by BM25); 0 where not found"),
     Feature(
-        "dense", Group.MEANING, "similarity of the vectors, stretched to [0, 1] over what was found"
+        "dense",
+        Group.SEMANTIC,
+        "similarity of the vectors, stretched to [0, 1] over what was found",
     ),
-    Feature("dense_rank", Group.MEANING, "1 / (60 + rank by vectors); 0 where not found"),
-    Feature("rrf", Group.WORDS, "mean of 1 / (60 + rank) over the first stages"),
+    Feature("dense_rank", Group.SEMANTIC, "1 / (60 + rank by vectors); 0 where not found"),
+    Feature("rrf", Group.LEXICAL, "mean of 1 / (60 + rank) over the first stages"),
     Feature(
         "rerank",
         Group.RERANKER,
@@ -89,17 +91,17 @@ NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
 class Features:
     """Computes features on one index; it keeps what it reads of the corpus, so make it once for many queries."""
 
-    def __init__(self, index: IndexFolder, known: KnownCitations) -> None:
-        """Prepare; `known` is that of the `Pooler` whose pools are read."""
+    def __init__(self, index: IndexFolder, known: TemporalGraph) -> None:
+        """Prepare; `known` is that of the `CandidateExpander` whose pools are read."""
         self._papers, self._known = index.papers, known
         self._titles = Titles(index.papers)
 
-    def matrix(self, query: Query, pool: Pool, cited_rows: Sequence[int] = ()) -> Matrix:
+    def matrix(self, query: Query, pool: CandidateSet, cited_rows: Sequence[int] = ()) -> Matrix:
         """Return the features of each paper of a pool, shape (papers, len(FEATURES)).
 
         Args:
             query: Whose pool it is.
-            pool: As `Pooler` made it, and `judged` if there is a reranker.
+            pool: As `CandidateExpander` made it, and `with_rerank_scores` if there is a reranker.
             cited_rows: References of the query that are known already.
         """
         columns = {
@@ -120,7 +122,7 @@ class Features:
     def _authors(self) -> Authors:
         return Authors(self._papers)
 
-    def _people(self, query: Query, pool: Pool) -> Columns:
+    def _people(self, query: Query, pool: CandidateSet) -> Columns:
         if not query.authors or not self._authors.named.any():
             return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(pool.rows)))
         mine = self._authors.written_by(query.authors)
@@ -142,7 +144,7 @@ class Features:
             "abstracts": np.full(len(rows), has_abstract.mean() if len(rows) else 0),
         }
 
-    def _coupling(self, pool: Pool, cited_rows: Sequence[int]) -> npt.NDArray[np.floating]:
+    def _coupling(self, pool: CandidateSet, cited_rows: Sequence[int]) -> npt.NDArray[np.floating]:
         """Return the cosine of each paper's references and the query's, as far as both are known."""
         if not cited_rows:
             return _missing(len(pool.rows))
@@ -175,19 +177,19 @@ def without(
     for column, feature in enumerate(FEATURES):
         if feature.group in groups and feature.name not in spare:
             changed[where, column] = np.nan
-    if Group.MEANING in groups:
+    if Group.SEMANTIC in groups:
         changed[where, NAMES.index("rrf")] = changed[where, NAMES.index("bm25_rank")]
     return changed
 
 
-def _found(pool: Pool) -> Columns:
+def _found(pool: CandidateSet) -> Columns:
     """What the first stages and the reranker gave; 0 for what a stage did not find."""
     nothing = _missing(len(pool.rows))
     columns: Columns = dict.fromkeys(
         ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), nothing
     )
     ranked: list[npt.NDArray[np.floating]] = []
-    for name, scaled in (("bm25", _of_best), ("dense", stretched)):
+    for name, scaled in (("bm25", _of_best), ("dense", min_max)):
         if (hits := pool.stages.get(name)) is not None:
             places, _ = stage_hits(hits, pool.rows)
             there = places > 0
@@ -195,14 +197,14 @@ def _found(pool: Pool) -> Columns:
             points[there] = scaled(hits.scores)[places[there] - 1]
             ranked.append(np.where(there, 1 / (_K0 + places), 0))
             columns |= {name: points, f"{name}_rank": ranked[-1]}
-    if pool.judged is not None:
-        columns["rerank"] = stage_hits(pool.judged, pool.rows)[1]
+    if pool.rerank_probabilities is not None:
+        columns["rerank"] = stage_hits(pool.rerank_probabilities, pool.rows)[1]
     return {**columns, "rrf": np.mean(ranked, axis=0)}
 
 
-def _said(pool: Pool) -> Columns:
+def _said(pool: CandidateSet) -> Columns:
     """What close papers say; missing where no citation at all is known."""
-    said = pool.evidence
+    said = pool.neighbour_scores
     columns = {
         "cited_by_similar": said.cites,
         "cited_by_closest": said.closest,
@@ -213,7 +215,7 @@ def _said(pool: Pool) -> Columns:
     return dict.fromkeys(columns, _missing(len(pool.rows))) if pool.known.is_empty else columns
 
 
-def _popularity(pool: Pool, years: npt.NDArray[np.int32]) -> Columns:
+def _popularity(pool: CandidateSet, years: npt.NDArray[np.int32]) -> Columns:
     known, rows, mine = pool.known, pool.rows, years[pool.rows]
     counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
     age = np.where(mine == NO_YEAR, np.nan, (known.year - mine).clip(0, OLDEST))

@@ -12,7 +12,7 @@ from citerec.fuse import Rank
 from citerec.rank.facts import Facts
 from citerec.rank.features import Features, Group, Matrix, without
 from citerec.rank.known import KnownGraph, Rows
-from citerec.rank.pool import Pool, Pooler, judged
+from citerec.rank.pool import CandidateExpander, CandidateSet, with_rerank_scores
 from citerec.rank.ranker import Ranker
 from citerec.rerank.cascade import Cascade
 from citerec.types import Eligible, Hits, Progress, Query
@@ -36,14 +36,14 @@ def beside(cascade: Cascade, ranker: Ranker, asked: RerankConfig | None = None) 
     if ranker.reads_reranker:
         return replace(cascade, early_stop=False)
     given = asked.weight if asked else None
-    return cascade.weighing(BLEND if given is None else given)
+    return cascade.with_weight(BLEND if given is None else given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ordered(Candidates):
+class RankedCandidates(Candidates):
     """What the ranker made of one query's pool, and from what."""
 
-    pool: Pool
+    pool: CandidateSet
     matrix: Matrix  # of features, in the order of `pool.rows`
     facts: Facts  # what ties these papers to the query
 
@@ -53,7 +53,7 @@ class Ordered(Candidates):
         return self.matrix[order[np.searchsorted(self.pool.rows, rows, sorter=order)]]
 
 
-class FinalRanker:
+class LtrStage:
     """Orders what the first stages found, and what close papers cite, by a learned ranker."""
 
     def __init__(
@@ -62,7 +62,7 @@ class FinalRanker:
         ranker: Ranker,
         known: KnownGraph = KnownGraph.PUBLISHED,
         expand: ExpandConfig | None = None,
-        lacking: Collection[Group] = (),
+        disabled_features: Collection[Group] = (),
     ) -> None:
         """Prepare.
 
@@ -71,16 +71,16 @@ class FinalRanker:
             ranker: It has the last word.
             known: Whose citations count; by default as `recommend` knows them.
             expand: How papers join the candidates; by default as the ranker learned.
-            lacking: Sources that it does without, for comparisons; without the graph nothing joins the candidates.
+            disabled_features: Feature groups to leave out, for comparisons; without the graph there is no expansion.
         """
         self.ranker = ranker
-        self._lacking = lacking
+        self._disabled = disabled_features
         expand = expand or ranker.expand
-        if Group.GRAPH in lacking:
+        if Group.GRAPH in disabled_features:
             expand = replace(expand, extra=0)
         self._id_rank: Rank = index.id_rank
-        self._pooler = Pooler(index, known, expand)
-        self._features = Features(index, self._pooler.known)
+        self._expander = CandidateExpander(index, known, expand)
+        self._features = Features(index, self._expander.known)
 
     def order(
         self,
@@ -92,7 +92,7 @@ class FinalRanker:
         cited: Collection[int] = (),
         cascade: Cascade | None = None,
         progress: Progress | None = None,
-    ) -> list[Ordered]:
+    ) -> list[RankedCandidates]:
         """Order the pool of each query.
 
         Args:
@@ -103,15 +103,15 @@ class FinalRanker:
             cited: Rows of references that all of the queries are known to have.
             cascade: The rerankers, if any: they read the best of each pool before, or, where the ranker never learned
                 what their word is worth, the best of its list after, by its own weight (see `beside`).
-            progress: Is told how many pairs are reranked.
+            progress: Receives how many pairs are reranked.
 
         Returns:
             One per query, in the order given, of all papers of its pool.
         """
         known = [sorted(cited)] * len(queries)
-        pools = self._pooler.pool(queries, eligible, found, known)
+        pools = self._expander.pool(queries, eligible, found, known)
         if cascade and self.ranker.reads_reranker:
-            pools = judged(pools, queries, cascade, k, progress)
+            pools = with_rerank_scores(pools, queries, cascade, k, progress)
         pairs = zip(queries, pools, strict=True)
         ordered = [self._ordered(query, pool, sorted(cited)) for query, pool in pairs]
         if cascade is None or self.ranker.reads_reranker:
@@ -128,16 +128,16 @@ class FinalRanker:
             for one, new in zip(ordered, done, strict=True)
         ]
 
-    def _ordered(self, query: Query, pool: Pool, cited: Sequence[int]) -> Ordered:
+    def _ordered(self, query: Query, pool: CandidateSet, cited: Sequence[int]) -> RankedCandidates:
         matrix = self._features.matrix(query, pool, cited)
-        if self._lacking:
-            matrix = without(matrix, self._lacking)
+        if self._disabled:
+            matrix = without(matrix, self._disabled)
         scores = self.ranker.score(matrix)
         order = np.lexsort((self._id_rank[pool.rows], -scores))
         hits = Hits(pool.rows[order], scores[order])
         likely = None
         if calibration := self.ranker.calibration:
             likely = Hits(hits.rows, calibration.probabilities(hits.scores).astype(np.float32))
-        facts = Facts(self._pooler.known, pool.known, pool.evidence, cited)
+        facts = Facts(self._expander.known, pool.known, pool.neighbour_scores, cited)
         stages = {**pool.stages, NAME: hits}
-        return Ordered(hits, stages, pool, matrix, facts, probabilities=likely)
+        return RankedCandidates(hits, stages, pool, matrix, facts, probabilities=likely)

@@ -91,10 +91,12 @@ def train_papers(index: IndexFolder) -> Flags:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AsOf:
+class GraphSnapshot:
     """What is known at one query's time."""
 
-    year: int  # the query's, to which ages are counted; see `KnownCitations.at` for one without a year
+    year: (
+        int  # the query's, to which ages are counted; see `TemporalGraph.at` for one without a year
+    )
     citing: Flags  # who has citations that are known, shape (papers,)
     counts: Counts  # known citations of each paper, shape (papers,)
     recent: Counts  # of those, the ones made in the last `LATELY` years
@@ -105,16 +107,16 @@ class AsOf:
         return not self.counts.any()
 
 
-class KnownCitations:
+class TemporalGraph:
     """The citation graph of an index, as known at each query's time."""
 
     def __init__(self, index: IndexFolder, graph: KnownGraph) -> None:
         """Read the graph of an index when it is first asked for; `graph` says whose citations count."""
         self.index, self.graph = index, graph
         self._years = index.papers.years
-        self._seen: dict[Key, AsOf] = {}
+        self._seen: dict[Key, GraphSnapshot] = {}
 
-    def of(self, queries: Sequence[Query], eligible: Sequence[Eligible]) -> list[AsOf]:
+    def of(self, queries: Sequence[Query], eligible: Sequence[Eligible]) -> list[GraphSnapshot]:
         """Return what each query knows; queries that know the same share one object.
 
         Args:
@@ -131,7 +133,9 @@ class KnownCitations:
         made = {key: self.at(key[0], own=key[1], is_draft=key[2]) for key in dict.fromkeys(keys)}
         return [made[key] for key in keys]
 
-    def at(self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False) -> AsOf:
+    def at(
+        self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False
+    ) -> GraphSnapshot:
         """Return what is known just before a year begins.
 
         Args:
@@ -144,8 +148,8 @@ class KnownCitations:
         if key not in self._seen:
             if len(self._seen) >= _KEPT:
                 self._seen.pop(next(iter(self._seen)))
-            as_of = self._at(year, own)
-            self._seen[key] = replace(as_of, year=as_of.year - 1) if is_draft else as_of
+            snapshot = self._at(year, own)
+            self._seen[key] = replace(snapshot, year=snapshot.year - 1) if is_draft else snapshot
         return self._seen[key]
 
     def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:
@@ -166,12 +170,12 @@ class KnownCitations:
         """By whom each paper is cited: `cites`, transposed."""
         return self.cites.T.tocsr()
 
-    def _at(self, year: int | None, own: tuple[int, ...]) -> AsOf:
+    def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
         citing = citing_before(year, self._years) & self._speaking
         citing[list(own)] = False
         now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
         lately = citing & (self._years != NO_YEAR) & (self._years >= now - LATELY)
-        return AsOf(now, citing, self._counted(citing), self._counted(lately))
+        return GraphSnapshot(now, citing, self._counted(citing), self._counted(lately))
 
     def _counted(self, citing: Flags) -> Counts:
         cited = self.index.graph.indices[citing[self._citing]]

@@ -11,8 +11,8 @@ from citerec.config import ExpandConfig
 from citerec.eligibility import within
 from citerec.folder import IndexFolder
 from citerec.fuse import Rank, rrf
-from citerec.rank.expand import Evidence, evidence
-from citerec.rank.known import AsOf, KnownCitations, KnownGraph, Rows, Scores
+from citerec.rank.expand import NeighbourScores, neighbour_scores
+from citerec.rank.known import GraphSnapshot, KnownGraph, Rows, Scores, TemporalGraph
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
 from citerec.types import Eligible, Hits, Progress, Query
@@ -21,14 +21,16 @@ EXPAND = "expand"  # what the papers that close ones speak for go by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pool:
+class CandidateSet:
     """The candidates of one query, before the ranker orders them."""
 
     hits: Hits  # all of them: weighted rrf of the first stages' list and the expansion
     stages: Mapping[str, Hits]  # what each stage found: bm25, dense, expand, rerank (raw scores)
-    evidence: Evidence  # what the neighbours say of each paper of `hits`, in its order
-    known: AsOf  # the citations that were known
-    judged: Hits | None = None  # the reranker's probabilities; None without one
+    neighbour_scores: (
+        NeighbourScores  # what the neighbours say of each paper of `hits`, in its order
+    )
+    known: GraphSnapshot  # the citations that were known
+    rerank_probabilities: Hits | None = None  # the reranker's probabilities; None without one
 
     @property
     def rows(self) -> Rows:
@@ -36,7 +38,7 @@ class Pool:
         return self.hits.rows
 
 
-class Pooler:
+class CandidateExpander:
     """Makes the pools of queries on one index."""
 
     def __init__(
@@ -44,7 +46,7 @@ class Pooler:
     ) -> None:
         """Prepare; `known` says whose citations count, `config` how close papers are asked."""
         self.config = config or ExpandConfig()
-        self.known = KnownCitations(index, known)
+        self.known = TemporalGraph(index, known)
         self._id_rank: Rank = index.id_rank
         self._years = index.papers.years
 
@@ -54,7 +56,7 @@ class Pooler:
         eligible: Sequence[Eligible],
         found: Sequence[Candidates],
         cited: Sequence[Sequence[int]] = (),
-    ) -> list[Pool]:
+    ) -> list[CandidateSet]:
         """Let the papers join that close ones speak for; those not eligible stay out.
 
         Args:
@@ -66,28 +68,30 @@ class Pooler:
         Returns:
             One per query, in the order given.
         """
-        alike: defaultdict[AsOf, list[int]] = defaultdict(list)
-        for i, as_of in enumerate(self.known.of(queries, eligible)):
-            alike[as_of].append(i)
-        pools: dict[int, Pool] = {}
-        for as_of, group in alike.items():
+        alike: defaultdict[GraphSnapshot, list[int]] = defaultdict(list)
+        for i, snapshot in enumerate(self.known.of(queries, eligible)):
+            alike[snapshot].append(i)
+        pools: dict[int, CandidateSet] = {}
+        for snapshot, group in alike.items():
             lists = [_closest_first(found[i].hits.rows, cited[i] if cited else ()) for i in group]
-            said = evidence(self.known, as_of, lists, self.config)
+            said = neighbour_scores(self.known, snapshot, lists, self.config)
             for i, mine in zip(group, said, strict=True):
-                pools[i] = self._pool(eligible[i], found[i], mine, as_of)
+                pools[i] = self._pool(eligible[i], found[i], mine, snapshot)
         return [pools[i] for i in range(len(queries))]
 
-    def _pool(self, rule: Eligible, found: Candidates, said: Evidence, as_of: AsOf) -> Pool:
+    def _pool(
+        self, rule: Eligible, found: Candidates, said: NeighbourScores, snapshot: GraphSnapshot
+    ) -> CandidateSet:
         expanded = self._expanded(rule, said)
         hits = rrf([found.hits, expanded], self._id_rank, weights=[1, self.config.weight])
-        return Pool(
+        return CandidateSet(
             hits=hits,
             stages={**found.stages, EXPAND: expanded},
-            evidence=said.at(hits.rows),
-            known=as_of,
+            neighbour_scores=said.at(hits.rows),
+            known=snapshot,
         )
 
-    def _expanded(self, rule: Eligible, said: Evidence) -> Hits:
+    def _expanded(self, rule: Eligible, said: NeighbourScores) -> Hits:
         """Return the eligible papers that the neighbours speak for, by how strongly they do."""
         weight = said.cites + said.co
         keep = within(rule, self._years, said.rows) & (weight > 0)
@@ -101,13 +105,13 @@ def _closest_first(found: Rows, cited: Sequence[int]) -> Rows:
     return np.concatenate([known, found[~np.isin(found, known)]])
 
 
-def judged(
-    pools: Sequence[Pool],
+def with_rerank_scores(
+    pools: Sequence[CandidateSet],
     queries: Sequence[Query],
     cascade: Cascade,
     k: int,
     progress: Progress | None = None,
-) -> list[Pool]:
+) -> list[CandidateSet]:
     """Let the rerankers read the best of each pool; return the pools with what they think of them.
 
     Args:
@@ -115,14 +119,16 @@ def judged(
         queries: They and their pools are read together.
         cascade: The rerankers.
         k: How many of the best must be right, if reading may stop early.
-        progress: Is told how many pairs are scored.
+        progress: Receives how many pairs are scored.
     """
     done = cascade.rerank(queries, [pool.hits for pool in pools], k, progress)
     return [
         replace(
             pool,
             stages={**pool.stages, **one.stages},
-            judged=Hits(one.stages[RERANK].rows, _probabilities(cascade, one.stages[RERANK])),
+            rerank_probabilities=Hits(
+                one.stages[RERANK].rows, _probabilities(cascade, one.stages[RERANK])
+            ),
         )
         for pool, one in zip(pools, done, strict=True)
     ]

@@ -140,7 +140,7 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
     return next((folder for folder in (own, DEFAULT) if folder.is_dir()), None)
 
 
-def is_foreign(folder: Path, index: IndexFolder) -> bool:
+def trained_on_other_data(folder: Path, index: IndexFolder) -> bool:
     """Whether a ranker tells that it learned from other papers or other splits than an index has.
 
     An index that is built anew takes its models along: what they learned from may be its test queries now.

@@ -40,7 +40,7 @@ class Reason:
     """One thing that can be said, and the features whose weight it has."""
 
     features: tuple[str, ...]
-    say: Callable[[Case], str]  # empty where there is nothing to say
+    log: Callable[[Case], str]  # empty where there is nothing to say
 
 
 def reasons(case: Case, contributions: npt.NDArray[np.floating]) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def reasons(case: Case, contributions: npt.NDArray[np.floating]) -> tuple[str, .
 
 def _said(case: Case, best: Sequence[Reason]) -> Iterator[str]:
     for reason in best:
-        if words := reason.say(case):
+        if words := reason.log(case):
             yield words
 
 

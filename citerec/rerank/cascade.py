@@ -9,7 +9,7 @@ import numpy as np
 
 from citerec.folder import IndexFolder
 from citerec.fuse import stage_hits
-from citerec.rerank.rerank import Reading, Rows, Scores
+from citerec.rerank.rerank import RerankState, Rows, Scores
 from citerec.types import Hits, Progress, Query
 
 NAME = (
@@ -80,7 +80,7 @@ class Cascade:
     stages: tuple[Stage, ...]
     early_stop: bool = False
 
-    def weighing(self, weight: float) -> Self:
+    def with_weight(self, weight: float) -> Self:
         """Return the same with another weight of the last stage."""
         *earlier, last = self.stages
         return replace(self, stages=(*earlier, replace(last, weight=weight)))
@@ -127,7 +127,7 @@ class Cascade:
             queries: They and their candidates are read together.
             found: One per query, the order of the first stages.
             k: How many of the best must be right, if reading may stop early.
-            progress: Is told how many pairs are scored.
+            progress: Receives how many pairs are scored.
 
         Returns:
             One per query, in the order given, all of its candidates: on top what the last stage read, beneath it what
@@ -145,7 +145,7 @@ class Cascade:
             ]
         return done
 
-    def _after(self, stage: Stage, before: Reranked, reading: Reading) -> Reranked:
+    def _after(self, stage: Stage, before: Reranked, reading: RerankState) -> Reranked:
         id_rank = self.index.id_rank
         judged = {stage.name: reading.judged(id_rank)}
         return Reranked(reading.reranked(id_rank), {**before.stages, **judged})
@@ -154,7 +154,7 @@ class Cascade:
         self,
         stage: Stage,
         queries: Sequence[Query],
-        readings: Sequence[Reading],
+        readings: Sequence[RerankState],
         needed: int,
         progress: Progress | None,
     ) -> None:
@@ -171,7 +171,7 @@ class Cascade:
             open_ = [(query, reading) for query, reading in open_ if not reading.is_settled(needed)]
 
 
-def _reading(stage: Stage, hits: Hits, first: Hits) -> Reading:
+def _reading(stage: Stage, hits: Hits, first: Hits) -> RerankState:
     """Open the best of a list for a stage; `first` is the list as the first stages made it."""
     liked = stage_hits(first, hits.rows[: stage.depth])[1]
-    return Reading(hits, liked, stage.weight, stage.scorer.probability)
+    return RerankState(hits, liked, stage.weight, stage.scorer.probability)

@@ -10,7 +10,7 @@ import numpy as np
 from citerec.cache import sha256_of_files
 from citerec.encode.backend import open_fastest
 from citerec.encode.config import EncodeConfig
-from citerec.encode.hub import Tell
+from citerec.encode.hub import Log
 from citerec.encode.model import tokenizer_files, weights_files
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
@@ -47,7 +47,7 @@ class CrossEncoder:
         config: EncodeConfig | None = None,
         *,
         name: str = "",
-        tell: Tell | None = None,
+        log: Log | None = None,
     ) -> None:
         """Make a cross-encoder of a model that is open; it may be moved to another device and precision.
 
@@ -56,7 +56,7 @@ class CrossEncoder:
             source: The folder that it was opened from.
             config: How to run it.
             name: As the user named it; the folder by default.
-            tell: Is told what its user should know, a line each.
+            log: Receives what its user should know, a line each.
 
         Raises:
             ConfigError: If there is no such device.
@@ -67,9 +67,9 @@ class CrossEncoder:
         self.source = source
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
         self._tokenizer = sha256_of_files(tokenizer_files(source))
-        self._tell = tell
+        self._log = log
         net = reranker_net(parts)
-        self._runner, self.config = open_fastest(net, config or EncodeConfig(), tell)
+        self._runner, self.config = open_fastest(net, config or EncodeConfig(), log)
         self._turn = Lock()
         self._kept: tuple[IndexFolder, TokenStore | FreshTokens] | None = (
             None  # of the index that was asked last
@@ -115,7 +115,7 @@ class CrossEncoder:
             index: Whose papers the candidates are.
             queries: One query is a batch of one; pairs of all of them are read together.
             rows: The candidates of each query.
-            progress: Is told how many pairs are scored.
+            progress: Receives how many pairs are scored.
 
         Raises:
             ModelError: If a score is no finite number.
@@ -194,11 +194,11 @@ class CrossEncoder:
             self.parts.cut,
             vocabulary=len(self.parts.tokenizer),
             progress=progress,
-            note=self._tell,
+            log=self._log,
         )
         if isinstance(tokens, TokenStore):
             return tokens
-        self._tell = None  # that is told once
+        self._log = None  # that is told once
         return None
 
 
@@ -214,7 +214,7 @@ def open_reranker(
     *,
     query_tokens: int = 0,
     candidate_tokens: int = 0,
-    tell: Tell | None = None,
+    log: Log | None = None,
 ) -> CrossEncoder:
     """Open a cross-encoder by its name, hub id or folder.
 
@@ -224,13 +224,13 @@ def open_reranker(
         config: How to run it.
         query_tokens: How many tokens the query may have, special tokens within; 0 for what the model says.
         candidate_tokens: The same for the candidate.
-        tell: Is told what is fetched from the hub, before, and what else its user should know.
+        log: Receives what is fetched from the hub, before, and what else its user should know.
 
     Raises:
         ModelError: If it is not there, or is no cross-encoder that was trained.
         ConfigError: If a limit or the device cannot be.
         MissingExtraError: If it needs a part of citerec that is not installed.
     """
-    folder = find_model(name, base=index.path if index else None, tell=tell).folder
+    folder = find_model(name, base=index.path if index else None, log=log).folder
     parts = load_reranker(folder, query_tokens=query_tokens, candidate_tokens=candidate_tokens)
-    return CrossEncoder(parts, folder, config, name=name, tell=tell)
+    return CrossEncoder(parts, folder, config, name=name, log=log)

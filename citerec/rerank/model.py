@@ -14,7 +14,7 @@ from citerec.rerank.spec import RerankerSpec, read_reranker_spec
 
 KIND = "AutoModelForSequenceClassification"
 USEFUL = 64  # tokens: a side that gets what the other leaves is not cut below this
-POOLER = "pooler."  # below the model's own prefix, and part of the head
+EXPANDER = "pooler."  # below the model's own prefix, and part of the head
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def load_reranker(
     spec = read_reranker_spec(folder).with_tokens(query_tokens, candidate_tokens)
     model, tokenizer, missing = open_folder(folder, KIND)
     inside = f"{model.base_model_prefix}."
-    body = [n for n in missing if n.startswith(inside) and POOLER not in n]
+    body = [n for n in missing if n.startswith(inside) and EXPANDER not in n]
     refuse_missing(folder, body)
     if missing:
         raise ModelError(

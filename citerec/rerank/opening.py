@@ -16,7 +16,7 @@ from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import NAME, Cascade, Stage
 from citerec.tuned import RerankWeight, read_rerank_weight
-from citerec.types import Note
+from citerec.types import Log
 
 if TYPE_CHECKING:
     from citerec.rerank.cross_encoder import CrossEncoder
@@ -50,7 +50,7 @@ def own_reranker(index: IndexFolder) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def is_foreign(model: Path, index: IndexFolder) -> bool:
+def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
     """Whether a model tells that it was trained on other papers or other splits than an index has.
 
     An index that is built anew takes its models along: what they learned from may be its test queries now.
@@ -65,14 +65,14 @@ def is_foreign(model: Path, index: IndexFolder) -> bool:
 
 
 def open_cascade(
-    index: IndexFolder, config: RerankConfig, tell: Note | None = None, *, depth: int = 0
+    index: IndexFolder, config: RerankConfig, log: Log | None = None, *, depth: int = 0
 ) -> Cascade:
     """Open the rerankers that a configuration names.
 
     Args:
         index: Whose papers they read; a relative folder may lie in it, too.
         config: Which, and how.
-        tell: Is told what is fetched from the hub, before, and what else its user should know.
+        log: Receives what is fetched from the hub, before, and what else its user should know.
         depth: Of stages that have none; 0 for what suits model and device.
 
     Raises:
@@ -91,7 +91,7 @@ def open_cascade(
         above = stages[-1].depth if stages else None
         is_last = number == len(config.stages)
         name, weight = (NAME, config.weight) if is_last else (f"{NAME}-{number}", None)
-        stage = _open(index, asked, how, weight, depth, above, tell)
+        stage = _open(index, asked, how, weight, depth, above, log)
         stages.append(replace(stage, name=name))
     if config.early_stop and all(stage.weight == 1 for stage in stages):
         raise ConfigError(_cannot_stop(index, config, stages[-1]))
@@ -121,12 +121,12 @@ def _open(
     weight: float | None,
     default: int,
     above: int | None,
-    tell: Note | None,
+    log: Log | None,
 ) -> Stage:
-    model = _open_model(index, asked, how, tell)
+    model = _open_model(index, asked, how, log)
     shown = _shown(asked.model, index)
-    if tell and _lies_in(model.source, index.models) and is_foreign(model.source, index):
-        tell(
+    if log and _lies_in(model.source, index.models) and trained_on_other_data(model.source, index):
+        log(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
@@ -138,7 +138,7 @@ def _open(
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
         how_read = depth, model.spec.query_tokens, model.spec.candidate_tokens
-        weight = _as_tuned(tuned, how_read, tell)
+        weight = _as_tuned(tuned, how_read, log)
     return Stage(
         name=NAME,
         shown=shown,
@@ -158,7 +158,7 @@ def _open(
 
 
 def _open_model(
-    index: IndexFolder, asked: RerankStage, how: EncodeConfig, tell: Note | None
+    index: IndexFolder, asked: RerankStage, how: EncodeConfig, log: Log | None
 ) -> "CrossEncoder":
     name = asked.model
     if name == "auto":
@@ -179,18 +179,16 @@ def _open_model(
         how,
         query_tokens=asked.query_tokens,
         candidate_tokens=asked.candidate_tokens,
-        tell=tell,
+        log=log,
     )
 
 
-def _as_tuned(
-    tuned: RerankWeight | None, how_read: tuple[int, int, int], tell: Note | None
-) -> float:
+def _as_tuned(tuned: RerankWeight | None, how_read: tuple[int, int, int], log: Log | None) -> float:
     """Return the weight that was tuned, else 1; say so if it was tuned for another depth or token split."""
     if tuned is None:
         return 1.0
-    if tell and tuned.how != how_read:
-        tell(
+    if log and tuned.how != how_read:
+        log(
             f"the reranker's weight {tuned.weight:g} was tuned at {_said(tuned.how)}, not at {_said(how_read)}; "
             "citerec tune finds the one for that"
         )

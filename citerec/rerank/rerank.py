@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import Points, Rank, stretched
+from citerec.fuse import Points, Rank, min_max
 from citerec.types import Hits
 
 Rows = npt.NDArray[np.int32]
@@ -19,7 +19,9 @@ Places = npt.NDArray[np.int64]
 Calibrated = Callable[[Scores], Scores]  # scores to probabilities in [0, 1]
 
 
-def merits(scores: Scores, probabilities: Scores, first: Points, weight: float) -> Scores:
+def interpolate_scores(
+    scores: Scores, probabilities: Scores, first: Points, weight: float
+) -> Scores:
     """Return how much each paper is worth, shape and order of `scores`, float32.
 
     Args:
@@ -61,7 +63,7 @@ def by_score(rows: Rows, scores: Scores, id_rank: Rank) -> Hits:
     return Hits(rows[order], scores[order].astype(np.float32))
 
 
-class Reading:
+class RerankState:
     """The candidates of one query while a cross-encoder reads them, those first that the first stages like best."""
 
     def __init__(self, hits: Hits, first: Scores, weight: float, calibrated: Calibrated) -> None:
@@ -74,7 +76,7 @@ class Reading:
             calibrated: Turns its scores into probabilities.
         """
         self._hits, self._weight, self._calibrated = hits, weight, calibrated
-        liked = stretched(first)
+        liked = min_max(first)
         self._places = np.argsort(-liked, kind="stable")
         self._first = liked[self._places]
         self._scores = np.zeros(0, np.float32)
@@ -117,4 +119,4 @@ class Reading:
     @property
     def _worth(self) -> Scores:
         first = self._first[: len(self._scores)]
-        return merits(self._scores, self._calibrated(self._scores), first, self._weight)
+        return interpolate_scores(self._scores, self._calibrated(self._scores), first, self._weight)

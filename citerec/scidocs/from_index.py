@@ -29,7 +29,7 @@ from citerec.scidocs.ranking import RankedQuery, Rows, Take, score_ranking
 from citerec.scidocs.related import draw_task, ranked_tasks
 from citerec.scidocs.suite import SuiteResult, ranking_counts, ranking_metrics
 from citerec.text import EncoderForm
-from citerec.types import Progress, untold
+from citerec.types import Progress, no_progress
 
 TASKS: Mapping[str, tuple[str, ...]] = {
     "venue": ("venue f1",),
@@ -99,7 +99,7 @@ def index_tasks(
     *,
     tasks: Sequence[str] | None = None,
     seed: int = 0,
-    tell: Progress = untold,
+    progress: Progress = no_progress,
 ) -> IndexTasks:
     """Build the tasks of an index; no vector is read.
 
@@ -107,7 +107,7 @@ def index_tasks(
         index: The index.
         tasks: Some of `TASKS`; all by default.
         seed: Of all draws.
-        tell: Is told how many tasks are built.
+        progress: Receives how many tasks are built.
 
     Raises:
         ConfigError: If there is no such task, or the index is too small for any.
@@ -128,7 +128,7 @@ def index_tasks(
                 ranked[task] = draw_task(index, *finders[task](), seed=seeds)
         except TooSmallError as error:
             left_out[task] = str(error)
-        tell("building", done, len(named))
+        progress("building", done, len(named))
     if not labelled and not ranked:
         why = "; ".join(f"{task}: {reason}" for task, reason in left_out.items())
         raise ConfigError(f"{index.path} is too small for any task: {why}")
@@ -141,7 +141,7 @@ def judge(
     *,
     form: EncoderForm | None = None,
     seed: int = 0,
-    tell: Progress = untold,
+    progress: Progress = no_progress,
 ) -> SuiteResult:
     """Judge vectors by the tasks of an index.
 
@@ -150,7 +150,7 @@ def judge(
         take: Gives the vectors of some papers.
         form: What of a paper their encoder reads; None if that is not known.
         seed: Of the SVM.
-        tell: Is told how many tasks are done.
+        progress: Receives how many tasks are done.
 
     Returns:
         The metrics of each task that was not left out, and `average`, the mean of them all, if these are all that the
@@ -176,7 +176,7 @@ def judge(
             metrics |= ranking_metrics(task, score)
             counted = ranking_counts(score)
         counts |= {f"{task} {what}": count for what, count in counted.items()}
-        tell("tasks", done, len(tasks.asked))
+        progress("tasks", done, len(tasks.asked))
     if tasks.whole:
         metrics["average"] = float(np.mean([*metrics.values()]))
     return SuiteResult(metrics, counts, {**tasks.left_out, **tasks.unfair})
@@ -188,7 +188,7 @@ def run_on_index(
     *,
     form: EncoderForm | None = None,
     seed: int = 0,
-    tell: Progress = untold,
+    progress: Progress = no_progress,
 ) -> SuiteResult:
     """Judge the vectors of all papers of an index by the tasks built from it.
 
@@ -197,7 +197,7 @@ def run_on_index(
         vectors: One row for each of its papers.
         form: What of a paper their encoder reads; None if that is not known.
         seed: Of the tasks and of the SVM.
-        tell: Is told how many tasks are done.
+        progress: Receives how many tasks are done.
 
     Raises:
         ConfigError: If the index is too small for any task, or there is not one vector for each paper.
@@ -207,5 +207,5 @@ def run_on_index(
         raise ConfigError(
             f"vectors of shape {vectors.shape} for {len(index.papers)} papers of {index.path}"
         )
-    tasks = index_tasks(index, seed=seed, tell=tell)
-    return judge(tasks, lambda rows: vectors[rows], form=form, seed=seed, tell=tell)
+    tasks = index_tasks(index, seed=seed, progress=progress)
+    return judge(tasks, lambda rows: vectors[rows], form=form, seed=seed, progress=progress)

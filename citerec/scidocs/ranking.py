@@ -34,7 +34,7 @@ class Ranked:
     ndcg: float  # mean normalised discounted cumulative gain, in [0, 1]
     queries: int  # that were judged
     skipped: int  # queries without a vector: not judged
-    lacking: int  # candidates without a vector, of the queries judged: not found
+    disabled_features: int  # candidates without a vector, of the queries judged: not found
 
 
 def ranked_query(
@@ -70,14 +70,14 @@ def score_ranking(
     matrix = take(known)
     has = has_vector(matrix)
     measured: list[tuple[float, float]] = []
-    lacking = 0
+    disabled_features = 0
     for query in queries:
         place = _place(query.query, known, has)
         if place < 0:
             continue
         places = np.array([_place(row, known, has) for row in query.candidates.tolist()])
         there = places >= 0
-        lacking += int((~there).sum())
+        disabled_features += int((~there).sum())
         near = _nearest_first(matrix[place], matrix[places[there]], decimals)
         gains = query.gains[there][near]
         measured.append((average_precision(gains, query.gains), ndcg(gains, query.gains)))
@@ -85,7 +85,7 @@ def score_ranking(
         raise ModelError(f"none of {len(queries)} queries has a vector; expected one for each")
     means = np.mean(measured, axis=0)
     skipped = len(queries) - len(measured)
-    return Ranked(float(means[0]), float(means[1]), len(measured), skipped, lacking)
+    return Ranked(float(means[0]), float(means[1]), len(measured), skipped, disabled_features)
 
 
 def has_vector(matrix: Vectors) -> npt.NDArray[np.bool_]:

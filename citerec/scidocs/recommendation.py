@@ -16,7 +16,7 @@ from citerec.index.dense.library import Vectors
 from citerec.scidocs.layout import Click, Floats
 from citerec.scidocs.metadata import Record
 from citerec.scidocs.pairs import FEATURES, Features, pair_features
-from citerec.types import Progress, untold
+from citerec.types import Progress, no_progress
 
 Score = Callable[[Features], Floats]  # shape (pairs, 10) to (pairs,)
 
@@ -65,7 +65,7 @@ def recommend(
     *,
     config: RankerConfig | None = None,
     seed: int = 0,
-    tell: Progress = untold,
+    progress: Progress = no_progress,
 ) -> Recommended:
     """Train the ranker on the train clicks and judge it on the test clicks.
 
@@ -75,7 +75,7 @@ def recommend(
         vectors: Of papers; those without one are missing.
         config: How to train.
         seed: Of the weights, the order of the triplets and the dropout.
-        tell: Is told how many epochs are done.
+        progress: Receives how many epochs are done.
     """
     config = config or RankerConfig()
     train, validation = (
@@ -83,7 +83,7 @@ def recommend(
         for part in (clicks.train, clicks.validation)
     )
     weight = float(clicks.propensity.mean() / clicks.propensity[-1])
-    score = _trained(train, validation, config, weight, seed, tell)
+    score = _trained(train, validation, config, weight, seed, progress)
     return judge(clicks.test, clicks.propensity, _scores(clicks.test, records, vectors, score))
 
 
@@ -142,7 +142,7 @@ def _trained(
     config: RankerConfig,
     weight: float,
     seed: int,
-    tell: Progress,
+    progress: Progress,
 ) -> Score:
     """Train the ranker; return what scores with the weights of the best epoch.
 
@@ -171,7 +171,7 @@ def _trained(
                 loss = float(_loss(net, loss_of, held)) if len(held[0]) else -float(epoch)
             if loss < least:
                 best, least = {name: w.clone() for name, w in net.state_dict().items()}, loss
-            tell("ranker", epoch + 1, config.epochs)
+            progress("ranker", epoch + 1, config.epochs)
         net.load_state_dict(best)
     return lambda features: _score(net, features)
 

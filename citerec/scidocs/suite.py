@@ -37,7 +37,7 @@ from citerec.scidocs.ranking import (
     score_ranking,
 )
 from citerec.scidocs.recommendation import Clicks, recommend
-from citerec.types import Paper, Progress, untold
+from citerec.types import Paper, Progress, no_progress
 
 Encode = Callable[[Sequence[Paper]], Vectors]
 """Returns the vector of each paper, shape (papers, dim); a row that is not finite means no vector."""
@@ -90,7 +90,7 @@ def run_published(
     *,
     tasks: Sequence[str] | None = None,
     seed: int = 0,
-    tell: Progress = untold,
+    progress: Progress = no_progress,
 ) -> SuiteResult:
     """Judge an encoder by the published tasks, each paper encoded once.
 
@@ -99,7 +99,7 @@ def run_published(
         encode: Is called once for each of the three sets of papers; or vectors that somebody made.
         tasks: Some of `TASKS`; all by default. A group's mean and the average are given where all their tasks are run.
         seed: Of the SVM and of the ranker.
-        tell: Is told how many tasks are done.
+        progress: Receives how many tasks are done.
 
     Raises:
         ConfigError: If there is no such task.
@@ -115,11 +115,11 @@ def run_published(
     for file, encoder in encoding.items():
         mine = [task for task in named if metadata_file(task) == file]
         run = _labelled if mine[0] in LABELLED else _ranked if mine[0] in RANKED else _clicked
-        for task, found, counted in run(data, mine, encoder, seed, tell):
+        for task, found, counted in run(data, mine, encoder, seed, progress):
             metrics |= found
             counts |= {f"{task} {what}": count for what, count in counted.items()}
             done += 1
-            tell("tasks", done, len(named))
+            progress("tasks", done, len(named))
     return SuiteResult(metrics | means(metrics), counts)
 
 
@@ -160,7 +160,7 @@ _Scored = list[tuple[str, dict[str, float], dict[str, int]]]
 
 
 def _labelled(
-    data: Path, tasks: Sequence[str], encode: Encode, seed: int, tell: Progress
+    data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
 ) -> _Scored:
     sets = {task: read_labels(data, task) for task in tasks}
     ids = [i for splits in sets.values() for part in splits.values() for i in part.ids]
@@ -168,10 +168,12 @@ def _labelled(
     found: _Scored = []
     for task, splits in sets.items():
         train, val, test = parts = [_examples(splits[split], known) for split in SPLITS]
-        lacking = sum(int((~has_vector(part.vectors)).sum()) for part in parts)
+        disabled_features = sum(int((~has_vector(part.vectors)).sum()) for part in parts)
         f1 = classify(train, val, test, seed=seed).f1
         sizes = {split: len(part.labels) for split, part in zip(SPLITS, parts, strict=True)}
-        found.append((task, {f"{task} f1": f1}, {**sizes, "papers without a vector": lacking}))
+        found.append(
+            (task, {f"{task} f1": f1}, {**sizes, "papers without a vector": disabled_features})
+        )
     return found
 
 
@@ -189,7 +191,9 @@ def labelled_papers(
     return [record.paper for record in records.values()], [labels[i] for i in records]
 
 
-def _ranked(data: Path, tasks: Sequence[str], encode: Encode, seed: int, tell: Progress) -> _Scored:
+def _ranked(
+    data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
+) -> _Scored:
     judged = {task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks}
     ids = [i for queries in judged.values() for q in queries for i in (q.query, *q.ids)]
     known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
@@ -211,7 +215,7 @@ def ranking_counts(score: Ranked) -> dict[str, int]:
     return {
         "queries": score.queries,
         "queries without a vector": score.skipped,
-        "papers without a vector": score.lacking,
+        "papers without a vector": score.disabled_features,
     }
 
 
@@ -221,7 +225,7 @@ def _query(judged: Judged, known: Known) -> RankedQuery:
 
 
 def _clicked(
-    data: Path, tasks: Sequence[str], encode: Encode, seed: int, tell: Progress
+    data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
 ) -> _Scored:
     propensity = read_propensity(data / PROPENSITY)
     train, val, test = (
@@ -237,7 +241,7 @@ def _clicked(
     known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     vectors = known.by_id()
     clicks = Clicks(train, val, test, propensity)
-    score = recommend(clicks, known.records, vectors, seed=seed, tell=tell)
+    score = recommend(clicks, known.records, vectors, seed=seed, progress=progress)
     metrics = {"recommendation ndcg": score.ndcg, "recommendation p@1": score.p_at_1}
     counts = {"clicks": score.clicks, "papers without a vector": len(ids) - len(vectors)}
     return [(RECOMMENDATION, metrics, counts)]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from citerec.errors import CiterecError, ConfigError, writing
 from citerec.index.dense.library import Vectors
 from citerec.scidocs.library import load, one_thread
-from citerec.types import Note
+from citerec.types import Log
 
 SAMPLE = 2000  # papers of a map
 FEWEST = 20  # papers of a map
@@ -93,7 +93,7 @@ def draw_sample(labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0) -> 
     return sorted(labelled[i] for i in drawn.tolist())
 
 
-def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Note) -> list[int]:
+def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Log) -> list[int]:
     """Draw the papers of a map; none, and a warning, if too few have a topic."""
     drawn = draw_sample(labels, seed=seed)
     if len(drawn) >= FEWEST:
@@ -103,7 +103,7 @@ def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Note) -> list
 
 
 def try_map(
-    vectors: Vectors, labels: Sequence[str], path: Path, *, seed: int = 0, warn: Note
+    vectors: Vectors, labels: Sequence[str], path: Path, *, seed: int = 0, warn: Log
 ) -> TopicMap | None:
     """Draw the map of those papers that have a vector; where it cannot be drawn, say why, and return None.
 

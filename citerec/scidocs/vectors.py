@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder
 from citerec.index.dense.library import Vectors
 from citerec.index.dense.read import open_dense
 from citerec.scidocs.ranking import Take
-from citerec.types import Paper, Progress, untold
+from citerec.types import Paper, Progress, no_progress
 
 SHARD = 1024  # papers encoded between two savings: what a killed run loses
 
@@ -50,14 +50,14 @@ def kept_vectors(index: IndexFolder) -> Take | None:
         raise IndexDamagedError(index.path, [f"dense/ cannot be read: {error}"]) from error
 
 
-class Remembering:
+class CachedVectors:
     """An encoder that keeps what it has done on disk, until `forget`: run again, it goes on where it was.
 
     What is kept goes by the encoder and the texts, so nothing stale is ever taken.
     """
 
-    def __init__(self, encoder: Encoder, folder: Path, tell: Progress = untold) -> None:
-        self._encoder, self._folder, self._tell = encoder, folder, tell
+    def __init__(self, encoder: Encoder, folder: Path, progress: Progress = no_progress) -> None:
+        self._encoder, self._folder, self._progress = encoder, folder, progress
         self._files: set[Path] = set()
 
     def __call__(self, papers: Sequence[Paper]) -> Vectors:
@@ -70,11 +70,11 @@ class Remembering:
         for start in range(0, len(papers), SHARD):
             shard = papers[start : start + SHARD]
 
-            def tell(what: str, done: int, total: int, start: int = start) -> None:
-                self._tell(what, start + done, len(papers))
+            def progress(what: str, done: int, total: int, start: int = start) -> None:
+                self._progress(what, start + done, len(papers))
 
-            vectors[start : start + len(shard)] = self._shard(shard, tell)
-            tell("encoding", len(shard), len(shard))
+            vectors[start : start + len(shard)] = self._shard(shard, progress)
+            progress("encoding", len(shard), len(shard))
         return vectors
 
     @property
@@ -89,14 +89,14 @@ class Remembering:
         with suppress(OSError):
             self._folder.rmdir()
 
-    def _shard(self, papers: Sequence[Paper], tell: Progress) -> Vectors:
+    def _shard(self, papers: Sequence[Paper], progress: Progress) -> Vectors:
         file = self._folder / f"{self._digest(papers)}.npy"
         self._files.add(file)
         with suppress(OSError, ValueError, EOFError):
             kept: Vectors = np.load(file)
             if kept.shape == (len(papers), self._encoder.dim) and kept.dtype == np.float32:
                 return kept
-        vectors = self._encoder.encode(papers, tell)
+        vectors = self._encoder.encode(papers, progress)
         with writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             _write(file, vectors)

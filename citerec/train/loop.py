@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from citerec.errors import OutputError
 from citerec.train.due import CheckpointTimer
-from citerec.train.pace import Pace, updates_of_epoch
 from citerec.train.processes import from_first, wait_for_all
+from citerec.train.schedule import Schedule, updates_of_epoch
 from citerec.train.workspace import Numbers, Workspace
-from citerec.types import Note, Progress
+from citerec.types import Log, Progress
 
 RATE = "examples_per_second"  # in the log
 ASKED_EVERY = 10  # updates after which several processes ask the first whether a checkpoint is due
@@ -35,10 +35,10 @@ class Examples(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class TrainerSpec:
     """What a loop works with."""
 
-    pace: Pace
+    schedule: Schedule
     examples: Examples
     collator: Callable[[Sequence[Numbers]], dict[str, Any]]  # examples to what the net takes
     net: Any  # torch's module: gives the loss
@@ -50,9 +50,9 @@ class Course:
     timed: Callable[[float], str] | None = None  # the line that is said of the seconds to go, once
     rated: int = 1  # how many make an example, in the rate
     workspace: Workspace
-    tell: Progress
-    say: Note
-    say_loss: bool = False  # whether each entry of the log is worth a line
+    progress: Progress
+    log: Log
+    log_loss: bool = False  # whether each entry of the log is worth a line
 
 
 class EpochRows:
@@ -75,7 +75,7 @@ class EpochRows:
         return self._rows[i]
 
 
-def run_loop(course: Course, arguments: Any, resume: bool) -> list[Entry]:
+def run_loop(course: TrainerSpec, arguments: Any, resume: bool) -> list[Entry]:
     """Train; leave the best weights in `course.net`; return the log.
 
     The last update is measured, too, if that can be.
@@ -101,7 +101,7 @@ def run_loop(course: Course, arguments: Any, resume: bool) -> list[Entry]:
     return list(trainer.state.log_history)
 
 
-def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
+def _trainer(course: TrainerSpec, arguments: Any, rows: EpochRows) -> Any:
     from torch.utils.data import SequentialSampler
     from transformers import Trainer
 
@@ -133,7 +133,7 @@ def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
             self.began = perf_counter(), self.state.global_step
 
         def rate(self) -> float:
-            done = (self.state.global_step - self.began[1]) * course.pace.batch * course.rated
+            done = (self.state.global_step - self.began[1]) * course.schedule.batch * course.rated
             return done / max(perf_counter() - self.began[0], 1e-9)
 
     dataset: Any = rows
@@ -146,21 +146,21 @@ def _trainer(course: Course, arguments: Any, rows: EpochRows) -> Any:
     )
 
 
-def _evaluated(trainer: Any, course: Course, rate: float) -> dict[str, float]:
+def _evaluated(trainer: Any, course: TrainerSpec, rate: float) -> dict[str, float]:
     """Measure, log and tell what the weights are worth now; say whether it is enough."""
     state, control = trainer.state, trainer.control
     found = from_first(lambda: course.measure(state.global_step))
     measured = {f"eval_{name}": value for name, value in (found or {}).items()}
     trainer.log(measured | {"epoch_loss": _loss_since(state), RATE: rate})
     if trainer.args.process_index == 0:
-        course.say(course.told(state.log_history[-1]))
+        course.log(course.told(state.log_history[-1]))
     control.should_evaluate = False  # else once more, where the training ends here
-    control.should_training_stop |= _is_stuck(state, course.pace)
+    control.should_training_stop |= _is_stuck(state, course.schedule)
     trainer.begin()
     return measured
 
 
-def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
+def _callback(course: TrainerSpec, trainer: Any, rows: EpochRows) -> Any:
     from transformers import TrainerCallback
 
     class Watch(TrainerCallback):
@@ -176,16 +176,16 @@ def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
             trainer.begin()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            course.tell("training", state.global_step, state.max_steps)
+            course.progress("training", state.global_step, state.max_steps)
             self._time(state)
             ends = state.global_step % updates_of_epoch(args, len(rows)) == 0
-            every = course.pace.save_steps
+            every = course.schedule.save_steps
             if every and state.global_step % every == 0 and not ends:
                 control.should_save = True
             if not control.should_save and not ends and self._is_due(args, state):
                 control.should_save = True
                 self.timer.begin()
-            if course.pace.eval_steps and state.global_step >= state.max_steps:
+            if course.schedule.eval_steps and state.global_step >= state.max_steps:
                 control.should_evaluate = control.should_save = True
             if control.should_save or control.should_evaluate:
                 control.should_log = True
@@ -200,11 +200,11 @@ def _callback(course: Course, trainer: Any, rows: EpochRows) -> Any:
             self.times.append(perf_counter())
             left = state.max_steps - state.global_step
             if course.timed and len(self.times) == TIMED + 1 and left > 0:
-                course.say(course.timed((self.times[-1] - self.times[0]) / TIMED * left))
+                course.log(course.timed((self.times[-1] - self.times[0]) / TIMED * left))
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            if course.say_loss and args.process_index == 0 and "loss" in (logs or {}):
-                course.say(f"step {state.global_step}: loss {logs['loss']:.4f}")
+            if course.log_loss and args.process_index == 0 and "loss" in (logs or {}):
+                course.log(f"step {state.global_step}: loss {logs['loss']:.4f}")
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             control.should_log = True
@@ -225,12 +225,18 @@ def _loss_since(state: Any) -> float:
     return sum(e["loss"] * n for e, n in zip(mine, steps, strict=True)) / max(sum(steps), 1)
 
 
-def _is_stuck(state: Any, pace: Pace) -> bool:
+def _is_stuck(state: Any, schedule: Schedule) -> bool:
     """Whether the last measures, as many as `patience`, have all been no better than one before them."""
-    name, sign = f"eval_{pace.keep}", -1 if pace.keep == "loss" else 1
-    merits = [sign * entry[name] for entry in state.log_history if name in entry]
-    return bool(pace.patience) and len(merits) - 1 - _first_best(merits) >= pace.patience
+    name, sign = (
+        f"eval_{schedule.selection_metric}",
+        -1 if schedule.selection_metric == "loss" else 1,
+    )
+    interpolate_scores = [sign * entry[name] for entry in state.log_history if name in entry]
+    return (
+        bool(schedule.patience)
+        and len(interpolate_scores) - 1 - _first_best(interpolate_scores) >= schedule.patience
+    )
 
 
-def _first_best(merits: Sequence[float]) -> int:
-    return max(range(len(merits)), key=lambda i: merits[i], default=0)
+def _first_best(interpolate_scores: Sequence[float]) -> int:
+    return max(range(len(interpolate_scores)), key=lambda i: interpolate_scores[i], default=0)

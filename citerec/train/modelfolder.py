@@ -22,7 +22,7 @@ _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class TrainingRecord:
     """What is told of a training: in training.json whole, in the model card in short."""
 
     base: str

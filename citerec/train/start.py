@@ -8,7 +8,7 @@ from typing import Any
 from citerec.encode.source import INSIDE, Source
 from citerec.errors import extra
 from citerec.train.workspace import Workspace
-from citerec.types import Note
+from citerec.types import Log
 
 
 def check_installed(*, seed: int, threads: int) -> None:
@@ -29,7 +29,7 @@ def check_installed(*, seed: int, threads: int) -> None:
 
 
 def open_workspace(
-    workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, first: bool, say: Note
+    workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, first: bool, log: Log
 ) -> bool:
     """Make the training folder, or go on with the one that is there.
 
@@ -38,7 +38,7 @@ def open_workspace(
         plan: What must be the same to go on.
         resume: Whether to go on.
         first: Whether this is the first of several processes, which makes the folder.
-        say: Is told which it is.
+        log: Receives which it is.
 
     Returns:
         Whether there is a checkpoint to go on from.
@@ -49,20 +49,20 @@ def open_workspace(
     if resume and workspace.is_there():
         workspace.check(plan)
         last = workspace.checkpoint()
-        say(f"going on from {last.name}" if last else "no checkpoint yet: beginning anew")
+        log(f"going on from {last.name}" if last else "no checkpoint yet: beginning anew")
         return last is not None
     if not first:  # the first process has made it
         return False
     if resume:
-        say(f"nothing to go on with at {workspace.folder}: beginning anew")
+        log(f"nothing to go on with at {workspace.folder}: beginning anew")
     elif workspace.is_there():
-        say("a training that was cut short is given up; --resume would have gone on with it")
+        log("a training that was cut short is given up; --resume would have gone on with it")
     workspace.begin(plan)
     return False
 
 
 def resume_or_discard(
-    workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, say: Note
+    workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, log: Log
 ) -> None:
     """Check that the training in a folder can be resumed, or remove the folder.
 
@@ -70,19 +70,19 @@ def resume_or_discard(
         workspace: The folder; nothing is made where there is none.
         plan: What must be the same to resume.
         resume: Whether to resume.
-        say: Receives a line that says what happened, if anything was or should have been there.
+        log: Receives a line that says what happened, if anything was or should have been there.
 
     Raises:
         ConfigError: If the training in it was begun with other settings.
     """
     if not workspace.is_there():
         if resume:
-            say(f"nothing to go on with at {workspace.folder}: beginning anew")
+            log(f"nothing to go on with at {workspace.folder}: beginning anew")
     elif resume:
         workspace.check(plan)
-        say(f"resuming from {workspace.folder}")
+        log(f"resuming from {workspace.folder}")
     else:
-        say("a training that was cut short is given up; --resume would have gone on with it")
+        log("a training that was cut short is given up; --resume would have gone on with it")
         workspace.remove()
 
 
@@ -92,5 +92,5 @@ def told_base(source: Source) -> str:
     return source.folder.name if local else source.name
 
 
-def to_nobody(*_: object) -> None:
+def discard(*_: object) -> None:
     """Say nothing: of several processes one speaks."""

@@ -86,25 +86,25 @@ class Workspace:
         """Say that the checkpoint of a step is whole."""
         (self.folder / f"checkpoint-{step}" / WHOLE).touch()
 
-    def keep(self, name: str, arrays: Mapping[str, Numbers]) -> None:
+    def save(self, name: str, arrays: Mapping[str, Numbers]) -> None:
         """Keep arrays that took long to make."""
         for part, numbers in arrays.items():
             beside = self.folder / f"new_{name}_{part}.npy"
             np.save(beside, numbers)
             beside.replace(self.folder / f"{name}_{part}.npy")
 
-    def kept(self, name: str, *parts: str) -> dict[str, Numbers] | None:
+    def saved(self, name: str, *parts: str) -> dict[str, Numbers] | None:
         """Return the arrays that were kept; None unless all of these are there."""
         files = {part: self.folder / f"{name}_{part}.npy" for part in parts}
         if not all(file.is_file() for file in files.values()):
             return None
         return {part: np.load(file) for part, file in files.items()}
 
-    def keep_before(self, measures: Mapping[str, Any]) -> None:
+    def save_baseline(self, measures: Mapping[str, Any]) -> None:
         """Keep what was measured before the training."""
         _write(self.folder / BEFORE, measures)
 
-    def before(self) -> dict[str, Any] | None:
+    def baseline(self) -> dict[str, Any] | None:
         """Return what was measured before the training."""
         return _read(self.folder / BEFORE)
 

@@ -47,7 +47,7 @@ class WordEncoder:
 
         Args:
             papers: Papers, or drafts.
-            progress: Is told how many are done.
+            progress: Receives how many are done.
         """
         vectors = np.empty((len(papers), self.dim), np.float32)
         for first in range(0, len(papers), BLOCK):

@@ -60,7 +60,7 @@ def write_dense(
         dim: The length of each.
         similarity: How they are compared; of unit length if by cosine.
         config: Which kind of index, and how it is made.
-        progress: Is told what is done, how many vectors are through, and of how many.
+        progress: Receives what is done, how many vectors are through, and of how many.
 
     Returns:
         What the manifest says of them: the kind, its parameters, and the recall it was measured to have.

@@ -17,7 +17,7 @@ from citerec.train.encoder.sources import (
     check_sources,
     listed,
 )
-from citerec.train.pace import Pace
+from citerec.train.schedule import Schedule
 from citerec.train.settings import (
     Kinds,
     check_above_zero,
@@ -46,7 +46,7 @@ class Loss(StrEnum):
     MEMORY = "memory"  # every positive of a query against all papers, as they were read last
 
 
-class Keep(StrEnum):
+class SelectionMetric(StrEnum):
     """By which measure on the dev queries the best epoch is found."""
 
     MRR = "mrr"
@@ -104,7 +104,9 @@ class EncoderTraining:
 
     dev_queries: int = 200  # measured after each epoch; 0 for none
     dev_pool: int = 2000  # papers that they are searched in
-    keep: Keep = Keep.MRR  # the weights of the epoch that is best by this
+    selection_metric: SelectionMetric = (
+        SelectionMetric.MRR
+    )  # the weights of the epoch that is best by this
     save_steps: int = 0  # updates between checkpoints, besides that of each epoch; 0 for none
     precision: Precision = Precision.AUTO
     device: str = "auto"  # or cpu
@@ -157,9 +159,9 @@ class EncoderTraining:
         )
 
     @property
-    def pace(self) -> Pace:
+    def schedule(self) -> Schedule:
         """How long it trains, and how fast."""
-        return Pace(
+        return Schedule(
             epochs=self.epochs,
             batch=self.batch,
             step=self.step,
@@ -168,7 +170,7 @@ class EncoderTraining:
             weight_decay=self.weight_decay,
             drop_last=self.loss is Loss.IN_BATCH,
             save_steps=self.save_steps,
-            keep=self.keep,
+            selection_metric=self.selection_metric,
             seed=self.seed,
             precision=self.precision,
             device=self.device,

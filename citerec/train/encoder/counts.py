@@ -19,7 +19,7 @@ from citerec.errors import BadInputError, ConfigError
 from citerec.train.data import TrainingData
 from citerec.train.encoder.countsfile import Record, read_records
 from citerec.train.lists import Flags, Lists, Rows
-from citerec.types import Note
+from citerec.types import Log
 
 KEPT = 100  # hard negatives of a query that are drawn from: a random part, where there are more
 BATCH = 200_000  # counts whose papers are looked up at once
@@ -56,7 +56,7 @@ def grades(
 
 
 def read_counts(
-    files: Sequence[str], data: TrainingData, *, seed: int = 0, say: Note = lambda message: None
+    files: Sequence[str], data: TrainingData, *, seed: int = 0, log: Log = lambda message: None
 ) -> Graded:
     """Read the counts of the train queries; other queries, and papers that may not be shown, are left out.
 
@@ -67,7 +67,7 @@ def read_counts(
         files: Together they hold each query once.
         data: The queries, and who may be shown.
         seed: Of the hard negatives that are kept, where they are many.
-        say: Is told of each file what was left out.
+        log: Receives of each file what was left out.
 
     Raises:
         BadInputError: If a file cannot be read, or holds a query again.
@@ -78,7 +78,7 @@ def read_counts(
         before = taker.tally
         for records in _batches(Path(name)):
             taker.take(records, Path(name))
-        say(f"{Path(name).name}: {_told(taker.tally - before)}")
+        log(f"{Path(name).name}: {_told(taker.tally - before)}")
     found = taker.graded(np.random.default_rng([seed, 1]))
     if not len(found.most.indices):
         raise ConfigError(
@@ -124,8 +124,14 @@ class _Taker:
         owners, others, counts = owners[tied], others[tied], counts[tied]
         high, low = grades(owners, counts, len(ids))
         shown = (others >= 0) & self._data.pool[others]
-        keep = shown & (high | low)
-        self._parts.append((numbers[owners[keep]].astype(np.int32), others[keep], high[keep]))
+        selection_metric = shown & (high | low)
+        self._parts.append(
+            (
+                numbers[owners[selection_metric]].astype(np.int32),
+                others[selection_metric],
+                high[selection_metric],
+            )
+        )
         queries = len(ids), np.sum(asked < 0), np.sum(numbers >= 0)
         self.tally = self.tally + np.array(
             [*queries, len(others), np.sum(others < 0), np.sum(shown)], np.int64

@@ -12,7 +12,7 @@ from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import Task, load_task
+from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
 from citerec.train.encoder.config import EncoderTraining, Loss
 from citerec.train.encoder.losses import in_batch, triplet
@@ -118,13 +118,13 @@ def frozen_encoder(parts: Parts, fingerprint: Fingerprint, config: EncoderTraini
     return TransformerEncoder(frozen, fingerprint, run)
 
 
-def _rows(index: IndexFolder, task: Task, i: int) -> Rows:
+def _rows(index: IndexFolder, task: EvalSet, i: int) -> Rows:
     return index.papers.rows_of(sorted(task.qrels[task.queries[i].id]))
 
 
 def _pool(
     index: IndexFolder,
-    task: Task,
+    task: EvalSet,
     chosen: list[int],
     gold: Rows,
     count: int,

@@ -14,9 +14,9 @@ from citerec.train.encoder.config import EncoderTraining, Loss
 from citerec.train.encoder.dev import Dev, DevMeasures, frozen_encoder, measure
 from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.net import make_net
-from citerec.train.loop import RATE, Course, Entry
+from citerec.train.loop import RATE, Entry, TrainerSpec
 from citerec.train.workspace import Workspace
-from citerec.types import Note, Progress
+from citerec.types import Log, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,8 @@ class EncoderCourse:
     examples: Examples
     dev: Dev | None
     workspace: Workspace
-    tell: Progress
-    say: Note
+    progress: Progress
+    log: Log
 
     @property
     def config(self) -> EncoderTraining:
@@ -78,7 +78,7 @@ class EncoderCourse:
         frozen = frozen_encoder(self.parts, self.fingerprint, self.config)
         return measure(self.dev, frozen, self.config)
 
-    def loop(self, *, on_cpu: bool, going_on: bool) -> Course:
+    def loop(self, *, on_cpu: bool, going_on: bool) -> TrainerSpec:
         """Return what the loop works with.
 
         Args:
@@ -86,16 +86,16 @@ class EncoderCourse:
             going_on: Whether it goes on from a checkpoint.
         """
         net = make_net(self.parts, self.config, self._remembered(going_on))
-        return Course(
-            pace=self.config.pace,
+        return TrainerSpec(
+            schedule=self.config.schedule,
             examples=self.examples,
             collator=Collator(self.parts, self.examples, on_cpu=on_cpu),
             net=net,
             measure=self._measures,
             told=lambda entry: str(Epoch.of(entry)),
             workspace=self.workspace,
-            tell=self.tell,
-            say=self.say,
+            progress=self.progress,
+            log=self.log,
         )
 
     def _measures(self, _: int) -> Mapping[str, Any] | None:
@@ -116,4 +116,6 @@ class EncoderCourse:
         short = replace(parts, spec=replace(parts.spec, max_tokens=tokens))
         encoder = frozen_encoder(short, self.fingerprint, config)
         papers = self.examples.data.index.papers.at(self.examples.learners.tolist())
-        return encoder.encode([*papers.values()], lambda _, n, of: self.tell("remembering", n, of))
+        return encoder.encode(
+            [*papers.values()], lambda _, n, of: self.progress("remembering", n, of)
+        )

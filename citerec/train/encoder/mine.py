@@ -16,7 +16,7 @@ SPARE = 2  # times as many papers are asked of BM25
 
 
 def mined(
-    data: TrainingData, encoder: Encoder, first: int, last: int, *, threads: int, tell: Progress
+    data: TrainingData, encoder: Encoder, first: int, last: int, *, threads: int, progress: Progress
 ) -> Lists:
     """Return for each query the papers of rank `first` to `last` in the fused list, best first.
 
@@ -29,10 +29,10 @@ def mined(
         first: The first rank, from 1.
         last: The last.
         threads: Of BM25; 0 for one per processor.
-        tell: Is told how far it is.
+        progress: Receives how far it is.
     """
     forbidden = data.forbidden(data.gold)
-    vectors = vectors_of(data, encoder, tell)
+    vectors = vectors_of(data, encoder, progress)
     bm25 = Bm25Retriever(data.index, Bm25Config(threads=threads))
     lists: list[Rows] = []
     for start in range(0, len(data.queries), BLOCK):
@@ -44,12 +44,12 @@ def mined(
             fused = rrf(found, data.index.id_rank).rows
             free = fused[~forbidden.holds(row, fused)]
             lists.append(free[first - 1 : last])
-        tell("mining", start + len(rows), len(data.queries))
+        progress("mining", start + len(rows), len(data.queries))
     ends = np.cumsum([0, *map(len, lists)])
     return Lists(ends, np.concatenate(lists).astype(np.int32))
 
 
-def vectors_of(data: TrainingData, encoder: Encoder, tell: Progress) -> Vectors:
+def vectors_of(data: TrainingData, encoder: Encoder, progress: Progress) -> Vectors:
     """Return the vectors of the pool, shape (papers, dim); those of other papers are 0.
 
     The queries are of the pool, too.
@@ -60,7 +60,7 @@ def vectors_of(data: TrainingData, encoder: Encoder, tell: Progress) -> Vectors:
         block = rows[start : start + BLOCK].tolist()
         papers = data.index.papers.at(block)
         vectors[block] = encoder.encode([papers[row] for row in block])
-        tell("encoding", start + len(block), len(rows))
+        progress("encoding", start + len(block), len(rows))
     return vectors
 
 
@@ -75,8 +75,8 @@ def _bm25(data: TrainingData, bm25: Bm25Retriever, rows: Rows, depth: int) -> li
     )  # few papers of their years are not of the pool
     kept = [data.pool[hits.rows] for hits in found]
     return [
-        Hits(hits.rows[keep][:depth], hits.scores[keep][:depth])
-        for hits, keep in zip(found, kept, strict=True)
+        Hits(hits.rows[selection_metric][:depth], hits.scores[selection_metric][:depth])
+        for hits, selection_metric in zip(found, kept, strict=True)
     ]
 
 

@@ -6,20 +6,20 @@ from pathlib import Path
 from citerec.encode.model import Parts
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity, write_spec
 from citerec.manifest import seal_model
-from citerec.train.modelfolder import Story, cell, finish_folder, write_json
+from citerec.train.modelfolder import TrainingRecord, cell, finish_folder, write_json
 
 MEASURES = ("loss", "dev_loss", "dev_mrr", "dev_f1")  # columns of the model card
 
 
-def write_model(folder: Path, parts: Parts, story: Story) -> None:
+def write_model(folder: Path, parts: Parts, record: TrainingRecord) -> None:
     """Write a model and all that is said of it into a folder."""
     parts.model.config._name_or_path = ""  # else the place of the base model on this machine
     parts.model.save_pretrained(folder)
     parts.tokenizer.save_pretrained(folder)
     write_spec(folder, parts.spec)
     _write_sentence_transformers(folder, parts.spec, parts.dim)
-    training = story.to_json() | {"best_epoch": story.best}
-    finish_folder(folder, training, model_card(story, parts))
+    training = record.to_json() | {"best_epoch": record.best}
+    finish_folder(folder, training, model_card(record, parts))
     seal_model(folder)
 
 
@@ -52,7 +52,7 @@ def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> N
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": named})
 
 
-def model_card(story: Story, parts: Parts) -> str:
+def model_card(record: TrainingRecord, parts: Parts) -> str:
     """Return README.md: what the model is, what it learned from, how good it is, how to use it."""
     spec = parts.spec
     between = f'"{parts.tokenizer.sep_token}"' if spec.separator is Separator.TOKEN else "a space"
@@ -61,20 +61,20 @@ def model_card(story: Story, parts: Parts) -> str:
     )
     rows = [
         f"| {e['epoch']} | {' | '.join(cell(e[name]) for name in MEASURES)} |"
-        for e in story.history
+        for e in record.history
     ]
     return f"""---
 library_name: sentence-transformers
 pipeline_tag: sentence-similarity
-base_model: {story.base}
+base_model: {record.base}
 tags:
 {tags}
 ---
 
-# An encoder of papers, trained on the citations of {story.index}
+# An encoder of papers, trained on the citations of {record.index}
 
 Papers that cite each other lie close together: it turns title and abstract into {parts.dim} numbers.
-Trained by citerec {version("citerec")} from {story.base}.
+Trained by citerec {version("citerec")} from {record.base}.
 
 ## Use
 
@@ -92,15 +92,15 @@ pooling: {spec.pooling}; compared by {_compared(spec)}.
 
 ## Data
 
-Index {story.index}, corpus sha256 {story.corpus}.
+Index {record.index}, corpus sha256 {record.corpus}.
 
-{story.counted}
+{record.counted}
 
 Neither dev nor test queries of the index are among the papers that it was trained on.
 
 ## Measures
 
-On a sample of the dev queries, before training (0) and after each epoch; the weights are those of epoch {story.best}.
+On a sample of the dev queries, before training (0) and after each epoch; the weights are those of epoch {record.best}.
 
 | epoch | loss | dev loss | dev MRR | dev F1@20 |
 |---|---|---|---|---|
@@ -109,7 +109,7 @@ On a sample of the dev queries, before training (0) and after each epoch; the we
 ## Settings
 
 ```
-{story.set_to}
+{record.set_to}
 ```
 """
 

@@ -63,9 +63,9 @@ def co_cited(data: TrainingData, *, most: int | None = KEPT, seed: int = 0) -> G
         order = np.lexsort((found.col, -found.data, found.row))
         owners, others = found.row[order], found.col[order].astype(np.int32)
         asked = rows[owners]
-        keep = data.pool[others] & (others != asked) & data.eligible(asked, others)
-        owners, others = owners[keep], others[keep]
-        often, seldom = grades(owners, found.data[order][keep], len(rows))
+        selection_metric = data.pool[others] & (others != asked) & data.eligible(asked, others)
+        owners, others = owners[selection_metric], others[selection_metric]
+        often, seldom = grades(owners, found.data[order][selection_metric], len(rows))
         least = Lists.of(owners[seldom], others[seldom], len(rows))
         parts.append(
             Graded(

@@ -17,7 +17,7 @@ from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.pick import cited_by_cited, co_cited, distant_neighbours, near_neighbours
 from citerec.train.encoder.sources import GRAPH_KINDS, Negatives, Positives
 from citerec.train.lists import Lists
-from citerec.types import Note
+from citerec.types import Log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Signals:
     data: TrainingData
     config: EncoderTraining
     mine: Callable[[], Lists]  # finds hard negatives that are mined; called if these are wanted
-    say: Note = lambda message: None  # is told what files of counts hold that the index does not
+    log: Log = lambda message: None  # is told what files of counts hold that the index does not
     _known: dict[tuple[str, ...], Graded] = field(default_factory=dict[tuple[str, ...], Graded])
 
     def examples(
@@ -66,7 +66,7 @@ class Signals:
         if key not in self._known:
             seed, of_files = self.config.seed, kind == Positives.COUNTS
             self._known[key] = (
-                read_counts(files, self.data, seed=seed, say=self.say)
+                read_counts(files, self.data, seed=seed, log=self.log)
                 if of_files
                 else co_cited(self.data, seed=seed)
             )

@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder
 from citerec.provenance import provenance
 from citerec.train import modelfolder
 from citerec.train.data import TrainingData, load_training_data, splits_sha256
-from citerec.train.encoder.config import EncoderTraining, Keep, Loss
+from citerec.train.encoder.config import EncoderTraining, Loss, SelectionMetric
 from citerec.train.encoder.dev import frozen_encoder, load_dev
 from citerec.train.encoder.loop import EncoderCourse, Epoch
 from citerec.train.encoder.mine import mined
@@ -24,12 +24,12 @@ from citerec.train.encoder.modelfolder import write_model
 from citerec.train.encoder.signals import Signals, examples_of, told_settings
 from citerec.train.lists import Lists
 from citerec.train.loop import RATE, run_loop
-from citerec.train.modelfolder import Story, check_target
-from citerec.train.pace import plan_steps, trainer_arguments
+from citerec.train.modelfolder import TrainingRecord, check_target
 from citerec.train.processes import from_first
-from citerec.train.start import check_installed, open_workspace, to_nobody, told_base
+from citerec.train.schedule import plan_steps, trainer_arguments
+from citerec.train.start import check_installed, discard, open_workspace, told_base
 from citerec.train.workspace import Workspace
-from citerec.types import Note, Progress, untold
+from citerec.types import Log, Progress, no_progress
 
 HARD = "hard"  # the negatives that the training folder keeps
 
@@ -52,8 +52,8 @@ def train_encoder(
     *,
     resume: bool = False,
     force: bool = False,
-    tell: Progress = untold,
-    say: Note = lambda message: None,
+    progress: Progress = no_progress,
+    log: Log = lambda message: None,
 ) -> TrainingReport:
     """Train an encoder on the citations of an index; the model folder appears whole, at the end.
 
@@ -65,8 +65,8 @@ def train_encoder(
         config: How.
         resume: Go on with a training that was cut short, to the same weights as if it had not been.
         force: Replace a model that is there.
-        tell: Is told how far each kind of work is.
-        say: Is told what is worth a line: each epoch, and what to know before.
+        progress: Receives how far each kind of work is.
+        log: Receives what is worth a line: each epoch, and what to know before.
 
     Raises:
         ConfigError: If there is nothing to learn from, or a setting cannot be.
@@ -80,19 +80,19 @@ def train_encoder(
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
         data, dev = load_training_data(index), load_dev(index, config)
-        arguments = trainer_arguments(config.pace, workspace, has_dev=dev is not None)
+        arguments = trainer_arguments(config.schedule, workspace, has_dev=dev is not None)
         if arguments.process_index:  # of several the first one speaks
-            say, tell = to_nobody, to_nobody
+            log, progress = discard, discard
         with arguments.main_process_first():
-            source, parts, fingerprint = _base(index, config, say)
+            source, parts, fingerprint = _base(index, config, log)
             plan = _plan(index, config, fingerprint)
             first = arguments.process_index == 0
-            going_on = open_workspace(workspace, plan, resume=resume, first=first, say=say)
+            going_on = open_workspace(workspace, plan, resume=resume, first=first, log=log)
             signals = Signals(
                 data=data,
                 config=config,
-                mine=lambda: _mined(data, config, parts, fingerprint, workspace, tell),
-                say=say,
+                mine=lambda: _mined(data, config, parts, fingerprint, workspace, progress),
+                log=log,
             )
             examples = examples_of(signals)
         course = EncoderCourse(
@@ -101,8 +101,8 @@ def train_encoder(
             examples=examples,
             dev=dev,
             workspace=workspace,
-            tell=tell,
-            say=say,
+            progress=progress,
+            log=log,
         )
         history = _run(course, arguments, going_on)
     if arguments.process_index == 0:
@@ -117,7 +117,7 @@ def _run(course: EncoderCourse, arguments: Any, going_on: bool) -> tuple[Epoch, 
     config = course.config
     if config.loss is Loss.MEMORY and arguments.world_size > 1:
         raise ConfigError("the memory is that of one process; train over it on one device")
-    plan_steps(arguments, config.pace, len(course.examples))
+    plan_steps(arguments, config.schedule, len(course.examples))
     before = _before(course)
     loop = course.loop(on_cpu=arguments.device.type == "cpu", going_on=going_on)
     log = run_loop(loop, arguments, going_on)
@@ -126,13 +126,13 @@ def _run(course: EncoderCourse, arguments: Any, going_on: bool) -> tuple[Epoch, 
 
 def _report(output: Path, course: EncoderCourse, history: tuple[Epoch, ...]) -> TrainingReport:
     """Return what came of it; say so if the model was better before."""
-    keep = course.config.keep
-    best = _best(history, keep)
-    merits = {epoch.epoch: _merit(epoch, keep) for epoch in history}
-    before, after = merits.get(0), merits[best]
+    selection_metric = course.config.selection_metric
+    best = _best(history, selection_metric)
+    interpolate_scores = {epoch.epoch: _merit(epoch, selection_metric) for epoch in history}
+    before, after = interpolate_scores.get(0), interpolate_scores[best]
     if before is not None and after is not None and after <= before:
         told = f"{abs(before):.4f} before, {abs(after):.4f} after"
-        course.say(f"the training did not help: dev {keep} {told}")
+        course.log(f"the training did not help: dev {selection_metric} {told}")
     return TrainingReport(
         output=output,
         history=history,
@@ -148,9 +148,9 @@ def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> 
 
 
 def _base(
-    index: IndexFolder, config: EncoderTraining, say: Note
+    index: IndexFolder, config: EncoderTraining, log: Log
 ) -> tuple[Source, Parts, Fingerprint]:
-    source = find_model(config.model, base=index.path, tell=say)
+    source = find_model(config.model, base=index.path, log=log)
     if getattr(source, "adapter", None):
         raise ConfigError(
             f"{config.model} is a model with an adapter, which cannot be trained further; name its base with --model"
@@ -198,22 +198,22 @@ def _mined(
     parts: Parts,
     fingerprint: Fingerprint,
     workspace: Workspace,
-    tell: Progress,
+    progress: Progress,
 ) -> Lists:
     """Return hard negatives that are mined; what was found before is not searched again."""
-    if found := workspace.kept(HARD, "indptr", "indices"):
+    if found := workspace.saved(HARD, "indptr", "indices"):
         return Lists(**found)
     encoder = frozen_encoder(parts, fingerprint, config)
     first, last = config.mine_from, config.mine_to
-    hard = mined(data, encoder, first, last, threads=config.threads, tell=tell)
-    workspace.keep(HARD, {"indptr": hard.indptr, "indices": hard.indices})
+    hard = mined(data, encoder, first, last, threads=config.threads, progress=progress)
+    workspace.save(HARD, {"indptr": hard.indptr, "indices": hard.indices})
     return hard
 
 
 def _before(course: EncoderCourse) -> list[Epoch]:
     """Measure the base model, once."""
     if course.dev is None:
-        course.say("no dev queries: the last epoch is kept, whether or not it is the best")
+        course.log("no dev queries: the last epoch is kept, whether or not it is the best")
         return []
     measures = from_first(lambda: _measures(course))
     epoch = Epoch(
@@ -224,40 +224,40 @@ def _before(course: EncoderCourse) -> list[Epoch]:
         dev_f1=measures["f1"],
         examples_per_second=None,
     )
-    course.say(str(epoch))
+    course.log(str(epoch))
     return [epoch]
 
 
 def _measures(course: EncoderCourse) -> dict[str, Any]:
     """Return what the base model is worth, as the training folder keeps it."""
-    if kept := course.workspace.before():
+    if kept := course.workspace.baseline():
         return kept
     found = course.measured()
     measures = asdict(found) if found else {}
-    course.workspace.keep_before(measures)
+    course.workspace.save_baseline(measures)
     return measures
 
 
-def _best(history: Sequence[Epoch], keep: Keep) -> int:
+def _best(history: Sequence[Epoch], selection_metric: SelectionMetric) -> int:
     """Return the epoch that is best on dev, of equal ones the first, or the last if nothing was measured."""
     trained = [epoch for epoch in history if epoch.epoch]
-    measured = {epoch.epoch: _merit(epoch, keep) for epoch in trained}
+    measured = {epoch.epoch: _merit(epoch, selection_metric) for epoch in trained}
     known = {number: merit for number, merit in measured.items() if merit is not None}
     return max(known, key=lambda number: known[number]) if known else trained[-1].epoch
 
 
-def _merit(epoch: Epoch, keep: Keep) -> float | None:
+def _merit(epoch: Epoch, selection_metric: SelectionMetric) -> float | None:
     """Return how good an epoch is: higher is better."""
-    if keep is Keep.LOSS:
+    if selection_metric is SelectionMetric.LOSS:
         return None if epoch.dev_loss is None else -epoch.dev_loss
-    return epoch.dev_f1 if keep is Keep.F1 else epoch.dev_mrr
+    return epoch.dev_f1 if selection_metric is SelectionMetric.F1 else epoch.dev_mrr
 
 
-def _story(source: Source, course: EncoderCourse, history: Sequence[Epoch]) -> Story:
+def _story(source: Source, course: EncoderCourse, history: Sequence[Epoch]) -> TrainingRecord:
     index, examples = course.examples.data.index, course.examples
     base = told_base(source)
     settings = told_settings(course.config) | {"model": base}
-    return Story(
+    return TrainingRecord(
         base=base,
         weights=course.fingerprint.weights,
         index=index.manifest.name,
@@ -271,6 +271,6 @@ def _story(source: Source, course: EncoderCourse, history: Sequence[Epoch]) -> S
         },
         settings=settings,
         history=[asdict(epoch) for epoch in history],
-        best=_best(history, course.config.keep),
+        best=_best(history, course.config.selection_metric),
         provenance=provenance(settings),
     )

@@ -10,7 +10,7 @@ from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.examples import MISSING, Examples, spared
 
 STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
-    ("words, meaning and text", (Group.WORDS, Group.MEANING, Group.TEXT)),
+    ("lexical, semantic and text", (Group.LEXICAL, Group.SEMANTIC, Group.TEXT)),
     ("+ what close papers cite", (Group.GRAPH,)),
     ("+ citations and age", (Group.POPULARITY,)),
     ("+ authors and venue", (Group.AUTHORS, Group.VENUE)),

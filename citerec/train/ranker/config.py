@@ -21,8 +21,8 @@ class RankerTraining:
     neighbours: int = 50  # close papers whose citations are asked
     negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
     copies: int = 1  # how often each query is shown again, some of its sources missing
-    stale: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
-    knowing: float = (
+    citation_lag: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
+    known_fraction: float = (
         0.15  # share of the train queries that know half of what they cite, as with --cited
     )
     reranker: str = "auto"  # what reads the pools: auto for the index's own, if it has one; none; a folder or hub id
@@ -42,8 +42,8 @@ class RankerTraining:
             if getattr(self, name) > most:
                 raise ConfigError(f"{name} must be at most {most:,}, got {getattr(self, name):,}")
         check_above_zero(self, "learning_rate")
-        if not 0 <= self.knowing <= 1:
-            raise ConfigError(f"knowing must lie in [0, 1], got {self.knowing}")
+        if not 0 <= self.known_fraction <= 1:
+            raise ConfigError(f"known_fraction must lie in [0, 1], got {self.known_fraction}")
         if self.seed >= 2**31:
             raise ConfigError(f"seed must be less than 2^31, got {self.seed}")
 
@@ -74,7 +74,7 @@ _LEAST = {
     "neighbours": 1,
     "negatives": 1,
     "copies": 0,
-    "stale": 0,
+    "citation_lag": 0,
     "rerank_depth": 0,
     "trees": 1,
     "leaves": 2,

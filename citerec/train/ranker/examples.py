@@ -17,7 +17,7 @@ CUTOFF = 20  # of F1
 # How often a source is missing in a copy of a query. Words never are: every index has BM25. What the graph tells and
 # how often papers are cited are missing together, as they are where an index has no citations.
 MISSING = (
-    ((Group.MEANING,), 0.3),
+    ((Group.SEMANTIC,), 0.3),
     ((Group.RERANKER,), 0.5),
     ((Group.GRAPH, Group.POPULARITY), 0.25),
     ((Group.AUTHORS,), 0.3),
@@ -140,7 +140,9 @@ def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Ex
     for _ in range(copies):
         matrix = examples.matrix
         for groups, share in MISSING:
-            lacking = rng.random(len(examples)) < share
-            matrix = without(matrix, groups, lacking[examples.owners], spare=spared(groups))
+            disabled_features = rng.random(len(examples)) < share
+            matrix = without(
+                matrix, groups, disabled_features[examples.owners], spare=spared(groups)
+            )
         parts.append(replace(examples, matrix=matrix))
     return Examples.joined(parts)

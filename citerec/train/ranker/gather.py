@@ -8,23 +8,23 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec.candidates import Candidates, FirstStages
+from citerec.candidates import Candidates, HybridRetriever
 from citerec.config import RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
 from citerec.rank.features import Features
-from citerec.rank.known import LATELY, AsOf, KnownCitations, KnownGraph
-from citerec.rank.pool import Pool, Pooler, judged
+from citerec.rank.known import LATELY, GraphSnapshot, KnownGraph, TemporalGraph
+from citerec.rank.pool import CandidateExpander, CandidateSet, with_rerank_scores
 from citerec.rerank.cascade import Cascade
-from citerec.rerank.opening import is_foreign, open_cascade, own_reranker
+from citerec.rerank.opening import open_cascade, own_reranker, trained_on_other_data
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
 from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
 from citerec.train.ranker.kept import KeptExamples
-from citerec.types import Eligible, Note, Progress, Query
+from citerec.types import Eligible, Log, Progress, Query
 
 BLOCK = 64  # queries whose pools are in memory at once
 
@@ -32,7 +32,7 @@ Rows = npt.NDArray[np.int32]
 
 
 class Finds(Protocol):
-    """Finds candidates; `FirstStages` is one."""
+    """Finds candidates; `HybridRetriever` is one."""
 
     def find(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
@@ -42,7 +42,7 @@ class Finds(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class QueryBatch:
     """Queries of one split, who may be recommended to each, and what each cites."""
 
     queries: Sequence[Query]
@@ -50,7 +50,7 @@ class Asked:
     gold: Sequence[Rows]  # rows of the papers that each cites
     cited: Sequence[Sequence[int]] = ()  # of each, the references that are known; by default none
 
-    def knowing_half(self, share: float, rng: np.random.Generator) -> "Asked":
+    def with_known_half(self, share: float, rng: np.random.Generator) -> "QueryBatch":
         """Return the same, where some of the queries know half of what they cite and are asked for the rest.
 
         Args:
@@ -67,32 +67,32 @@ class Asked:
             for rule, half in zip(self.eligible, known, strict=True)
         ]
         rest = [np.setdiff1d(gold, half) for gold, half in zip(self.gold, halves, strict=True)]
-        return Asked(self.queries, rules, rest, known)
+        return QueryBatch(self.queries, rules, rest, known)
 
 
-class StaleCitations(KnownCitations):
+class LaggedGraph(TemporalGraph):
     """The citation graph where the newest citations have not arrived yet.
 
     So it is in an evaluation, where nobody knows what dev and test papers cite, and in a corpus that was collected some
     years before a query was written.
     """
 
-    def __init__(self, known: KnownCitations, years: int) -> None:
+    def __init__(self, known: TemporalGraph, years: int) -> None:
         """Leave out the last `years` years before each query's."""
         super().__init__(known.index, known.graph)
         self._stale = years
 
-    def _at(self, year: int | None, own: tuple[int, ...]) -> AsOf:
-        as_of = super()._at(year, own)
-        citing = as_of.citing & (self._years < as_of.year - self._stale)
-        lately = citing & (self._years >= as_of.year - LATELY)
+    def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
+        snapshot = super()._at(year, own)
+        citing = snapshot.citing & (self._years < snapshot.year - self._stale)
+        lately = citing & (self._years >= snapshot.year - LATELY)
         return replace(
-            as_of, citing=citing, counts=self._counted(citing), recent=self._counted(lately)
+            snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(lately)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class ExcludedModels:
     """Which models of an index are not asked about its train queries, and so have to be learned from dev queries."""
 
     encoder: bool = False  # one of citerec's own training, as a rule on what these cite
@@ -103,7 +103,7 @@ class Spared:
         return self.encoder or self.reranker
 
     @classmethod
-    def of(cls, index: IndexFolder, config: RankerTraining) -> "Spared":
+    def of(cls, index: IndexFolder, config: RankerTraining) -> "ExcludedModels":
         """Find out, from what the model folders tell."""
         recorded = index.manifest.settings.get("encoder")
         told = read_training(index.path / str(recorded["source"])) if recorded else {}
@@ -117,16 +117,16 @@ class Gatherer:
         self,
         index: IndexFolder,
         config: RankerTraining,
-        say: Note,
+        log: Log,
         finds: Finds | None = None,
-        spare: Spared = Spared(),
+        spare: ExcludedModels = ExcludedModels(),
     ) -> None:
         """Open the stages of an index.
 
         Args:
             index: Whose queries are asked.
             config: How.
-            say: Is told what is fetched from the hub, before.
+            log: Receives what is fetched from the hub, before.
             finds: Finds the candidates; by default as `recommend` does.
             spare: Models that are not asked.
 
@@ -135,30 +135,34 @@ class Gatherer:
         """
         self._index, self._config = index, config
         first = RecommendConfig(encoder="none" if spare.encoder else "auto")
-        self._finds = finds or FirstStages(index, first, say)
-        self._cascade = None if spare.reranker else _cascade(index, config, say)
-        self._known = KnownCitations(index, KnownGraph.TRAIN)
+        self._finds = finds or HybridRetriever(index, first, log)
+        self._cascade = None if spare.reranker else _cascade(index, config, log)
+        self._known = TemporalGraph(index, KnownGraph.TRAIN)
         self._features = Features(index, self._known)  # what is known in time is said by each pool
 
     def train(
-        self, data: TrainingData, tell: Progress, kept: KeptExamples | None = None
+        self, data: TrainingData, progress: Progress, kept: KeptExamples | None = None
     ) -> Examples:
         """Return examples of the train queries; half of them do not know the newest citations.
 
         Args:
             data: The train queries.
-            tell: Is told how many of them are gathered.
+            progress: Receives how many of them are gathered.
             kept: Keeps what is gathered; queries that it holds are not searched again. By default nothing is kept.
         """
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
         chosen = np.sort(rng.permutation(number)[: config.queries or number])
-        asked = train_queries(data.only(chosen)).knowing_half(config.knowing, rng)
-        lags = rng.integers(1, config.stale, len(chosen), endpoint=True) if config.stale else None
-        stale = rng.random(len(chosen)) < 0.5
+        asked = train_queries(data.only(chosen)).with_known_half(config.known_fraction, rng)
+        lags = (
+            rng.integers(1, config.citation_lag, len(chosen), endpoint=True)
+            if config.citation_lag
+            else None
+        )
+        citation_lag = rng.random(len(chosen)) < 0.5
         groups = [
-            (lag, ~stale | (lags is None) if lag == 0 else stale & (lags == lag))
-            for lag in range(config.stale + 1)
+            (lag, ~citation_lag | (lags is None) if lag == 0 else citation_lag & (lags == lag))
+            for lag in range(config.citation_lag + 1)
         ]
 
         def make(skip: int) -> Iterator[Examples]:
@@ -170,14 +174,16 @@ class Gatherer:
                     yield Examples.joined([sampled(*o, config.negatives, rng) for o in block])
 
         kept = kept or KeptExamples(None)
-        return kept.gather(make, rng, lambda done: tell("features", done, len(chosen)))
+        return kept.gather(make, rng, lambda done: progress("features", done, len(chosen)))
 
-    def whole(self, asked: Asked, tell: Progress, kept: KeptExamples | None = None) -> Examples:
+    def whole(
+        self, asked: QueryBatch, progress: Progress, kept: KeptExamples | None = None
+    ) -> Examples:
         """Return all papers of the pools of some queries, of which all train citations are known.
 
         Args:
             asked: The queries.
-            tell: Is told how many of them are gathered.
+            progress: Receives how many of them are gathered.
             kept: Keeps what is gathered; queries that it holds are not searched again.
         """
 
@@ -188,18 +194,24 @@ class Gatherer:
 
         kept, rng = kept or KeptExamples(None), np.random.default_rng(0)  # which draws nothing here
         number = len(asked.queries)
-        return kept.gather(make, rng, lambda done: tell("features of dev queries", done, number))
+        return kept.gather(
+            make, rng, lambda done: progress("features of dev queries", done, number)
+        )
 
-    def _gathered(self, asked: Asked, stale: int) -> Iterator[list[tuple[Any, Any, int]]]:
+    def _gathered(
+        self, asked: QueryBatch, citation_lag: int
+    ) -> Iterator[list[tuple[Any, Any, int]]]:
         """Yield, block by block, the features of each query's pool, which of it is cited, and how many it cites."""
-        pooler = Pooler(self._index, KnownGraph.TRAIN, self._config.expand)
-        pooler.known = StaleCitations(self._known, stale) if stale else self._known
+        expander = CandidateExpander(self._index, KnownGraph.TRAIN, self._config.expand)
+        expander.known = LaggedGraph(self._known, citation_lag) if citation_lag else self._known
         for start in range(0, len(asked.queries), BLOCK):
             part = _some(asked, np.arange(start, min(start + BLOCK, len(asked.queries))))
             found = self._finds.find(part.queries, part.eligible, self._config.depth)
-            pools: Sequence[Pool] = pooler.pool(part.queries, part.eligible, found, part.cited)
+            pools: Sequence[CandidateSet] = expander.pool(
+                part.queries, part.eligible, found, part.cited
+            )
             if self._cascade:
-                pools = judged(pools, part.queries, self._cascade, self._cascade.depth)
+                pools = with_rerank_scores(pools, part.queries, self._cascade, self._cascade.depth)
             known = part.cited or [()] * len(pools)
             each = zip(part.queries, pools, part.gold, known, strict=True)
             yield [
@@ -208,7 +220,7 @@ class Gatherer:
             ]
 
 
-def train_queries(data: TrainingData) -> Asked:
+def train_queries(data: TrainingData) -> QueryBatch:
     """Return the train queries of an index; no dev or test query may be recommended to them."""
     rows = data.queries.tolist()
     papers = data.index.papers.at(rows)
@@ -219,7 +231,7 @@ def train_queries(data: TrainingData) -> Asked:
         year: frozenset(hidden[hidden_years <= year].tolist() if year else hidden.tolist())
         for year in set(asked_years)
     }
-    return Asked(
+    return QueryBatch(
         [Query.of(papers[row]) for row in rows],
         [
             Eligible(year, in_time[year] | {row})
@@ -234,14 +246,14 @@ def dev_queries(
     config: RankerTraining,
     others: HeldOut | None = None,
     split: str = "dev",
-) -> Asked | None:
+) -> QueryBatch | None:
     """Return the dev queries of an index, or some of them, but for those of `others`; None if there are none."""
     try:
         task = load_task(index, split)
     except ConfigError:
         return None
     gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in task.queries]
-    asked = Asked(task.queries, task.eligible, gold)
+    asked = QueryBatch(task.queries, task.eligible, gold)
     rng = np.random.default_rng([config.seed, 7])
     usable = np.arange(len(task.queries))
     if others:
@@ -259,9 +271,9 @@ def load_train(index: IndexFolder) -> TrainingData | None:
         return None
 
 
-def _some(asked: Asked, chosen: npt.NDArray[np.integer]) -> Asked:
+def _some(asked: QueryBatch, chosen: npt.NDArray[np.integer]) -> QueryBatch:
     places = chosen.tolist()
-    return Asked(
+    return QueryBatch(
         [asked.queries[i] for i in places],
         [asked.eligible[i] for i in places],
         [asked.gold[i] for i in places],
@@ -269,12 +281,12 @@ def _some(asked: Asked, chosen: npt.NDArray[np.integer]) -> Asked:
     )
 
 
-def _cascade(index: IndexFolder, config: RankerTraining, say: Note) -> Cascade | None:
+def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | None:
     reranker = reranker_of(index, config)
     if reranker is None:
         return None
     stage = RerankStage(model=str(reranker), depth=config.rerank_depth)
-    return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), say)
+    return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), log)
 
 
 def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None:
@@ -284,4 +296,4 @@ def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None
     if config.reranker != "auto":
         return config.reranker
     own = own_reranker(index)
-    return None if own and is_foreign(own, index) else own
+    return None if own and trained_on_other_data(own, index) else own

@@ -13,7 +13,7 @@ from citerec.train.due import CheckpointTimer
 from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
-from citerec.types import Progress, untold
+from citerec.types import Progress, no_progress
 
 STATE = "generator"  # the state of the random numbers, among the arrays of a file
 
@@ -29,14 +29,14 @@ class KeptExamples:
         self,
         make: Callable[[int], Iterable[Examples]],
         rng: np.random.Generator,
-        tell: Callable[[int], None],
+        progress: Callable[[int], None],
     ) -> Examples:
         """Return the examples that are kept, and after them those that `make` adds; keep these, too.
 
         Args:
             make: Gathers examples block by block, without those of the first so many queries.
             rng: What they are drawn with; it is set to where it stood when the kept ones were written.
-            tell: Is told how many queries are done.
+            progress: Receives how many queries are done.
         """
         parts = self._read(rng)
         state, written = rng.bit_generator.state, len(parts)
@@ -44,7 +44,7 @@ class KeptExamples:
             for part in make(sum(map(len, parts))):
                 parts.append(part)
                 state = rng.bit_generator.state
-                tell(sum(map(len, parts)))
+                progress(sum(map(len, parts)))
                 if self.timer.is_due():
                     self.timer.begin()
                     self._write(parts, state)
@@ -79,7 +79,7 @@ class KeptTrees:
 
     folder: Path | None = None  # None for a training that keeps none
     total: int = 0  # models that the training makes
-    progress: Progress = untold
+    progress: Progress = no_progress
     made: int = 0  # models, by this training or the one that it resumes
 
     def fit(

@@ -19,7 +19,7 @@ PACKAGES = ("lightgbm", "numpy", "scipy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RankerRecord:
     """What is told of a training: in training.json whole, in the model card in short."""
 
     settings: Mapping[str, Any]
@@ -48,7 +48,7 @@ def write_ranker(
     folder: Path,
     models: Mapping[Variant, Trees],
     calibrations: Mapping[Variant, Calibration],
-    told: Told,
+    told: RankerRecord,
 ) -> None:
     """Write the variants of a ranker and all that is said of it into a folder.
 
@@ -71,13 +71,13 @@ def write_ranker(
     seal_model(folder)
 
 
-def model_card(told: Told, full: Trees, calibrations: Mapping[Variant, Calibration]) -> str:
+def model_card(told: RankerRecord, full: Trees, calibrations: Mapping[Variant, Calibration]) -> str:
     """Return README.md: what the ranker is, what it learned from, how good it is, what it looks at."""
     names = ", ".join(str(one["name"]) for one in told.indexes)
     return f"""# A ranker of citations, trained on {names}
 
-It orders the candidates of a draft by what is known of each: words, meaning, what close papers cite, citations, age,
-authors, venue. LambdaMART of LightGBM, by citerec {version("citerec")}; {full.rounds} trees. What an index lacks
+It orders the candidates of a draft by what is known of each: lexical and semantic similarity, what neighbours cite,
+citations, age, authors, venue. LambdaMART of LightGBM, by citerec {version("citerec")}; {full.rounds} trees. What an index lacks
 (vectors, authors, a graph, a reranker) is missing to it as it was in training.
 
 ## Use
@@ -91,8 +91,8 @@ were trained without citation counts and age, and without authors.
 
 Of dev and test queries it was trained on none, but on dev queries where models of an index have seen what its train
 queries cite; then what is measured is measured on queries left out. Half of the train queries did not know the newest
-citations, up to {told.settings["stale"]} years of them, and each was shown {told.settings["copies"]} more times with
-sources missing.
+citations, up to {told.settings["citation_lag"]} years of them, and each was shown {told.settings["copies"]} more
+times with sources missing.
 
 ## Measures
 
@@ -122,7 +122,7 @@ On the dev queries, with sources missing; nothing is trained again.
 """
 
 
-def _indexes(told: Told) -> list[tuple[str, ...]]:
+def _indexes(told: RankerRecord) -> list[tuple[str, ...]]:
     return [
         (
             str(one["name"]),
@@ -134,12 +134,12 @@ def _indexes(told: Told) -> list[tuple[str, ...]]:
     ]
 
 
-def _variants(told: Told) -> list[tuple[str, ...]]:
+def _variants(told: RankerRecord) -> list[tuple[str, ...]]:
     rows = {"as the candidates were found": told.before, **told.after}
     return [(name, _figure(m["f1@20"]), _figure(m["mrr"])) for name, m in rows.items()]
 
 
-def _by_index(told: Told) -> str:
+def _by_index(told: RankerRecord) -> str:
     if len(told.by_index) < 2:
         return ""
     rows = [

@@ -21,13 +21,13 @@ from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.gather import Finds, Gatherer, Spared, dev_queries, load_train
+from citerec.train.ranker.gather import ExcludedModels, Finds, Gatherer, dev_queries, load_train
 from citerec.train.ranker.inputs import check_indexes, identity_of
 from citerec.train.ranker.kept import KeptExamples, KeptTrees
-from citerec.train.ranker.modelfolder import Told, write_ranker
+from citerec.train.ranker.modelfolder import RankerRecord, write_ranker
 from citerec.train.start import resume_or_discard
 from citerec.train.workspace import Workspace
-from citerec.types import Note, Progress, untold
+from citerec.types import Log, Progress, no_progress
 
 Measures = Mapping[str, float]  # f1@20 and mrr
 
@@ -62,8 +62,8 @@ def train_ranker(
     apart: Sequence[IndexFolder] = (),
     resume: bool = False,
     force: bool = False,
-    tell: Progress = untold,
-    say: Note = lambda message: None,
+    progress: Progress = no_progress,
+    log: Log = lambda message: None,
     finds: Mapping[str, Finds] | None = None,
 ) -> RankerReport:
     """Train a ranker on the citations of indexes; the model folder appears whole, at the end.
@@ -77,8 +77,8 @@ def train_ranker(
         apart: Other indexes whose dev and test queries must not teach, for they are measured.
         resume: Go on with a training that was cut short, to the same model as if it had not been.
         force: Replace a model that is there.
-        tell: Is told how far each kind of work is.
-        say: Is told what is worth a line.
+        progress: Receives how far each kind of work is.
+        log: Receives what is worth a line.
         finds: What finds candidates, by the name of the index; by default what `recommend` does.
 
     Raises:
@@ -94,16 +94,16 @@ def train_ranker(
     with writing(workspace.folder):
         identities = {"indexes": [*map(identity_of, indexes)], "apart": [*map(identity_of, apart)]}
         plan = config.to_json() | identities
-        resume_or_discard(workspace, plan, resume=resume, say=say)
+        resume_or_discard(workspace, plan, resume=resume, log=log)
         if not workspace.is_there():
             workspace.begin(plan)
         known: list[Known] = []
         for number, index in enumerate(indexes):
             others = [other for other in (*indexes, *apart) if other is not index]
             one, examples = (finds or {}).get(_name(index)), workspace.folder / f"examples-{number}"
-            known.append(_known(index, others, config, tell, say, one, examples))
+            known.append(_known(index, others, config, progress, log, one, examples))
     fits = len(Variant) * (1 + config.folds * any(one.dev_teaches for one in known))
-    report = train_on(known, output, config, say, KeptTrees(workspace.folder, fits, tell))
+    report = train_on(known, output, config, log, KeptTrees(workspace.folder, fits, progress))
     workspace.remove()
     return report
 
@@ -112,7 +112,7 @@ def train_on(
     known: Sequence[Known],
     output: Path,
     config: RankerTraining,
-    say: Note,
+    log: Log,
     kept: KeptTrees | None = None,
 ) -> RankerReport:
     """Train a ranker on what was gathered; else as `train_ranker`. By default no model is kept on the way."""
@@ -130,13 +130,13 @@ def train_on(
         calibrated=full.calibration is not None,
     )
     for variant, measures in after.items():
-        say(f"{variant}: {_shown(measures)} on dev, {report.trees[variant]} trees")
+        log(f"{variant}: {_shown(measures)} on dev, {report.trees[variant]} trees")
     if not report.calibrated:
-        say(
+        log(
             "too few cited papers in the dev lists to calibrate: recommendations show no probability"
         )
     with building(output) as folder:
-        told = Told(
+        told = RankerRecord(
             settings=config.to_json(),
             expand=config.expand,
             indexes=[_about(one) for one in known],
@@ -169,35 +169,37 @@ def _known(
     index: IndexFolder,
     others: Sequence[IndexFolder],
     config: RankerTraining,
-    tell: Progress,
-    say: Note,
+    progress: Progress,
+    log: Log,
     finds: Finds | None,
     examples: Path,
 ) -> Known:
-    spared = Spared.of(index, config)
-    gatherer = Gatherer(index, config, say, finds)
+    spared = ExcludedModels.of(index, config)
+    gatherer = Gatherer(index, config, log, finds)
     data = load_train(index)
     if spared:
         what = " and ".join(name for name in ("encoder", "reranker") if getattr(spared, name))
-        say(
+        log(
             f"{_name(index)}: train queries are asked without the {what}; the dev queries teach, too"
         )
     if data is None:
-        say(f"{_name(index)}: no train query cites a paper that it may")
+        log(f"{_name(index)}: no train query cites a paper that it may")
     train = nothing = Examples.joined([])
     if data and others:
         apart = held_out(others, ("dev", "test"))
         titles = index.papers.texts("title", data.queries).to_pylist()
         kept = apart.spares(index.papers.ids_at(data.queries.tolist()), titles)
         if not kept.all():
-            say(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
+            log(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
         data = data.only(np.flatnonzero(kept))
     if data:
-        asked = Gatherer(index, config, say, finds, spared) if spared else gatherer
-        train = asked.train(data, tell, KeptExamples(examples.with_suffix(".train.npz")))
+        asked = Gatherer(index, config, log, finds, spared) if spared else gatherer
+        train = asked.train(data, progress, KeptExamples(examples.with_suffix(".train.npz")))
     dev = dev_queries(index, config, held_out(others, ("test",)))
     of_dev = KeptExamples(examples.with_suffix(".dev.npz"))
-    return Known(index, train, gatherer.whole(dev, tell, of_dev) if dev else nothing, bool(spared))
+    return Known(
+        index, train, gatherer.whole(dev, progress, of_dev) if dev else nothing, bool(spared)
+    )
 
 
 def _trained(

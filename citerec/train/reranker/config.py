@@ -9,7 +9,7 @@ from typing import Any, Self
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.errors import ConfigError
 from citerec.rerank.spec import RerankerSpec
-from citerec.train.pace import Pace
+from citerec.train.schedule import Schedule
 from citerec.train.settings import (
     Kinds,
     check_above_zero,
@@ -61,7 +61,7 @@ class Negatives(StrEnum):
     RANDOM = "random"  # and random papers: the same leak from the other side
 
 
-class Keep(StrEnum):
+class SelectionMetric(StrEnum):
     """By which measure on the dev queries the best weights are found."""
 
     F1 = "f1"  # at 20
@@ -121,7 +121,7 @@ class RerankerTraining:
 
     dev_queries: int = 200  # measured at each evaluation; 0 for none
     dev_depth: int = 50  # candidates of each that are reranked
-    keep: Keep = Keep.F1  # the weights that are best by this
+    selection_metric: SelectionMetric = SelectionMetric.F1  # the weights that are best by this
     eval_steps: int = 0  # updates between evaluations; 0 for once an epoch
     patience: int = 0  # evaluations without a gain, after which it ends; 0 for never
     save_steps: int = 0  # updates between checkpoints, besides those that are evaluated; 0 for none
@@ -190,9 +190,9 @@ class RerankerTraining:
         return EncodeConfig(device=self.device, precision=self.precision, threads=self.threads)
 
     @property
-    def pace(self) -> Pace:
+    def schedule(self) -> Schedule:
         """How long it trains, and how fast."""
-        return Pace(
+        return Schedule(
             epochs=self.epochs,
             steps=self.steps,
             batch=self.batch,
@@ -203,7 +203,7 @@ class RerankerTraining:
             save_steps=self.save_steps,
             eval_steps=self.eval_steps,
             patience=self.patience if self.dev_queries else 0,
-            keep=self.keep,
+            selection_metric=self.selection_metric,
             seed=self.seed,
             precision=self.precision,
             device=self.device,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.protocol import Task, load_task
+from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
 from citerec.rerank.model import RerankerParts, reranker_net
 from citerec.rerank.pair import pair
@@ -18,7 +18,7 @@ from citerec.text import pair_text
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.calibrate import platt
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.found import Finder, Found
+from citerec.train.reranker.found import CandidateLists, Finder
 
 Numbers = npt.NDArray[np.floating]
 F1_DEPTH = 20
@@ -30,7 +30,7 @@ class Dev:
     """Dev queries and their candidates."""
 
     queries: tuple[str, ...]  # what the model reads of each
-    found: Found
+    found: CandidateLists
     cited: npt.NDArray[np.bool_]  # of each candidate
     gold: npt.NDArray[np.int64]  # how many papers each query cites, found or not
 
@@ -68,7 +68,7 @@ class Dev:
         f1, mrr = self.ranked(scores)
         scale, offset = platt(scores, self.cited)
         chances = 1 / (1 + np.exp(-np.clip(scale * scores.astype(np.float64) + offset, -60, 60)))
-        first = self._stretched(self.found.scores)
+        first = self._min_max(self.found.scores)
         mixed = max(self.ranked(w * chances + (1 - w) * first)[0] for w in WEIGHTS.tolist())
         return {"loss": self._loss(scores), "mrr": mrr, "f1": f1, "mixed": mixed}
 
@@ -95,19 +95,19 @@ class Dev:
                 losses.append(-float(shares[self.cited[mine]].mean()))
         return float(np.mean(losses)) if losses else 0.0
 
-    def _stretched(self, scores: Numbers) -> Numbers:
+    def _min_max(self, scores: Numbers) -> Numbers:
         """Return scores that run from 0 to 1 in each list."""
-        stretched = np.zeros(len(scores))
+        min_max = np.zeros(len(scores))
         for start, end in zip(
             self.found.lists.indptr[:-1], self.found.lists.indptr[1:], strict=True
         ):
             mine = scores[start:end]
             if end > start:
-                stretched[start:end] = (mine - mine.min()) / max(float(np.ptp(mine)), 1e-9)
-        return stretched
+                min_max[start:end] = (mine - mine.min()) / max(float(np.ptp(mine)), 1e-9)
+        return min_max
 
 
-def dev_task(index: IndexFolder, config: RerankerTraining) -> Task | None:
+def dev_task(index: IndexFolder, config: RerankerTraining) -> EvalSet | None:
     """Return the dev queries and what they cite; None if there are none, or none are wanted."""
     if not config.dev_queries:
         return None
@@ -117,7 +117,7 @@ def dev_task(index: IndexFolder, config: RerankerTraining) -> Task | None:
         return None
 
 
-def load_dev(index: IndexFolder, task: Task, config: RerankerTraining, finder: Finder) -> Dev:
+def load_dev(index: IndexFolder, task: EvalSet, config: RerankerTraining, finder: Finder) -> Dev:
     """Draw dev queries and find their candidates."""
     rng = np.random.default_rng([config.seed, 3])
     count = min(config.dev_queries, len(task.queries))

@@ -11,7 +11,7 @@ from citerec.errors import ConfigError
 from citerec.train.lists import Flags, Lists
 from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.found import Labelled
-from citerec.types import Progress, untold
+from citerec.types import Progress, no_progress
 
 MISSING = -1  # where a list has too few negatives
 
@@ -26,8 +26,8 @@ class RerankerExamples:
     known: Labelled
     config: RerankerTraining
     lengths: Lengths
-    tell: Progress = (
-        untold  # how far an epoch is put in order: in the first one texts are read for it
+    progress: Progress = (
+        no_progress  # how far an epoch is put in order: in the first one texts are read for it
     )
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class RerankerExamples:
             lengths = self.lengths(mine.ravel()).reshape(mine.shape).max(1)
             mine = mine[np.argsort(-lengths, kind="stable")]
             batches = [mine[i : i + batch] for i in range(0, len(mine), batch)]
-            self.tell("reading texts", start + len(mine), len(drawn))
+            self.progress("reading texts", start + len(mine), len(drawn))
             last = start + batch * window >= len(drawn)
             order = rng.permutation(len(batches) - last).tolist()
             pieces += [batches[i] for i in order] + (batches[-1:] if last else [])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.candidates import FirstStages
+from citerec.candidates import HybridRetriever
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.fuse import stage_hits
@@ -22,7 +22,7 @@ from citerec.train.reranker.config import (
     Positives,
     RerankerTraining,
 )
-from citerec.types import Eligible, Hits, Note, Progress, Query
+from citerec.types import Eligible, Hits, Log, Progress, Query
 
 BLOCK = 256  # queries searched at once
 
@@ -30,7 +30,7 @@ Numbers = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Found:
+class CandidateLists:
     """Candidates of queries, best first; the arrays beside the lists have the shape of their entries."""
 
     lists: Lists
@@ -39,7 +39,7 @@ class Found:
     ranks: npt.NDArray[np.int32]  # from 1; 0 for papers that were added
 
     @classmethod
-    def of(cls, hits: Sequence[Hits], similarity: Sequence[Numbers]) -> "Found":
+    def of(cls, hits: Sequence[Hits], similarity: Sequence[Numbers]) -> "CandidateLists":
         """Put the hits of several queries together."""
         ends = np.cumsum([0, *map(len, hits)])
         empty: list[Any] = [np.zeros(0, np.float32)]
@@ -58,19 +58,19 @@ class Found:
         return {"indptr": self.lists.indptr, "indices": self.lists.indices, **beside}
 
     @classmethod
-    def from_parts(cls, parts: dict[str, npt.NDArray[Any]]) -> "Found":
+    def from_parts(cls, parts: dict[str, npt.NDArray[Any]]) -> "CandidateLists":
         """Put its arrays together again."""
         rest = {name: parts[name] for name in ("scores", "similarity", "ranks")}
         return cls(Lists(parts["indptr"], parts["indices"]), **rest)
 
-    def with_added(self, added: Lists) -> "Found":
+    def with_added(self, added: Lists) -> "CandidateLists":
         """Return the same with more papers at the end of each list, of rank 0 and the least score."""
         owners = np.concatenate([self.lists.owners, added.owners])
         order = np.argsort(owners, kind="stable")
         lists = Lists.of(owners, np.concatenate([self.lists.indices, added.indices]), len(added))
         rows = len(added.indices)
         ranks = np.concatenate([self.ranks, np.zeros(rows, np.int32)])[order]
-        return Found(
+        return CandidateLists(
             lists,
             np.concatenate([self.scores, _least(self.lists, self.scores)[added.owners]])[order],
             np.concatenate([self.similarity, _least(self.lists, self.similarity)[added.owners]])[
@@ -92,7 +92,7 @@ class Found:
 class Finder:
     """Finds the candidates of queries as `recommend` does."""
 
-    def __init__(self, data: TrainingData, config: RerankerTraining, say: Note) -> None:
+    def __init__(self, data: TrainingData, config: RerankerTraining, log: Log) -> None:
         """Open the first stages of an index.
 
         Raises:
@@ -105,22 +105,22 @@ class Finder:
                 f"{data.index.path} has no vectors that could teach; embed its papers, or choose another teacher"
             )
         asked = RecommendConfig(encoder="auto" if fused or taught else "none", fuse=FuseConfig())
-        self._stages = FirstStages(data.index, asked, say)
+        self._stages = HybridRetriever(data.index, asked, log)
         if fused and self._stages.dense is None:
-            say(f"{data.index.path} has no vectors: the candidates are BM25's")
+            log(f"{data.index.path} has no vectors: the candidates are BM25's")
 
-    def train(self, tell: Progress) -> Found:
+    def train(self, progress: Progress) -> CandidateLists:
         """Return the candidates of the train queries: papers of the pool, of no later year, not the query."""
         data, hidden = self._data, self._hidden()
-        found: list[Found] = []
+        found: list[CandidateLists] = []
         for start in range(0, len(data.queries), BLOCK):
             rows = data.queries[start : start + BLOCK].tolist()
             papers = data.index.papers.at(rows)
             queries = [Query.of(papers[row]) for row in rows]
             rules = [Eligible(papers[row].year, hidden | {row}) for row in rows]
             found.append(self.find(queries, rules, self._config.depth))
-            tell("searching", start + len(rows), len(data.queries))
-        return Found(
+            progress("searching", start + len(rows), len(data.queries))
+        return CandidateLists(
             Lists.joined([part.lists for part in found]),
             *(
                 np.concatenate([getattr(part, name) for part in found])
@@ -128,7 +128,9 @@ class Finder:
             ),
         )
 
-    def find(self, queries: Sequence[Query], rules: Sequence[Eligible], depth: int) -> Found:
+    def find(
+        self, queries: Sequence[Query], rules: Sequence[Eligible], depth: int
+    ) -> CandidateLists:
         """Return the candidates of some queries."""
         hits: list[Hits] = []
         near: list[Numbers] = []
@@ -136,7 +138,7 @@ class Finder:
             mine = one.hits if self._config.candidates is Candidates.FUSED else one.stages["bm25"]
             hits.append(Hits(mine.rows[:depth], mine.scores[:depth]))
             near.append(_similarity(one.stages.get("dense"), hits[-1].rows))
-        return Found.of(hits, near)
+        return CandidateLists.of(hits, near)
 
     def _hidden(self) -> frozenset[int]:
         """Return the papers outside the pool that the year of a query would not keep out."""
@@ -168,7 +170,7 @@ class Labelled:
     """Candidates, and what is known of each; the arrays have the shape of the entries."""
 
     data: TrainingData
-    found: Found
+    found: CandidateLists
     cited: Flags
     usable: Flags  # as a negative of a list: neither cited nor of the title of the query or of what it cites
     teacher: Numbers  # its score, of a spread of 1 in each list; 0 where there is no teacher
@@ -180,7 +182,7 @@ class Labelled:
         return self.data.queries[self.found.lists.owners]
 
 
-def labelled(data: TrainingData, found: Found, config: RerankerTraining) -> Labelled:
+def labelled(data: TrainingData, found: CandidateLists, config: RerankerTraining) -> Labelled:
     """Say of each candidate whether the query cites it; add the papers that the config adds."""
     cites = Pairs(data.queries[data.cited.owners], data.cited.indices, data.papers)
     rng = np.random.default_rng([config.seed, 4])
@@ -204,7 +206,9 @@ def with_teacher(known: Labelled, scores: Numbers) -> Labelled:
     return replace(known, teacher=known.found.spread(scores), raw=scores)
 
 
-def _random(data: TrainingData, found: Found, count: int, rng: np.random.Generator) -> Lists:
+def _random(
+    data: TrainingData, found: CandidateLists, count: int, rng: np.random.Generator
+) -> Lists:
     """Draw papers of the pool for each query that it may cite, does not, and was not given."""
     known = Pairs(
         np.concatenate([data.queries[data.cited.owners], data.queries[found.lists.owners], data.queries]),

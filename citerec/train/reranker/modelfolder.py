@@ -8,18 +8,20 @@ from typing import Any
 from citerec.manifest import seal_model
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.spec import write_reranker_spec
-from citerec.train.modelfolder import Story, cell, finish_folder
+from citerec.train.modelfolder import TrainingRecord, cell, finish_folder
 
 MEASURES = ("loss", "dev_loss", "dev_mrr", "dev_f1", "dev_mixed")  # columns of the model card
 
 
-def write_model(folder: Path, parts: RerankerParts, story: Story, more: Mapping[str, Any]) -> None:
+def write_model(
+    folder: Path, parts: RerankerParts, record: TrainingRecord, more: Mapping[str, Any]
+) -> None:
     """Write a cross-encoder and all that is said of it into a folder.
 
     Args:
         folder: Where to.
         parts: The model, and how it reads.
-        story: How it was trained.
+        record: How it was trained.
         more: What else training.json tells.
     """
     model = parts.model
@@ -30,31 +32,32 @@ def write_model(folder: Path, parts: RerankerParts, story: Story, more: Mapping[
     parts.tokenizer.model_max_length = parts.spec.tokens
     parts.tokenizer.save_pretrained(folder)
     write_reranker_spec(folder, parts.spec)
-    training = story.to_json() | {"best_step": story.best, **more}
-    finish_folder(folder, training, model_card(story, parts))
+    training = record.to_json() | {"best_step": record.best, **more}
+    finish_folder(folder, training, model_card(record, parts))
     seal_model(folder)
 
 
-def model_card(story: Story, parts: RerankerParts) -> str:
+def model_card(record: TrainingRecord, parts: RerankerParts) -> str:
     """Return README.md: what the model is, what it learned from, how good it is, how to use it."""
     spec = parts.spec
     rows = [
-        f"| {e['step']} | {' | '.join(cell(e[name]) for name in MEASURES)} |" for e in story.history
+        f"| {e['step']} | {' | '.join(cell(e[name]) for name in MEASURES)} |"
+        for e in record.history
     ]
     return f"""---
 library_name: sentence-transformers
 pipeline_tag: text-ranking
-base_model: {story.base}
+base_model: {record.base}
 tags:
 - sentence-transformers
 - cross-encoder
 - citation-recommendation
 ---
 
-# A reranker of citations, trained on {story.index}
+# A reranker of citations, trained on {record.index}
 
 It reads a draft and a paper together, and its score says whether the one should cite the other.
-Trained by citerec {version("citerec")} from {story.base}.
+Trained by citerec {version("citerec")} from {record.base}.
 
 ## Use
 
@@ -73,16 +76,16 @@ The probability of a citation is sigmoid({spec.scale:.4g} * score + {spec.offset
 
 ## Data
 
-Index {story.index}, corpus sha256 {story.corpus}.
+Index {record.index}, corpus sha256 {record.corpus}.
 
-{story.counted}
+{record.counted}
 
 Neither dev nor test queries of the index are among the papers that it was trained on.
 
 ## Measures
 
 On a sample of the dev queries, in the order in which the candidates were found (0) and as the model orders them after
-so many updates; mixed is F1@20 of the best mixture of both. The weights are those of update {story.best}.
+so many updates; mixed is F1@20 of the best mixture of both. The weights are those of update {record.best}.
 
 | update | loss | dev loss | dev MRR | dev F1@20 | mixed |
 |---|---|---|---|---|---|
@@ -91,6 +94,6 @@ so many updates; mixed is F1@20 of the best mixture of both. The weights are tho
 ## Settings
 
 ```
-{story.set_to}
+{record.set_to}
 ```
 """

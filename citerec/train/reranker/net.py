@@ -6,7 +6,7 @@ from typing import Any
 
 from citerec.encode.model import check_positions, open_folder, refuse_missing
 from citerec.errors import ConfigError, ModelError
-from citerec.rerank.model import KIND, POOLER, RerankerParts
+from citerec.rerank.model import EXPANDER, KIND, RerankerParts
 from citerec.rerank.pair import Specials
 from citerec.rerank.spec import RerankerSpec
 from citerec.train.reranker import losses
@@ -24,7 +24,7 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
     spec = RerankerSpec(query_tokens=config.query_tokens, candidate_tokens=config.candidate_tokens)
     model, tokenizer, missing = open_folder(folder, KIND)
     inside = f"{model.base_model_prefix}."
-    refuse_missing(folder, [n for n in missing if n.startswith(inside) and POOLER not in n])
+    refuse_missing(folder, [n for n in missing if n.startswith(inside) and EXPANDER not in n])
     check_positions(folder, model, spec.tokens)
     try:
         specials = Specials.of(tokenizer)

@@ -15,12 +15,12 @@ from citerec.folder import IndexFolder
 from citerec.rerank.cross_encoder import open_reranker
 from citerec.train.reranker.config import BY_ENCODER, BY_FUSION, NO_TEACHER, RerankerTraining
 from citerec.train.reranker.found import Labelled, Numbers
-from citerec.types import Note, Progress, Query
+from citerec.types import Log, Progress, Query
 
 BLOCK = 512  # papers encoded at once
 
 
-def taught(known: Labelled, config: RerankerTraining, tell: Progress, say: Note) -> Numbers:
+def taught(known: Labelled, config: RerankerTraining, progress: Progress, log: Log) -> Numbers:
     """Return the score that the teacher gives each candidate, in the order of `known`.
 
     An encoder's is how close it puts query and candidate, with a spread of 1 in each list.
@@ -29,22 +29,22 @@ def taught(known: Labelled, config: RerankerTraining, tell: Progress, say: Note)
         ModelError: If the teacher is not there, or is no model that was trained.
     """
     index = known.data.index
-    folder = find_model(config.teacher, base=index.path, tell=say).folder
+    folder = find_model(config.teacher, base=index.path, log=log).folder
     if is_encoder(folder):
-        return _similarities(known, folder, config, tell)
-    teacher = open_reranker(config.teacher, index, config.running, tell=say)
+        return _similarities(known, folder, config, progress)
+    teacher = open_reranker(config.teacher, index, config.running, log=log)
     rows = known.data.queries.tolist()
     papers = index.papers.at(rows)
     lists = [known.found.lists[i] for i in range(len(rows))]
     queries = [Query.of(papers[row]) for row in rows]
-    return np.concatenate(teacher.score(index, queries, lists, tell))
+    return np.concatenate(teacher.score(index, queries, lists, progress))
 
 
-def weights_of_teacher(index: IndexFolder, config: RerankerTraining, say: Note) -> str | None:
+def weights_of_teacher(index: IndexFolder, config: RerankerTraining, log: Log) -> str | None:
     """Return the sha256 of the weights of a teacher in a folder or on the hub; None for any other."""
     if config.teacher in (NO_TEACHER, BY_ENCODER, BY_FUSION):
         return None
-    folder = find_model(config.teacher, base=index.path, tell=say).folder
+    folder = find_model(config.teacher, base=index.path, log=log).folder
     return sha256_of_files(weights_files(folder))
 
 
@@ -66,7 +66,7 @@ def _classifies(folder: Path) -> bool:
 
 
 def _similarities(
-    known: Labelled, folder: Path, config: RerankerTraining, tell: Progress
+    known: Labelled, folder: Path, config: RerankerTraining, progress: Progress
 ) -> Numbers:
     encoder = open_encoder(str(folder), config.running)
     asked = known.data.queries[known.found.lists.owners]
@@ -77,7 +77,7 @@ def _similarities(
         block = rows[start : start + BLOCK].tolist()
         papers = known.data.index.papers.at(block)
         vectors[start : start + len(block)] = encoder.encode([papers[row] for row in block])
-        tell("encoding", start + len(block), len(rows))
+        progress("encoding", start + len(block), len(rows))
     q, p = vectors[np.searchsorted(rows, asked)], vectors[np.searchsorted(rows, given)]
     cosine = encoder.spec.similarity is Similarity.COSINE
     close = np.einsum("ij,ij->i", q, p) if cosine else -np.linalg.norm(q - p, axis=1)

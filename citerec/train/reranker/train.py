@@ -19,8 +19,7 @@ from citerec.rerank.spec import NAME as SPEC
 from citerec.train import modelfolder
 from citerec.train.data import TrainingData, load_training_data, splits_sha256
 from citerec.train.loop import run_loop
-from citerec.train.modelfolder import Story, check_target
-from citerec.train.pace import plan_steps, trainer_arguments
+from citerec.train.modelfolder import TrainingRecord, check_target
 from citerec.train.reranker.calibrate import platt
 from citerec.train.reranker.config import (
     BY_ENCODER,
@@ -28,15 +27,16 @@ from citerec.train.reranker.config import (
     Candidates,
     RerankerTraining,
 )
-from citerec.train.reranker.course import Point, RerankerCourse, curve, dev_scores, extent
 from citerec.train.reranker.dev import Dev, dev_task, load_dev
-from citerec.train.reranker.found import Finder, Found, Labelled, labelled, with_teacher
+from citerec.train.reranker.found import CandidateLists, Finder, Labelled, labelled, with_teacher
 from citerec.train.reranker.modelfolder import write_model
 from citerec.train.reranker.net import load_base
+from citerec.train.reranker.setup import Point, RerankerSetup, curve, dev_scores, extent
 from citerec.train.reranker.teach import taught, weights_of_teacher
-from citerec.train.start import check_installed, open_workspace, to_nobody, told_base
+from citerec.train.schedule import plan_steps, trainer_arguments
+from citerec.train.start import check_installed, discard, open_workspace, told_base
 from citerec.train.workspace import Workspace
-from citerec.types import Note, Progress, untold
+from citerec.types import Log, Progress, no_progress
 
 FOUND, TEACHER = "candidates", "teacher"  # that the training folder keeps
 
@@ -59,8 +59,8 @@ def train_reranker(
     *,
     resume: bool = False,
     force: bool = False,
-    tell: Progress = untold,
-    say: Note = lambda message: None,
+    progress: Progress = no_progress,
+    log: Log = lambda message: None,
 ) -> RerankerReport:
     """Train a cross-encoder on the citations of an index; the model folder appears whole, at the end.
 
@@ -72,8 +72,8 @@ def train_reranker(
         config: How.
         resume: Go on with a training that was cut short, to the same weights as if it had not been.
         force: Replace a model that is there.
-        tell: Is told how far each kind of work is.
-        say: Is told what is worth a line: the loss, each evaluation, and what to know before.
+        progress: Receives how far each kind of work is.
+        log: Receives what is worth a line: the loss, each evaluation, and what to know before.
 
     Raises:
         ConfigError: If there is nothing to learn from, or a setting cannot be.
@@ -87,19 +87,19 @@ def train_reranker(
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
         data, task = _some(load_training_data(index), config), dev_task(index, config)
-        arguments = trainer_arguments(config.pace, workspace, has_dev=task is not None)
+        arguments = trainer_arguments(config.schedule, workspace, has_dev=task is not None)
         first = arguments.process_index == 0
         if not first:  # of several the first one speaks
-            say, tell = to_nobody, to_nobody
+            log, progress = discard, discard
         with arguments.main_process_first():
-            source, parts = _base(index, config, say)
-            plan = _plan(index, config, source, say)
-            going_on = open_workspace(workspace, plan, resume=resume, first=first, say=say)
-            finder = Finder(data, config, say)
-            known = _labelled(data, config, finder, workspace, tell, say)
+            source, parts = _base(index, config, log)
+            plan = _plan(index, config, source, log)
+            going_on = open_workspace(workspace, plan, resume=resume, first=first, log=log)
+            finder = Finder(data, config, log)
+            known = _labelled(data, config, finder, workspace, progress, log)
             dev = load_dev(index, task, config, finder) if task else None
-        course = RerankerCourse(
-            parts, known, config, dev, workspace, tell, say, tokenizer=plan["tokenizer"]
+        course = RerankerSetup(
+            parts, known, config, dev, workspace, progress, log, tokenizer=plan["tokenizer"]
         )
         history = _run(course, arguments, going_on)
         best = _best(history, config, last=course.updated)
@@ -131,8 +131,8 @@ def _told(config: RerankerTraining) -> dict[str, Any]:
     return config.to_json() | ({"teacher": teacher.name} if teacher.is_dir() else {})
 
 
-def _base(index: IndexFolder, config: RerankerTraining, say: Note) -> tuple[Source, RerankerParts]:
-    source = find_model(config.model, base=index.path, tell=say)
+def _base(index: IndexFolder, config: RerankerTraining, log: Log) -> tuple[Source, RerankerParts]:
+    source = find_model(config.model, base=index.path, log=log)
     if source.adapter:
         raise ConfigError(
             f"{config.model} is a model with an adapter, which cannot be trained further; name its base with --model"
@@ -153,29 +153,27 @@ def _labelled(
     config: RerankerTraining,
     finder: Finder,
     workspace: Workspace,
-    tell: Progress,
-    say: Note,
+    progress: Progress,
+    log: Log,
 ) -> Labelled:
     """Return the candidates and what is known of them; what was found before is not searched again."""
     names = ("indptr", "indices", "scores", "similarity", "ranks")
-    if kept := workspace.kept(FOUND, *names):
-        found = Found.from_parts(kept)
+    if kept := workspace.saved(FOUND, *names):
+        found = CandidateLists.from_parts(kept)
     else:
-        found = finder.train(tell)
-        workspace.keep(FOUND, found.parts)
+        found = finder.train(progress)
+        workspace.save(FOUND, found.parts)
     known = labelled(data, found, config)
     if not config.has_teacher or config.teacher in (BY_ENCODER, BY_FUSION):
         return known
-    if kept := workspace.kept(TEACHER, "scores"):
+    if kept := workspace.saved(TEACHER, "scores"):
         return with_teacher(known, kept["scores"])
-    scores = taught(known, config, tell, say)
-    workspace.keep(TEACHER, {"scores": scores})
+    scores = taught(known, config, progress, log)
+    workspace.save(TEACHER, {"scores": scores})
     return with_teacher(known, scores)
 
 
-def _plan(
-    index: IndexFolder, config: RerankerTraining, source: Source, say: Note
-) -> dict[str, Any]:
+def _plan(index: IndexFolder, config: RerankerTraining, source: Source, log: Log) -> dict[str, Any]:
     """Return what must be the same for a training to go on."""
     return {
         **config.to_json(),
@@ -184,7 +182,7 @@ def _plan(
         "weights": sha256_of_files(weights_files(source.folder)),
         "tokenizer": sha256_of_files(tokenizer_files(source.folder)),
         "encoder": _encoder(index, config),
-        "taught_by": weights_of_teacher(index, config, say),
+        "taught_by": weights_of_teacher(index, config, log),
     }
 
 
@@ -195,20 +193,20 @@ def _encoder(index: IndexFolder, config: RerankerTraining) -> str | None:
     return recorded["weights"] if recorded and asked else None
 
 
-def _run(course: RerankerCourse, arguments: Any, going_on: bool) -> tuple[Point, ...]:
+def _run(course: RerankerSetup, arguments: Any, going_on: bool) -> tuple[Point, ...]:
     """Train; return what was measured, first the order of the candidates."""
     loop = course.loop(on_cpu=arguments.device.type == "cpu")
-    updates = plan_steps(arguments, course.config.pace, len(loop.examples))
-    course.say(extent(updates, course.config))
+    updates = plan_steps(arguments, course.config.schedule, len(loop.examples))
+    course.log(extent(updates, course.config))
     before = course.before()
-    course.log.extend(run_loop(loop, arguments, going_on))
-    return (*before, *Point.all(course.log))
+    course.entries.extend(run_loop(loop, arguments, going_on))
+    return (*before, *Point.all(course.entries))
 
 
 def _best(history: Sequence[Point], config: RerankerTraining, *, last: int) -> int:
     """Return the update that is best on dev, of equal ones the first; the last one if nothing was measured."""
-    merits = {p.step: p.merit(config.keep) for p in history if p.step}
-    known = {step: merit for step, merit in merits.items() if merit is not None}
+    interpolate_scores = {p.step: p.merit(config.selection_metric) for p in history if p.step}
+    known = {step: merit for step, merit in interpolate_scores.items() if merit is not None}
     return max(known, key=lambda step: known[step]) if known else last
 
 
@@ -226,14 +224,14 @@ def _calibrated(
 def _story(
     plan: Mapping[str, Any],
     source: Source,
-    course: RerankerCourse,
+    course: RerankerSetup,
     history: Sequence[Point],
     best: int,
-) -> Story:
+) -> TrainingRecord:
     known, index = course.known, course.known.data.index
     base = told_base(source)
     settings = _told(course.config) | {"model": base}
-    return Story(
+    return TrainingRecord(
         base=base,
         weights=plan["weights"],
         index=index.manifest.name,
@@ -253,21 +251,21 @@ def _story(
     )
 
 
-def _more(plan: Mapping[str, Any], course: RerankerCourse) -> Mapping[str, Any]:
+def _more(plan: Mapping[str, Any], course: RerankerSetup) -> Mapping[str, Any]:
     told = {name: plan[name] for name in ("encoder", "taught_by")}
-    return {**told, "loss_curve": curve(course.log)}
+    return {**told, "loss_curve": curve(course.entries)}
 
 
 def _report(
-    output: Path, course: RerankerCourse, history: tuple[Point, ...], best: int
+    output: Path, course: RerankerSetup, history: tuple[Point, ...], best: int
 ) -> RerankerReport:
     """Return what came of it; say so if the order of the candidates was better."""
-    keep = course.config.keep
-    merits = {point.step: point.merit(keep) for point in history}
-    before, after = merits.get(0), merits.get(best)
+    selection_metric = course.config.selection_metric
+    interpolate_scores = {point.step: point.merit(selection_metric) for point in history}
+    before, after = interpolate_scores.get(0), interpolate_scores.get(best)
     if before is not None and after is not None and after <= before:
-        course.say(
-            f"the training did not help: dev {keep} {abs(before):.4f} as the candidates were found, "
+        course.log(
+            f"the training did not help: dev {selection_metric} {abs(before):.4f} as the candidates were found, "
             f"{abs(after):.4f} as the model orders them"
         )
     return RerankerReport(

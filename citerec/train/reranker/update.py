@@ -9,7 +9,7 @@ import numpy as np
 from citerec.errors import ConfigError
 from citerec.train.reranker.batch import Steps
 from citerec.train.reranker.examples import Places
-from citerec.types import Note
+from citerec.types import Log
 
 _NO_MEMORY = ("can't allocate memory", "not enough memory")  # of Linux and of other systems
 
@@ -17,15 +17,15 @@ _NO_MEMORY = ("can't allocate memory", "not enough memory")  # of Linux and of o
 class Update:
     """Takes the gradients of an update; out of memory halves the steps, and what was begun is begun again."""
 
-    def __init__(self, steps: Steps, *, warm_steps: int, say: Note) -> None:
+    def __init__(self, steps: Steps, *, warm_steps: int, log: Log) -> None:
         """Make it.
 
         Args:
             steps: Cuts examples into steps.
             warm_steps: First updates that learn from the teacher alone.
-            say: Is told when steps become smaller.
+            log: Receives when steps become smaller.
         """
-        self._steps, self._warm_steps, self._say = steps, warm_steps, say
+        self._steps, self._warm_steps, self._log = steps, warm_steps, log
 
     def __call__(self, trainer: Any, net: Any, inputs: Any) -> Any:
         """Return the mean loss of the lists, whose gradients are then in the weights.
@@ -63,7 +63,7 @@ class Update:
                 "smaller model"
             )
         self._steps.micro = max(self._steps.micro // 2, in_list)
-        self._say(f"out of memory: reading {self._steps.micro} pairs at once from now on")
+        self._log(f"out of memory: reading {self._steps.micro} pairs at once from now on")
 
 
 def out_of_memory(error: Exception) -> bool:

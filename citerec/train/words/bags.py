@@ -13,8 +13,8 @@ from citerec.encode.words.tokens import keys_of
 from citerec.errors import ConfigError
 from citerec.train.words.config import Idf, WordsTraining
 from citerec.train.words.corpus import TrainTexts
-from citerec.train.words.dev import Judge
-from citerec.train.words.made import Made
+from citerec.train.words.dev import GridSearch
+from citerec.train.words.made import TrainedModel
 from citerec.train.words.vectors import WordVectors, word_vectors
 
 WEIGHTINGS = [{"tf": tf, "idf": idf} for tf, idf in product(Tf, Idf)]  # the nine that differ
@@ -23,7 +23,7 @@ STEPS = range(1, 9)
 BLOCK = 65_536  # papers whose vectors are in float64 at once
 
 
-def make_tfidf(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def make_tfidf(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     """Make TF-IDF vectors and decompose them: the vector of a word is its row of the right singular vectors.
 
     Source: Deerwester et al., JASIS 1990.
@@ -36,39 +36,39 @@ def make_tfidf(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
         vectors = _singular(tf_of(counts, tf) * weights[None, :], config)
         return Bag(words=words, word_vectors=vectors, weights=weights, tf=tf)
 
-    model, tried = judge.best(_weightings(config), make)
-    return Made(model=model, tried=tried, counts=_counts(counts))
+    model, tried = search.best(_weightings(config), make)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts))
 
 
-def make_fasttext(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def make_fasttext(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     """Make a weighted sum of word vectors."""
-    found = word_vectors(texts, config, judge.say, judge.tell, judge.kept)
+    found = word_vectors(texts, config, search.log, search.progress, search.kept)
     counts = texts.counts(found.words)
 
     def make(tf: Tf, idf: Idf) -> Bag:
         weights = idf_of(counts, idf)
         return Bag(words=found.words, word_vectors=found.vectors, weights=weights, tf=tf)
 
-    model, tried = judge.best(_weightings(config), make)
-    return Made(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
+    model, tried = search.best(_weightings(config), make)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
 
 
-def make_sif(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def make_sif(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     """Make an average of word vectors, frequent words low, without its first principal component."""
-    found = word_vectors(texts, config, judge.say, judge.tell, judge.kept)
+    found = word_vectors(texts, config, search.log, search.progress, search.kept)
     counts = texts.counts(found.words)
     settings = [{"a": a} for a in (SIF_A if config.grid else [config.a])]
 
     def make(a: float) -> Bag:
         return sif(found, counts, a)
 
-    model, tried = judge.best(settings, make)
-    return Made(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
+    model, tried = search.best(settings, make)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
 
 
-def make_sgc(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def make_sgc(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     """Make SIF vectors and propagate them along the citations that every dev and test query may know of."""
-    found = word_vectors(texts, config, judge.say, judge.tell, judge.kept)
+    found = word_vectors(texts, config, search.log, search.progress, search.kept)
     counts = texts.counts(found.words)
     features = sif(found, counts, config.a)
     links = texts.known_links()
@@ -82,9 +82,11 @@ def make_sgc(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
         table = directions(propagate(sums, links, k), papers)
         return Propagated(features=features, keys=keys[order], table=table[order])
 
-    model, tried = judge.best([{"k": k} for k in (STEPS if config.grid else [config.k])], make)
+    model, tried = search.best([{"k": k} for k in (STEPS if config.grid else [config.k])], make)
     linked = {"linked_papers": len(rows), "citations_known_to_the_queries": int(links.nnz)}
-    return Made(model=model, tried=tried, counts=_counts(counts) | linked, weights=found.sha256)
+    return TrainedModel(
+        model=model, tried=tried, counts=_counts(counts) | linked, weights=found.sha256
+    )
 
 
 def sif(found: WordVectors, counts: Any, a: float) -> Bag:

@@ -12,9 +12,9 @@ from citerec.encode.words.model import Vectors
 from citerec.encode.words.tokens import counted
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
-from citerec.train.words.dev import Judge, Tried, best_of
+from citerec.train.words.dev import GridSearch, GridTrial, best_of
 from citerec.train.words.kept import Arrays
-from citerec.train.words.made import Made
+from citerec.train.words.made import TrainedModel
 from citerec.train.words.triplets import Drawer, Triplets
 from citerec.types import Paper
 
@@ -23,7 +23,7 @@ BEST = "best-"  # before the names of the best model's arrays
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 
 
-def make_citeomatic(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def make_citeomatic(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     """Train the embedding; the epoch of the best dev MRR is kept, the last one without dev queries.
 
     A word has a direction and a magnitude, shared by title and abstract; the sum of each is scaled to unit length,
@@ -32,7 +32,7 @@ def make_citeomatic(texts: TrainTexts, config: WordsTraining, judge: Judge) -> M
     Source: Bhagavatula et al., NAACL 2018, section 3.1, https://arxiv.org/abs/1802.08301.
     """
     with _repeatable(config.threads):
-        return _trained(texts, config, judge)
+        return _trained(texts, config, search)
 
 
 @contextmanager
@@ -50,38 +50,38 @@ def _repeatable(threads: int) -> Generator[None]:
         torch.use_deterministic_algorithms(before[1])
 
 
-def _trained(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def _trained(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     words = texts.vocabulary(config.min_df, config.max_df)
     papers = [*texts.data.index.papers.at(range(texts.data.papers)).values()]
     learner = _Learner(words, papers, config)
     drawer = Drawer(texts.data, config.margin, config.negatives, config.seed)
     rng = np.random.default_rng([config.seed, 11])
-    best, tried, near = learner.bag(), list[Tried](), None
-    if state := judge.kept.load(STATE):
+    best, tried, near = learner.bag(), list[GridTrial](), None
+    if state := search.kept.load(STATE):
         best, tried = _restore(learner, rng, *state)
         near = drawer.near(learner.bag().vectors(papers))
     for epoch in range(len(tried) + 1, config.epochs + 1):
         learner.learn(drawer.draw(near, rng), rng)
         model = learner.bag()
-        measured = judge.measured(model, {"epoch": epoch})
-        judge.tell("training", epoch, config.epochs)
-        judge.say(str(measured))
+        measured = search.measured(model, {"epoch": epoch})
+        search.progress("training", epoch, config.epochs)
+        search.log(str(measured))
         tried.append(measured)
-        if judge.dev is None or best_of(tried) is measured:
+        if search.dev is None or best_of(tried) is measured:
             best = model
         if epoch < config.epochs:
-            judge.kept.save_if_due(STATE, *_state(learner, rng, best, tried))
+            search.kept.save_if_due(STATE, *_state(learner, rng, best, tried))
             near = drawer.near(model.vectors(papers))
     counts = {
         "train_papers": len(texts.rows),
         "words": len(words),
         "citations": len(texts.data.gold.indices),
     }
-    return Made(model=best, tried=tried if judge.dev else tried[-1:], counts=counts)
+    return TrainedModel(model=best, tried=tried if search.dev else tried[-1:], counts=counts)
 
 
 def _state(
-    learner: "_Learner", rng: np.random.Generator, best: Bag, tried: Sequence[Tried]
+    learner: "_Learner", rng: np.random.Generator, best: Bag, tried: Sequence[GridTrial]
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return all that the next epochs depend on."""
     stated, tensors = best.parts()
@@ -96,12 +96,12 @@ def _state(
 
 def _restore(
     learner: "_Learner", rng: np.random.Generator, arrays: Arrays, facts: Mapping[str, Any]
-) -> tuple[Bag, list[Tried]]:
+) -> tuple[Bag, list[GridTrial]]:
     """Set the learner and the random numbers to a state; return the best model of it, and what was measured."""
     learner.load(arrays)
     rng.bit_generator.state = facts["random"]
     tensors = {n.removeprefix(BEST): array for n, array in arrays.items() if n.startswith(BEST)}
-    return Bag.of_parts(facts["best"], tensors), [Tried(**one) for one in facts["tried"]]
+    return Bag.of_parts(facts["best"], tensors), [GridTrial(**one) for one in facts["tried"]]
 
 
 class _Learner:

@@ -13,7 +13,7 @@ from citerec.train.encoder.dev import Dev, load_dev, mean_f1, mean_reciprocal_ra
 from citerec.train.encoder.mine import similarities
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.kept import KeptTraining
-from citerec.types import Note, Progress
+from citerec.types import Log, Progress
 
 Model = TypeVar("Model", bound=WordModel)
 Setting = Mapping[str, Any]
@@ -22,7 +22,7 @@ TRIED = "tried"  # the state of a search among settings
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class GridTrial:
     """A setting, and what it gave on the dev queries; None where there are none."""
 
     setting: Setting
@@ -36,12 +36,12 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Judge:
+class GridSearch:
     """Tries settings on the dev queries of an index."""
 
     dev: Dev | None
-    say: Note
-    tell: Progress
+    log: Log
+    progress: Progress
     kept: KeptTraining = field(default_factory=KeptTraining)
 
     @classmethod
@@ -49,18 +49,18 @@ class Judge:
         cls,
         index: IndexFolder,
         config: WordsTraining,
-        say: Note,
-        tell: Progress,
+        log: Log,
+        progress: Progress,
         kept: KeptTraining | None = None,
-    ) -> "Judge":
+    ) -> "GridSearch":
         """Draw the dev queries as for every encoder that is trained."""
         drawn = {n: getattr(config, n) for n in ("seed", "dev_queries", "dev_pool")}
         dev = load_dev(index, EncoderTraining.of(drawn))
-        return cls(dev, say, tell, kept or KeptTraining())
+        return cls(dev, log, progress, kept or KeptTraining())
 
     def best(
         self, settings: Iterable[Setting], make: Callable[..., Model]
-    ) -> tuple[Model, list[Tried]]:
+    ) -> tuple[Model, list[GridTrial]]:
         """Make a model with each setting; return the one of the highest MRR, of equal ones the first.
 
         What was tried is kept after each setting: a training that is resumed goes on with the next one.
@@ -81,36 +81,36 @@ class Judge:
                 facts = {"tried": [asdict(one) for one in tried], "best": best}
                 self.kept.save(TRIED, {}, facts)
                 self.kept.remove_models(but=best)
-                self.tell("choosing", number + 1, len(wanted))
-                self.say(str(tried[-1]))
+                self.progress("choosing", number + 1, len(wanted))
+                self.log(str(tried[-1]))
         if model is None:
             raise ValueError("no setting to try")
         return model, tried
 
-    def _resumed(self) -> tuple[list[Tried], int, Any]:
+    def _resumed(self) -> tuple[list[GridTrial], int, Any]:
         """Return what was tried before, the number of the best of them, and its model; nothing if nothing was."""
         state = self.kept.load(TRIED)
         if state is None:
             return [], 0, None
         facts = state[1]
-        tried = [Tried(**one) for one in facts["tried"]]
+        tried = [GridTrial(**one) for one in facts["tried"]]
         return tried, facts["best"], self.kept.load_model(facts["best"])
 
-    def measured(self, model: WordModel, setting: Setting) -> Tried:
+    def measured(self, model: WordModel, setting: Setting) -> GridTrial:
         """Measure a model."""
         if self.dev is None:
-            return Tried(dict(setting), None, None)
+            return GridTrial(dict(setting), None, None)
         asked, given = model.vectors(self.dev.queries), model.vectors(self.dev.papers)
         scores = similarities(model.similarity, asked, given)
         scores[~self.dev.allowed] = -np.inf
-        return Tried(
+        return GridTrial(
             dict(setting),
             mean_reciprocal_rank(scores, self.dev.gold),
             mean_f1(scores, self.dev.gold),
         )
 
 
-def best_of(tried: Iterable[Tried]) -> Tried:
+def best_of(tried: Iterable[GridTrial]) -> GridTrial:
     """Return the one of the highest MRR, of equal ones the first."""
     return max(tried, key=lambda one: one.mrr or 0.0)
 

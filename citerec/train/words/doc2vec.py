@@ -8,8 +8,8 @@ import numpy as np
 from citerec.encode.words.doc2vec import Doc2VecWords, stable_hash
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
-from citerec.train.words.dev import Judge
-from citerec.train.words.made import Made
+from citerec.train.words.dev import GridSearch
+from citerec.train.words.made import TrainedModel
 from citerec.train.words.vectors import Fit, check_gensim, fit
 
 # The appendix also varies the window, 5, 10 or 15, which DBOW without word vectors never looks at.
@@ -19,7 +19,7 @@ GRID = [
 ]
 
 
-def make_doc2vec(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def make_doc2vec(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     """Train Doc2Vec.
 
     Raises:
@@ -31,19 +31,19 @@ def make_doc2vec(texts: TrainTexts, config: WordsTraining, judge: Judge) -> Made
     settings = GRID if config.grid else [{"sample": config.sample, "epochs": config.epochs}]
 
     def make(sample: float, epochs: int) -> Doc2VecWords:
-        return _trained(texts, config, judge, sample=sample, epochs=epochs)
+        return _trained(texts, config, search, sample=sample, epochs=epochs)
 
-    model, tried = judge.best(settings, make)
+    model, tried = search.best(settings, make)
     counts = {
         "train_papers": len(texts.cut),
         "words": len(model.words),
         "words_in_them": int(model.counts.sum()),
     }
-    return Made(model=model, tried=tried, counts=counts)
+    return TrainedModel(model=model, tried=tried, counts=counts)
 
 
 def _trained(
-    texts: TrainTexts, config: WordsTraining, judge: Judge, *, sample: float, epochs: int
+    texts: TrainTexts, config: WordsTraining, search: GridSearch, *, sample: float, epochs: int
 ) -> Doc2VecWords:
     from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
@@ -63,7 +63,7 @@ def _trained(
     )
     documents = [TaggedDocument(words, [number]) for number, words in enumerate(texts.cut)]
     what = Fit(f"doc2vec-{sample}-{epochs}", "training Doc2Vec", ("dv.vectors", "syn1neg"))
-    fit(model, documents, epochs, what, judge.kept, judge.tell)
+    fit(model, documents, epochs, what, search.kept, search.progress)
     words = tuple(model.wv.index_to_key)
     counts = [int(model.wv.get_vecattr(word, "count")) for word in words]
     return Doc2VecWords(

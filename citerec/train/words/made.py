@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from citerec.encode.words.model import WordModel
-from citerec.train.words.dev import Tried, best_of
+from citerec.train.words.dev import GridTrial, best_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class TrainedModel:
     """A model, and how it came about."""
 
     model: WordModel
-    tried: Sequence[Tried]  # settings or epochs, with their figures on the dev queries
+    tried: Sequence[GridTrial]  # settings or epochs, with their figures on the dev queries
     counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of what was learned from
     weights: str | None = None  # sha256 of the word vectors that were given
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> GridTrial:
         """What the model was made with."""
         return best_of(self.tried)

@@ -13,7 +13,7 @@ from citerec.provenance import provenance, versions
 from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import cell, finish_folder
 from citerec.train.words.config import WordRecipe, WordsTraining
-from citerec.train.words.made import Made
+from citerec.train.words.made import TrainedModel
 
 PACKAGES = ("gensim", "numpy", "scikit-learn", "scipy", "torch")
 TITLES = {
@@ -27,13 +27,15 @@ TITLES = {
 }
 
 
-def write_model(folder: Path, made: Made, index: IndexFolder, config: WordsTraining) -> None:
+def write_model(
+    folder: Path, made: TrainedModel, index: IndexFolder, config: WordsTraining
+) -> None:
     """Write a model and all that is said of it into a folder."""
     write_words(folder, made.model)
     settings = config.to_json()
     if config.vectors:
         settings["vectors"] = Path(config.vectors).name  # where it lies is nobody else's matter
-    story = {
+    record = {
         "recipe": str(config.recipe),
         "weights": made.weights,
         "index": index.manifest.name,
@@ -45,12 +47,12 @@ def write_model(folder: Path, made: Made, index: IndexFolder, config: WordsTrain
         "packages": versions(PACKAGES),
         "provenance": provenance(settings),
     }
-    finish_folder(folder, story, model_card(made, index, config, settings))
+    finish_folder(folder, record, model_card(made, index, config, settings))
     seal_model(folder)
 
 
 def model_card(
-    made: Made, index: IndexFolder, config: WordsTraining, settings: dict[str, Any]
+    made: TrainedModel, index: IndexFolder, config: WordsTraining, settings: dict[str, Any]
 ) -> str:
     """Return README.md: what the model is, what it learned from, how good it is, how to use it."""
     by = "cosine" if made.model.similarity is Similarity.COSINE else "Euclidean distance"

@@ -19,14 +19,14 @@ from citerec.train.words.bags import make_fasttext, make_sgc, make_sif, make_tfi
 from citerec.train.words.citeomatic import make_citeomatic
 from citerec.train.words.config import WordRecipe, WordsTraining
 from citerec.train.words.corpus import TrainTexts
-from citerec.train.words.dev import Judge, Tried
+from citerec.train.words.dev import GridSearch, GridTrial
 from citerec.train.words.doc2vec import make_doc2vec
 from citerec.train.words.kept import KeptTraining
-from citerec.train.words.made import Made
+from citerec.train.words.made import TrainedModel
 from citerec.train.words.modelfolder import write_model
 from citerec.train.words.vectors import sha256_of_vectors
 from citerec.train.workspace import Workspace
-from citerec.types import Note, Progress, untold
+from citerec.types import Log, Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class WordsReport:
 
     output: Path
     counts: Mapping[str, int]  # of what was learned from
-    tried: tuple[Tried, ...]
-    chosen: Tried
+    tried: tuple[GridTrial, ...]
+    chosen: GridTrial
 
 
 def train_words(
@@ -46,8 +46,8 @@ def train_words(
     *,
     resume: bool = False,
     force: bool = False,
-    tell: Progress = untold,
-    say: Note = lambda message: None,
+    progress: Progress = no_progress,
+    log: Log = lambda message: None,
 ) -> WordsReport:
     """Train an encoder of words; the model folder appears whole, at the end.
 
@@ -59,8 +59,8 @@ def train_words(
         config: How.
         resume: Go on with a training of the same index and settings that was cut short.
         force: Replace a model that is there.
-        tell: Is told how far each kind of work is.
-        say: Is told what is worth a line: what each setting gave.
+        progress: Receives how far each kind of work is.
+        log: Receives what is worth a line: what each setting gave.
 
     Raises:
         ConfigError: If there is nothing to learn from, a setting cannot be, or `resume` is given for a training
@@ -73,9 +73,9 @@ def train_words(
     check_writable(output)
     workspace = Workspace.beside(output)
     plan = _plan(index, config)
-    resume_or_discard(workspace, plan, resume=resume, say=say)
-    judge = Judge.of(index, config, say, tell, KeptTraining(workspace, plan))
-    made = _MAKERS[config.recipe](TrainTexts.of(index), config, judge)
+    resume_or_discard(workspace, plan, resume=resume, log=log)
+    search = GridSearch.of(index, config, log, progress, KeptTraining(workspace, plan))
+    made = _MAKERS[config.recipe](TrainTexts.of(index), config, search)
     with writing(output), building(output) as folder:
         write_model(folder, made, index, config)
     workspace.remove()
@@ -114,12 +114,12 @@ def was_trained_so(model: Path, index: IndexFolder, config: WordsTraining) -> bo
         return False
 
 
-def _make_random(_: TrainTexts, config: WordsTraining, judge: Judge) -> Made:
+def _make_random(_: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
     model = RandomVectors(dim=config.dim, seed=config.seed)
-    return Made(model=model, tried=[judge.measured(model, {})])
+    return TrainedModel(model=model, tried=[search.measured(model, {})])
 
 
-_MAKERS: Mapping[WordRecipe, Callable[[TrainTexts, WordsTraining, Judge], Made]] = {
+_MAKERS: Mapping[WordRecipe, Callable[[TrainTexts, WordsTraining, GridSearch], TrainedModel]] = {
     WordRecipe.RANDOM: _make_random,
     WordRecipe.TFIDF: make_tfidf,
     WordRecipe.DOC2VEC: make_doc2vec,

@@ -20,7 +20,7 @@ from citerec.inputs import read_rows
 from citerec.train.words.config import WordsTraining
 from citerec.train.words.corpus import TrainTexts
 from citerec.train.words.kept import KeptTraining
-from citerec.types import Note, Progress
+from citerec.types import Log, Progress
 
 PART = 65_536  # documents between two moments at which a checkpoint can be written
 RANDOM = "random"  # the state of the random numbers, among the arrays of a checkpoint
@@ -37,7 +37,7 @@ class WordVectors:
 
 
 def word_vectors(
-    texts: TrainTexts, config: WordsTraining, say: Note, tell: Progress, kept: KeptTraining
+    texts: TrainTexts, config: WordsTraining, log: Log, progress: Progress, kept: KeptTraining
 ) -> WordVectors:
     """Return a vector for each word of the train papers; one that the vectors given do not have is left out.
 
@@ -49,14 +49,14 @@ def word_vectors(
     if not config.vectors:
         check_gensim()
         words = texts.vocabulary(config.min_df, config.max_df)
-        return WordVectors(words, _trained(texts, words, config, kept, tell))
+        return WordVectors(words, _trained(texts, words, config, kept, progress))
     words = texts.vocabulary(config.min_df, config.max_df)
     place = Path(config.vectors).expanduser()
     known = _of_model(place) if place.is_dir() else read_word2vec(place, frozenset(words))
     found = tuple(word for word in words if word in known)
     if not found:
         raise ConfigError(f"{place} has a vector for none of the {len(words)} words of the papers")
-    say(f"{place.name} has a vector for {len(found)} of {len(words)} words")
+    log(f"{place.name} has a vector for {len(found)} of {len(words)} words")
     return WordVectors(found, np.stack([known[word] for word in found]), sha256_of_vectors(place))
 
 
@@ -119,7 +119,7 @@ def _trained(
     words: Sequence[str],
     config: WordsTraining,
     kept: KeptTraining,
-    tell: Progress,
+    progress: Progress,
 ) -> Vectors:
     """Train skip-gram vectors with letter n-grams (Bojanowski et al., TACL 2017), in one thread: so they repeat."""
     from gensim.models.fasttext import FastText
@@ -140,7 +140,7 @@ def _trained(
         seed=config.seed,
         hashfxn=stable_hash,
     )
-    fit(model, texts.cut, config.epochs, FASTTEXT, kept, tell)
+    fit(model, texts.cut, config.epochs, FASTTEXT, kept, progress)
     vectors = np.asarray(model.wv[list(words)], np.float32)
     kept.save(VECTORS, {VECTORS: vectors}, {})
     return vectors

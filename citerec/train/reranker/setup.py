@@ -6,16 +6,16 @@ from functools import cached_property
 
 from citerec.index.tokens import open_tokens
 from citerec.rerank.model import RerankerParts
-from citerec.train.loop import RATE, Course, Entry
+from citerec.train.loop import RATE, Entry, TrainerSpec
 from citerec.train.reranker.batch import Reader, Steps, Texts
-from citerec.train.reranker.config import Keep, Recipe, RerankerTraining
+from citerec.train.reranker.config import Recipe, RerankerTraining, SelectionMetric
 from citerec.train.reranker.dev import Dev, own_order
 from citerec.train.reranker.examples import RerankerExamples
 from citerec.train.reranker.found import Labelled
 from citerec.train.reranker.net import make_net
 from citerec.train.reranker.update import Update, collated
 from citerec.train.workspace import Numbers, Workspace
-from citerec.types import Note, Progress
+from citerec.types import Log, Progress
 
 DAY = 24 * 60 * 60  # seconds
 SCORES = "dev-scores"  # of an evaluation, that the training folder keeps
@@ -53,11 +53,15 @@ class Point:
             pairs_per_second=entry[RATE],
         )
 
-    def merit(self, keep: Keep) -> float | None:
+    def merit(self, selection_metric: SelectionMetric) -> float | None:
         """Return how good it is: higher is better."""
-        if keep is Keep.LOSS:
+        if selection_metric is SelectionMetric.LOSS:
             return None if self.dev_loss is None else -self.dev_loss
-        return {Keep.F1: self.dev_f1, Keep.MRR: self.dev_mrr, Keep.MIXED: self.dev_mixed}[keep]
+        return {
+            SelectionMetric.F1: self.dev_f1,
+            SelectionMetric.MRR: self.dev_mrr,
+            SelectionMetric.MIXED: self.dev_mixed,
+        }[selection_metric]
 
     def __str__(self) -> str:
         named = {
@@ -74,7 +78,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class RerankerCourse:
+class RerankerSetup:
     """What is trained, and what with."""
 
     parts: RerankerParts
@@ -82,10 +86,10 @@ class RerankerCourse:
     config: RerankerTraining
     dev: Dev | None
     workspace: Workspace
-    tell: Progress
-    say: Note
+    progress: Progress
+    log: Log
     tokenizer: str = ""  # sha256 of its files, by which an index keeps the tokens of its papers
-    log: list[Entry] = field(default_factory=list[Entry])  # of the loop, once it is over
+    entries: list[Entry] = field(default_factory=list[Entry])  # of the loop, once it is over
 
     @cached_property
     def texts(self) -> Texts:
@@ -98,24 +102,24 @@ class RerankerCourse:
     def examples(self) -> RerankerExamples:
         """What is learned from."""
         steps = Steps(Reader(self.parts, self.texts, on_cpu=True), self.known, 1)
-        return RerankerExamples(self.known, self.config, steps.lengths, self.tell)
+        return RerankerExamples(self.known, self.config, steps.lengths, self.progress)
 
     @property
     def updated(self) -> int:
         """How many updates were made."""
-        return max((entry["step"] for entry in self.log), default=0)
+        return max((entry["step"] for entry in self.entries), default=0)
 
     def before(self) -> tuple[Point, ...]:
         """Return how good the order of the candidates is."""
         if self.dev is None:
-            self.say("no dev queries: the last weights are kept, whether or not they are the best")
+            self.log("no dev queries: the last weights are kept, whether or not they are the best")
             return ()
         found = {f"dev_{name}": value for name, value in own_order(self.dev).items()}
         point = Point(step=0, epoch=0.0, **found)
-        self.say(str(point))
+        self.log(str(point))
         return (point,)
 
-    def loop(self, *, on_cpu: bool) -> Course:
+    def loop(self, *, on_cpu: bool) -> TrainerSpec:
         """Return what the loop works with."""
         reader = Reader(self.parts, self.texts, on_cpu=on_cpu)
         steps = Steps(reader, self.known, self.config.micro)
@@ -127,23 +131,23 @@ class RerankerCourse:
             if self.dev is None:
                 return None
             scores = self.dev.scores(self.parts, self.texts, self.config.running)
-            self.workspace.keep(f"{SCORES}-{step}", {"logits": scores})
+            self.workspace.save(f"{SCORES}-{step}", {"logits": scores})
             return self.dev.measures(scores)
 
-        return Course(
-            pace=self.config.pace,
+        return TrainerSpec(
+            schedule=self.config.schedule,
             examples=self.examples,
             collator=collated,
             net=net,
-            update=Update(steps, warm_steps=self.config.warm_steps, say=self.say),
+            update=Update(steps, warm_steps=self.config.warm_steps, log=self.log),
             measure=measure,
             told=lambda entry: str(Point.of(entry)),
             timed=lambda seconds: lasting(seconds, self.config, on_cpu=on_cpu),
             rated=self.config.in_list,
             workspace=self.workspace,
-            tell=self.tell,
-            say=self.say,
-            say_loss=True,
+            progress=self.progress,
+            log=self.log,
+            log_loss=True,
         )
 
 
@@ -165,7 +169,7 @@ def lasting(seconds: float, config: RerankerTraining, *, on_cpu: bool) -> str:
 
 def dev_scores(workspace: Workspace, step: int) -> Numbers | None:
     """Return the logits that the dev candidates were given after so many updates."""
-    kept = workspace.kept(f"{SCORES}-{step}", "logits")
+    kept = workspace.saved(f"{SCORES}-{step}", "logits")
     return kept["logits"] if kept else None
 
 

@@ -15,7 +15,7 @@ WAIT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Schedule:
     """How long a model is trained, and how fast."""
 
     epochs: int
@@ -30,39 +30,41 @@ class Pace:
     save_steps: int = 0  # updates between checkpoints, besides those that are measured; 0 for none
     eval_steps: int = 0  # updates between measures; 0 for once an epoch
     patience: int = 0  # measures without a gain, after which it ends; 0 for never
-    keep: str = "loss"  # the measure by which the best weights are found; of a loss less is better
+    selection_metric: str = (
+        "loss"  # the measure by which the best weights are found; of a loss less is better
+    )
     seed: int = 0
     precision: Precision = Precision.AUTO
     device: str = "auto"  # or cpu
 
 
-def trainer_arguments(pace: Pace, workspace: Workspace, *, has_dev: bool) -> Any:
+def trainer_arguments(schedule: Schedule, workspace: Workspace, *, has_dev: bool) -> Any:
     """Return the arguments of transformers' Trainer; making them decides on the device."""
     import torch
     from transformers import TrainingArguments
 
-    on_cpu = pace.device == "cpu" or not torch.cuda.is_available()
-    every: dict[str, Any] = {"eval_steps": pace.eval_steps, "save_steps": pace.eval_steps}
+    on_cpu = schedule.device == "cpu" or not torch.cuda.is_available()
+    every: dict[str, Any] = {"eval_steps": schedule.eval_steps, "save_steps": schedule.eval_steps}
     arguments = TrainingArguments(
         output_dir=str(workspace.folder),
         use_cpu=on_cpu,
-        bf16=_in_bfloat16(torch, pace.precision, on_cpu),
-        seed=pace.seed,
-        num_train_epochs=pace.epochs,
-        per_device_train_batch_size=pace.step or pace.batch,
-        learning_rate=pace.learning_rate,
-        weight_decay=pace.weight_decay,
+        bf16=_in_bfloat16(torch, schedule.precision, on_cpu),
+        seed=schedule.seed,
+        num_train_epochs=schedule.epochs,
+        per_device_train_batch_size=schedule.step or schedule.batch,
+        learning_rate=schedule.learning_rate,
+        weight_decay=schedule.weight_decay,
         lr_scheduler_type="linear",
         max_grad_norm=1.0,
-        eval_strategy="steps" if pace.eval_steps else "epoch",
-        save_strategy="steps" if pace.eval_steps else "epoch",
-        **(every if pace.eval_steps else {}),
+        eval_strategy="steps" if schedule.eval_steps else "epoch",
+        save_strategy="steps" if schedule.eval_steps else "epoch",
+        **(every if schedule.eval_steps else {}),
         save_total_limit=CHECKPOINTS,
         load_best_model_at_end=has_dev,
-        metric_for_best_model=f"eval_{pace.keep}" if has_dev else None,
-        greater_is_better=pace.keep != "loss" if has_dev else None,
-        logging_steps=pace.log_steps,
-        dataloader_drop_last=pace.drop_last,
+        metric_for_best_model=f"eval_{schedule.selection_metric}" if has_dev else None,
+        greater_is_better=schedule.selection_metric != "loss" if has_dev else None,
+        logging_steps=schedule.log_steps,
+        dataloader_drop_last=schedule.drop_last,
         dataloader_pin_memory=not on_cpu,
         remove_unused_columns=False,
         label_names=[],
@@ -75,30 +77,30 @@ def trainer_arguments(pace: Pace, workspace: Workspace, *, has_dev: bool) -> Any
     return arguments
 
 
-def plan_steps(arguments: Any, pace: Pace, examples: int) -> int:
+def plan_steps(arguments: Any, schedule: Schedule, examples: int) -> int:
     """Set what depends on the number of devices and of examples; return the updates in all.
 
     Raises:
         ConfigError: If the batch cannot be put together from the steps of all devices, or there is not even one.
     """
-    if not pace.step:
-        arguments.per_device_train_batch_size = max(pace.batch // arguments.world_size, 1)
+    if not schedule.step:
+        arguments.per_device_train_batch_size = max(schedule.batch // arguments.world_size, 1)
     each = arguments.per_device_train_batch_size
     together = each * arguments.world_size
-    if pace.batch % together:
+    if schedule.batch % together:
         raise ConfigError(
-            f"batch {pace.batch} is no multiple of {each} examples on each of {arguments.world_size} devices"
+            f"batch {schedule.batch} is no multiple of {each} examples on each of {arguments.world_size} devices"
         )
-    arguments.gradient_accumulation_steps = pace.batch // together
+    arguments.gradient_accumulation_steps = schedule.batch // together
     updates = updates_of_epoch(arguments, examples)
     if not updates:
         raise ConfigError(
             f"{examples} examples are fewer than the {together} of a batch; choose a smaller one with --batch"
         )
-    total = pace.steps or updates * pace.epochs
-    arguments.max_steps = pace.steps or -1
+    total = schedule.steps or updates * schedule.epochs
+    arguments.max_steps = schedule.steps or -1
     arguments.num_train_epochs = -(-total // updates)
-    arguments.warmup_steps = math.ceil(pace.warmup * total)
+    arguments.warmup_steps = math.ceil(schedule.warmup * total)
     return total
 
 
