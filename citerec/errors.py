@@ -15,7 +15,7 @@ CiterecError
 │   ├── EncoderMismatchError    an index was embedded by another encoder
 │   └── ModelExistsError        a training would replace a model, and nobody said so
 ├── MissingExtraError       an optional part of citerec that is not installed
-├── DatasetError            a dataset that cannot be fetched, or is not what it was (citerec.datasets)
+├── DatasetError            a dataset that cannot be fetched, or is not what it was (citerec.lab.datasets)
 ├── OutputError             a folder or file that cannot be written, or a full disk
 └── JavaError               no Java that can run Lucene
 """

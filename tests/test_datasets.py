@@ -17,16 +17,16 @@ import pytest
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
-from citerec.datasets import citeomatic, openresearch, scidocs, without
-from citerec.datasets.catalogue import DATASETS, find_dataset, is_fetched, where
-from citerec.datasets.dataset import Dataset, DatasetError, Item, Remote
-from citerec.datasets.fetch import FetchConfig, fetch
-from citerec.datasets.record import Record, read_record
-from citerec.datasets.statistics import corpus_statistics, statistics
-from citerec.datasets.unpack import take_member
-from citerec.datasets.without import drop_train_queries
 from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.folder import IndexFolder, open_index
+from citerec.lab.datasets import citeomatic, openresearch, scidocs, without
+from citerec.lab.datasets.catalogue import DATASETS, find_dataset, is_fetched, where
+from citerec.lab.datasets.dataset import Dataset, DatasetError, Item, Remote
+from citerec.lab.datasets.fetch import FetchConfig, fetch
+from citerec.lab.datasets.record import Record, read_record
+from citerec.lab.datasets.statistics import corpus_statistics, statistics
+from citerec.lab.datasets.unpack import take_member
+from citerec.lab.datasets.without import drop_train_queries
 from citerec.types import no_progress
 
 

@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from citerec.datasets.catalogue import DATASETS
-from citerec.datasets.dataset import Dataset, DatasetError, Item, Remote
-from citerec.datasets.download import GoneError, ask, download
-from citerec.datasets.fetch import FetchConfig, fetch
-from citerec.datasets.record import read_record
 from citerec.errors import OutputError
+from citerec.lab.datasets.catalogue import DATASETS
+from citerec.lab.datasets.dataset import Dataset, DatasetError, Item, Remote
+from citerec.lab.datasets.download import GoneError, ask, download
+from citerec.lab.datasets.fetch import FetchConfig, fetch
+from citerec.lab.datasets.record import read_record
 from citerec.types import no_progress
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)

@@ -15,15 +15,15 @@ from citerec.build import BuildConfig, build_index
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import EncoderChangedError, open_encoder, reopen
 from citerec.encode.spec import Fingerprint, Similarity
-from citerec.encode.words.bag import Bag, Tf
-from citerec.encode.words.chance import RandomVectors
-from citerec.encode.words.doc2vec import Doc2VecWords
-from citerec.encode.words.folder import read_words, write_words
-from citerec.encode.words.model import WordModel
-from citerec.encode.words.propagated import Propagated, propagate
-from citerec.encode.words.tokens import counted, keys_of, words_of
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index
+from citerec.lab.words.bag import Bag, Tf
+from citerec.lab.words.chance import RandomVectors
+from citerec.lab.words.doc2vec import Doc2VecWords
+from citerec.lab.words.folder import read_words, write_words
+from citerec.lab.words.model import WordModel
+from citerec.lab.words.propagated import Propagated, propagate
+from citerec.lab.words.tokens import counted, keys_of, words_of
 from citerec.retrieve.dense import DenseRetriever
 from citerec.types import Eligible, Paper, Query
 
@@ -218,7 +218,7 @@ def test_doc2vec_infers_the_same_in_another_process(tmp_path: Path) -> None:
     write_words(tmp_path, doc2vec())
     paper = Paper(id="1", title="word1 word2 word1", abstract="word9")
     script = (
-        "import sys; from pathlib import Path; from citerec.encode.words.folder import read_words;"
+        "import sys; from pathlib import Path; from citerec.lab.words.folder import read_words;"
         "from citerec.types import Paper;"
         "paper = Paper(id='1', title='word1 word2 word1', abstract='word9');"
         "sys.stdout.write(read_words(Path(sys.argv[1])).vectors([paper]).tobytes().hex())"

@@ -13,16 +13,16 @@ from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
-from citerec.datasets.record import Record, write_record
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
-from citerec.experiment.outcome import Verdict, judge, write_result
-from citerec.experiment.row import Experiment, read_experiment
-from citerec.experiment.run import run_experiment
-from citerec.experiment.table import tables, tables_as_latex
 from citerec.folder import IndexFolder
-from citerec.scidocs.published import FIGURE_2, TABLE_1, TABLE_2, TABLE_3
+from citerec.lab.datasets.record import Record, write_record
+from citerec.lab.experiment.outcome import Verdict, judge, write_result
+from citerec.lab.experiment.row import Experiment, read_experiment
+from citerec.lab.experiment.run import run_experiment
+from citerec.lab.experiment.table import tables, tables_as_latex
+from citerec.lab.scidocs.published import FIGURE_2, TABLE_1, TABLE_2, TABLE_3
 from citerec.text import QueryForm
 
 # q and r each cite the one other paper of their word, so that BM25 puts it first: MRR 1.
@@ -383,7 +383,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
 def test_a_row_that_needs_a_gpu_waits_for_one(
     corpus: Path, row: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.experiment.missing.gpus", list[str])
+    monkeypatch.setattr("citerec.lab.experiment.missing.gpus", list[str])
 
     outcome = run_experiment(row('needs = "gpu"'), Path("indexes"))
 

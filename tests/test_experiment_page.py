@@ -18,8 +18,9 @@ from citerec.evaluate.plots import recall_by_depth
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.significance import holm
 from citerec.evaluate.systems import Systems
-from citerec.experiment.compared import groups
-from citerec.experiment.page import (
+from citerec.folder import IndexFolder
+from citerec.lab.experiment.compared import groups
+from citerec.lab.experiment.page import (
     RowOutcome,
     rows_latex,
     rows_markdown,
@@ -27,7 +28,6 @@ from citerec.experiment.page import (
     significance,
     write_page,
 )
-from citerec.folder import IndexFolder
 
 
 def row(title: str, *f1: float, **facts: Any) -> RowOutcome:

@@ -18,12 +18,12 @@ from citerec.inputs import (
     read_whole,
     zstd,
 )
+from citerec.lab.scidocs.given import GivenFile
+from citerec.lab.scidocs.layout import read_judgements
+from citerec.lab.train_words.vectors import read_word2vec
 from citerec.query import read_queries
 from citerec.query.exclude import read_excluded
 from citerec.run import read_qrels, read_run
-from citerec.scidocs.given import GivenFile
-from citerec.scidocs.layout import read_judgements
-from citerec.train.words.vectors import read_word2vec
 
 READERS: dict[str, Callable[[Path], object]] = {
     "run": read_run,

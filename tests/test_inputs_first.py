@@ -15,9 +15,9 @@ from citerec.errors import BadInputError, CiterecError, ModelError, OutputError
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
-from citerec.experiment.row import read_experiment
-from citerec.experiment.run import run_experiment
 from citerec.folder import IndexFolder, open_index
+from citerec.lab.experiment.row import read_experiment
+from citerec.lab.experiment.run import run_experiment
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.train import train_ranker
 

@@ -9,13 +9,13 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.svm import LinearSVC
 
 from citerec.errors import ConfigError, ModelError
-from citerec.scidocs.classify import CS, Examples, classify, macro_f1
-from citerec.scidocs.layout import Click
-from citerec.scidocs.metadata import Record
-from citerec.scidocs.pairs import FEATURES, pair_features
-from citerec.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
-from citerec.scidocs.recommendation import Clicks, RankerConfig, judge, recommend
-from citerec.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
+from citerec.lab.scidocs.classify import CS, Examples, classify, macro_f1
+from citerec.lab.scidocs.layout import Click
+from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.pairs import FEATURES, pair_features
+from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
+from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, judge, recommend
+from citerec.lab.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
 from citerec.types import Paper
 
 

@@ -15,17 +15,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
 from citerec.encode.encoder import open_encoder
-from citerec.encode.words.bag import Bag, Tf, tf_of
-from citerec.encode.words.folder import read_words
-from citerec.encode.words.propagated import Propagated
-from citerec.encode.words.tokens import keys_of
 from citerec.errors import BadInputError, ConfigError, MissingExtraError, ModelExistsError
 from citerec.folder import IndexFolder
-from citerec.manifest import model_faults
-from citerec.train import due
-from citerec.train.words import vectors as vectors_module
-from citerec.train.words.bags import WEIGHTINGS, first_component, idf_of, sif
-from citerec.train.words.config import (
+from citerec.lab.train_words import vectors as vectors_module
+from citerec.lab.train_words.bags import WEIGHTINGS, first_component, idf_of, sif
+from citerec.lab.train_words.config import (
     READ,
     RECIPES,
     WORD_RECIPES,
@@ -35,10 +29,16 @@ from citerec.train.words.config import (
     read_words_training,
     wants_words,
 )
-from citerec.train.words.corpus import TrainTexts, first_query_year
-from citerec.train.words.train import train_words, was_trained_so
-from citerec.train.words.triplets import NEAR, RANDOM, SECOND, Drawer, nearest
-from citerec.train.words.vectors import WordVectors, read_word2vec
+from citerec.lab.train_words.corpus import TrainTexts, first_query_year
+from citerec.lab.train_words.train import train_words, was_trained_so
+from citerec.lab.train_words.triplets import NEAR, RANDOM, SECOND, Drawer, nearest
+from citerec.lab.train_words.vectors import WordVectors, read_word2vec
+from citerec.lab.words.bag import Bag, Tf, tf_of
+from citerec.lab.words.folder import read_words
+from citerec.lab.words.propagated import Propagated
+from citerec.lab.words.tokens import keys_of
+from citerec.manifest import model_faults
+from citerec.train import due
 from citerec.types import Paper, Query
 
 Build = Callable[..., IndexFolder]
@@ -262,8 +262,8 @@ def test_gensim_trains_alike_in_a_process_of_another_hash(
     train_words(sample_index, tmp_path / "here", small(recipe))
     script = (
         "import sys; from pathlib import Path; from citerec.folder import open_index;"
-        "from citerec.train.words.config import WordsTraining;"
-        "from citerec.train.words.train import train_words;"
+        "from citerec.lab.train_words.config import WordsTraining;"
+        "from citerec.lab.train_words.train import train_words;"
         "index, out, given = sys.argv[1:];"
         "train_words(open_index(Path(index)), Path(out), WordsTraining.of(eval(given)))"
     )
@@ -587,7 +587,7 @@ def test_citeomatic_learns_the_same_on_one_thread_as_on_two(
 
 
 def test_neighbours_are_those_of_brute_force_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citerec.train.words.triplets.PART", 7)
+    monkeypatch.setattr("citerec.lab.train_words.triplets.PART", 7)
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50, 4)).astype(np.float32)
     rows, pool = np.arange(5, dtype=np.int32), np.arange(3, 50)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.encode.sentences import sentences
-from citerec.encode.words.tokens import words_of
 from citerec.errors import BadInputError, shown
 from citerec.export.bibtex import dump
 from citerec.export.result import Result
+from citerec.lab.words.tokens import words_of
 from citerec.query import parse_queries
 from citerec.query.exclude import read_excluded, title_key
 from citerec.query.latex import to_text

@@ -8,7 +8,7 @@ import typer
 from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
 
 if TYPE_CHECKING:
-    from citerec.datasets.record import Record
+    from citerec.lab.datasets.record import Record
 
 datasets = typer.Typer(
     no_args_is_help=True, help="The datasets of the literature: what there is; fetch one."
@@ -29,7 +29,7 @@ LEFT_OUT = {
 @datasets.command(name="list")
 def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
     """List the datasets that citerec knows, and which of them are here."""
-    from citerec.datasets.catalogue import DATASETS, is_fetched, where
+    from citerec.lab.datasets.catalogue import DATASETS, is_fetched, where
 
     width = max(map(len, DATASETS))
     lines = [
@@ -42,8 +42,8 @@ def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
 @datasets.command()
 def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
     """Show where a dataset comes from: URL, size, checksum, licence, citation."""
-    from citerec.datasets.catalogue import find_dataset, where
-    from citerec.datasets.record import read_record
+    from citerec.lab.datasets.catalogue import find_dataset, where
+    from citerec.lab.datasets.record import read_record
 
     dataset = find_dataset(name)
     facts = {"dataset": f"{dataset.name}: {dataset.title}", **dataset.facts}
@@ -78,11 +78,11 @@ def fetch(
     verbose: Verbose = False,
 ) -> None:
     """Fetch a dataset and make of it what `citerec index` reads; goes on where it was broken off."""
-    from citerec.datasets.catalogue import find_dataset, where
-    from citerec.datasets.fetch import FetchConfig
-    from citerec.datasets.fetch import fetch as get
-    from citerec.datasets.record import read_record
-    from citerec.datasets.without import drop_train_queries, fetched
+    from citerec.lab.datasets.catalogue import find_dataset, where
+    from citerec.lab.datasets.fetch import FetchConfig
+    from citerec.lab.datasets.fetch import fetch as get
+    from citerec.lab.datasets.record import read_record
+    from citerec.lab.datasets.without import drop_train_queries, fetched
 
     console, dataset = ConsoleOutput(quiet, verbose), find_dataset(name)
     folder = to or where(name)

@@ -259,12 +259,14 @@ def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> 
 
 
 def _system_names(systems: str) -> list[str]:
-    from citerec.evaluate.catalogue import SYSTEMS
+    from citerec.evaluate.catalogue import systems as all_systems
 
-    wanted = SYSTEMS if systems == "all" else (name.strip() for name in systems.split(","))
+    wanted = all_systems() if systems == "all" else (name.strip() for name in systems.split(","))
     names = list(dict.fromkeys(wanted))
-    if unknown := [name for name in names if name not in SYSTEMS]:
-        raise ConfigError(f"no system {unknown[0]!r}; there are: {', '.join(SYSTEMS)}, or all")
+    if unknown := [name for name in names if name not in all_systems()]:
+        raise ConfigError(
+            f"no system {unknown[0]!r}; there are: {', '.join(all_systems())}, or all"
+        )
     return names
 
 

@@ -29,15 +29,15 @@ def run(
     verbose: Verbose = False,
 ) -> None:
     """Run rows of a table and say for each whether it gives what it should."""
-    from citerec.experiment.kind import told
-    from citerec.experiment.outcome import Outcome, Verdict
-    from citerec.experiment.outcome import write_result as write
-    from citerec.experiment.page import refuse_others_files, write_page
-    from citerec.experiment.row import read_experiment
-    from citerec.experiment.run import run_experiment
-    from citerec.experiment.shown import shown
-    from citerec.experiment.table import ABOUT
     from citerec.folder import INDEXES
+    from citerec.lab.experiment.kind import told
+    from citerec.lab.experiment.outcome import Outcome, Verdict
+    from citerec.lab.experiment.outcome import write_result as write
+    from citerec.lab.experiment.page import refuse_others_files, write_page
+    from citerec.lab.experiment.row import read_experiment
+    from citerec.lab.experiment.run import run_experiment
+    from citerec.lab.experiment.shown import shown
+    from citerec.lab.experiment.table import ABOUT
 
     console = ConsoleOutput(quiet, verbose)
     rows = [read_experiment(file) for file in files if file.name != ABOUT]
@@ -89,7 +89,7 @@ def table(
     verbose: Verbose = False,
 ) -> None:
     """Write the tables from the rows' files and their results, others' figures beside."""
-    from citerec.experiment.table import tables, tables_as_latex
+    from citerec.lab.experiment.table import tables, tables_as_latex
 
     target = output or EXPERIMENTS / "TABLES.md"
     write_result(tables(EXPERIMENTS), target)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
     from citerec.encode.spec import Fingerprint
     from citerec.folder import IndexFolder
-    from citerec.scidocs.given import GivenVectors
-    from citerec.scidocs.ranking import Rows, Take
-    from citerec.scidocs.record import Judged
-    from citerec.scidocs.suite import Encode
-    from citerec.scidocs.vectors import CachedVectors
+    from citerec.lab.scidocs.given import GivenVectors
+    from citerec.lab.scidocs.ranking import Rows, Take
+    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.suite import Encode
+    from citerec.lab.scidocs.vectors import CachedVectors
     from citerec.types import Paper, Progress
 
 SHOWN = 24  # signs of an encoder's name
@@ -85,8 +85,8 @@ def scidocs(
     verbose: Verbose = False,
 ) -> None:
     """Judge encoders by SciDocs: on its published data, or by the same kinds of tasks built from an index."""
-    from citerec.scidocs.record import as_json
-    from citerec.scidocs.topics import check_picture
+    from citerec.lab.scidocs.record import as_json
+    from citerec.lab.scidocs.topics import check_picture
 
     console = ConsoleOutput(quiet, verbose)
     names = list(dict.fromkeys(encoder or ()))
@@ -125,10 +125,10 @@ def scidocs(
 def _on_data(
     data: Path, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
 ) -> tuple[str, list["Judged"]]:
-    from citerec.scidocs.layout import check_folder
-    from citerec.scidocs.record import Judged
-    from citerec.scidocs.suite import check_tasks, encode_of, run_published
-    from citerec.scidocs.topics import try_map
+    from citerec.lab.scidocs.layout import check_folder
+    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.suite import check_tasks, encode_of, run_published
+    from citerec.lab.scidocs.topics import try_map
 
     check_folder(data, [*check_tasks(wanted.tasks), *(["mag"] if wanted.map else [])])
     papers, labels = _papers_of_map(data, wanted, console)
@@ -156,7 +156,7 @@ def _encoding(
 ) -> "Generator[tuple[str, Encode | GivenVectors]]":
     """Give what encodes, and its fingerprint: a model, or a folder of vectors that somebody made."""
     from citerec.encode.encoder import open_encoder
-    from citerec.scidocs.given import GivenVectors, is_given
+    from citerec.lab.scidocs.given import GivenVectors, is_given
 
     if is_given(Path(name)):
         yield f"vectors of {name}", GivenVectors(Path(name))
@@ -170,9 +170,9 @@ def _papers_of_map(
     data: Path, wanted: _Wanted, console: ConsoleOutput
 ) -> "tuple[Sequence[Paper], Sequence[str]]":
     """Return some papers of MAG's topics, and these; none if there is no map to draw."""
-    from citerec.scidocs.layout import read_labels
-    from citerec.scidocs.suite import labelled_papers
-    from citerec.scidocs.topics import draw_map_sample
+    from citerec.lab.scidocs.layout import read_labels
+    from citerec.lab.scidocs.suite import labelled_papers
+    from citerec.lab.scidocs.topics import draw_map_sample
 
     if not wanted.map:
         return [], []
@@ -187,10 +187,10 @@ def _on_index(
     import numpy as np
 
     from citerec.folder import find_index, open_index
-    from citerec.scidocs.from_index import index_tasks, judge
-    from citerec.scidocs.labelled import venue_topics
-    from citerec.scidocs.record import Judged
-    from citerec.scidocs.topics import draw_map_sample, try_map
+    from citerec.lab.scidocs.from_index import index_tasks, judge
+    from citerec.lab.scidocs.labelled import venue_topics
+    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.topics import draw_map_sample, try_map
 
     folder = open_index(find_index(index))
     labels = venue_topics(folder.papers) if wanted.map else []
@@ -231,7 +231,7 @@ def _vectors(
     import numpy as np
 
     from citerec.encode.encoder import open_encoder, reopen
-    from citerec.scidocs.vectors import embedded_by, kept_vectors
+    from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
 
     own, kept = embedded_by(folder), kept_vectors(folder)
     if not name and own is None:
@@ -263,7 +263,7 @@ def _going_on(
     model: "Encoder", store: Path, console: ConsoleOutput, progress: "Progress"
 ) -> "Generator[CachedVectors]":
     """Give an encoder that keeps its vectors until the block ends well; say so if it does not."""
-    from citerec.scidocs.vectors import CachedVectors
+    from citerec.lab.scidocs.vectors import CachedVectors
 
     encode = CachedVectors(model, store, progress)
     try:
@@ -276,9 +276,9 @@ def _going_on(
 
 
 def _show(judged: Sequence["Judged"], *, published: bool) -> None:
-    from citerec.scidocs.from_index import TASKS
-    from citerec.scidocs.published import METRICS, TABLE_1
-    from citerec.scidocs.table import results_table
+    from citerec.lab.scidocs.from_index import TASKS
+    from citerec.lab.scidocs.published import METRICS, TABLE_1
+    from citerec.lab.scidocs.table import results_table
 
     rows: dict[str, Mapping[str, float]] = {}
     if published:

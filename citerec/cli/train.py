@@ -9,10 +9,10 @@ from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose, w
 from citerec.cli.resuming import interruptible
 
 if TYPE_CHECKING:
+    from citerec.lab.train_words.train import WordsReport
     from citerec.train.encoder.train import TrainingReport
     from citerec.train.ranker.train import RankerReport
     from citerec.train.reranker.train import RerankerReport
-    from citerec.train.words.train import WordsReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
 RANKER = Path("models") / "ranker"
@@ -55,10 +55,10 @@ def train_encoder(
 ) -> None:
     """Train an encoder on the citations of an index."""
     from citerec.folder import find_index, open_index
+    from citerec.lab.train_words.config import wants_words
     from citerec.train.encoder.config import read_training
     from citerec.train.encoder.train import train_encoder as train
     from citerec.train.processes import is_first
-    from citerec.train.words.config import wants_words
 
     console = ConsoleOutput(quiet, verbose)
     options = {
@@ -211,8 +211,8 @@ def _train_words(
 ) -> None:
     """Train an encoder of words: one without a transformer."""
     from citerec.folder import find_index, open_index
-    from citerec.train.words.config import read_words_training
-    from citerec.train.words.train import train_words
+    from citerec.lab.train_words.config import read_words_training
+    from citerec.lab.train_words.train import train_words
 
     training = read_words_training(config, options)
     folder = find_index(index)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from citerec import plugins
 from citerec.cache import sha256_of_files
 from citerec.encode.adapter import CONFIG, adapter_file, add_adapter
 from citerec.encode.backend import open_backend
@@ -26,8 +27,6 @@ from citerec.encode.net import Runner, encoder_net
 from citerec.encode.sentences import pieces_of, summed
 from citerec.encode.source import SENT_BERT, Source, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
-from citerec.encode.words.encoder import open_words
-from citerec.encode.words.folder import holds_words
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.text import encoder_text
 from citerec.types import Paper, Progress, Query
@@ -43,6 +42,8 @@ __all__ = [
     "reopen",
     "spec_of",
 ]
+
+TRANSFORMER = "config.json"  # what the folder of a transformer holds
 
 Vectors = npt.NDArray[np.float32]
 
@@ -241,8 +242,8 @@ def fingerprint_of(source: Source, parts: Parts | LightParts) -> Fingerprint:
 
 
 def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encoder:
-    if holds_words(source.folder):
-        return open_words(source, config)
+    if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
+        return plugins.load(plugins.ENCODERS, marker)(source, config)
     spec = spec_of(source)
     parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
     if parts is None:
@@ -251,6 +252,12 @@ def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encod
         if source.adapter:
             add_adapter(parts.model, source.adapter)
     return TransformerEncoder(parts, fingerprint_of(source, parts), config, log)
+
+
+def _plugin(folder: Path) -> str | None:
+    """Return the name under which another package opens the encoder in a folder; None if none does."""
+    marks = (name for name in plugins.names(plugins.ENCODERS) if (folder / name).is_file())
+    return next(marks, None)
 
 
 def _runner(parts: Parts | LightParts, config: EncodeConfig, log: Log | None) -> Runner:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from citerec.encode.words.model import Vectors, unit
 from citerec.text import EncoderForm, encoder_text
 from citerec.types import Paper, Query
+
+Vectors = npt.NDArray[np.float32]
 
 END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
 SHORT = re.compile(  # what ends in a full stop and ends no sentence
@@ -60,3 +61,13 @@ def summed(vectors: Vectors, owners: npt.NDArray[np.int64], papers: int) -> Vect
     sums = np.zeros((papers, vectors.shape[1]), np.float32)
     np.add.at(sums, owners, vectors)
     return unit(sums)
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Scale vectors to unit length; 0 stays 0.
+
+    Args:
+        vectors: Shape (n, dim).
+    """
+    lengths = np.sqrt(np.square(vectors, dtype=np.float32).sum(1, keepdims=True))
+    return (vectors / np.maximum(lengths, np.float32(1e-12))).astype(np.float32)

@@ -1,14 +1,21 @@
 """The names of the systems that an evaluation compares, and what each is made of."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from citerec import plugins
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
-from citerec.evaluate.protocol import EvalConfig
+from citerec.errors import ConfigError
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.ranker import Variant, find_ranker
 from citerec.text import QueryForm
 from citerec.tuned import read_tuned
+from citerec.types import Hits
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
 
 FUSED = ("bm25", "dense")  # the stages that the fusions read
 FORMS: Mapping[str, QueryForm | None] = {
@@ -25,7 +32,6 @@ RERANKED: Mapping[str, str | None] = {  # and whose candidates
 DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
 BASELINES = ("most-cited", "random")
 CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
-NNSELECT = "nnselect"  # the papers nearest to the query and what they cite, by their vectors alone
 EXPANDED = "expanded"  # what close papers cite joins the candidates
 RANKED: Mapping[str, Variant] = {  # by the final ranker
     "ranker": Variant.FULL,
@@ -37,15 +43,46 @@ SYSTEMS = (
     "dense",
     *FUSIONS,
     *RERANKED,
-    NNSELECT,
     EXPANDED,
     *RANKED,
     *BASELINES,
     *sorted(CEILINGS),
 )
 WITH_POOLS = frozenset({EXPANDED, *RANKED})  # that ask the citation graph
-NEED_VECTORS = frozenset({"dense", NNSELECT, *FUSIONS})
+NEED_VECTORS = frozenset({"dense", *FUSIONS})
 CANDIDATES = ("bm25", "dense", *FUSIONS)  # what "rerank" may read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A system that another package adds by an entry point of the group `citerec.systems`."""
+
+    search: "Callable[[IndexFolder, EvalSet, EvalConfig, Encoder | None], list[Hits]]"
+    needs_vectors: bool = False  # whether it is given the encoder of the index
+
+
+def systems() -> tuple[str, ...]:
+    """Return the names of all systems: citerec's own, then those of entry points."""
+    return (*SYSTEMS, *(name for name in plugins.names(plugins.SYSTEMS) if name not in SYSTEMS))
+
+
+def plugged(name: str) -> System | None:
+    """Return the system of an entry point; None for one of `SYSTEMS`.
+
+    Raises:
+        ConfigError: If there is no system of this name, or it cannot be loaded.
+    """
+    if name in SYSTEMS:
+        return None
+    if name not in systems():
+        raise ConfigError(f"no system {name!r}; there are: {', '.join(systems())}")
+    return plugins.load(plugins.SYSTEMS, name)
+
+
+def needs_vectors(name: str) -> bool:
+    """Return whether a system needs vectors."""
+    system = plugged(name)
+    return system.needs_vectors if system else name in NEED_VECTORS
 
 
 def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:

@@ -23,18 +23,16 @@ from citerec.evaluate.catalogue import (
     EXPANDED,
     FUSED,
     FUSIONS,
-    NEED_VECTORS,
-    NNSELECT,
     RANKED,
     RERANKED,
-    SYSTEMS,
     WITH_POOLS,
     bm25_of,
     fuse_of,
+    needs_vectors,
+    plugged,
     read_by,
 )
 from citerec.evaluate.docids import as_run
-from citerec.evaluate.nnselect import nnselected
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.ranked import expanded, ranked
 from citerec.evaluate.remembering import CachedScorer
@@ -85,7 +83,7 @@ class Systems:
         """Run one system over the queries of the task.
 
         Args:
-            name: One of `SYSTEMS`.
+            name: One of `catalogue.systems`.
 
         Returns:
             The run, and the seconds that it took, those of the stages that it reads included (None for the
@@ -95,8 +93,7 @@ class Systems:
             ConfigError: If there is no such system, or it needs vectors or a reranker that are not there.
             ModelError: If the encoder of the index is not there any more, or the reranker is none.
         """
-        if name not in SYSTEMS:
-            raise ConfigError(f"no system {name!r}; there are: {', '.join(SYSTEMS)}")
+        plugged(name)  # which refuses an unknown name
         if name in CEILINGS:
             return oracle_run(self._task.qrels, name), None
         hits, seconds = self._hits(name)
@@ -196,7 +193,7 @@ class Systems:
         return open_ranker(folder, RANKED[name])
 
     def _hits(self, name: str) -> tuple[list[Hits], float]:
-        if name in NEED_VECTORS:
+        if needs_vectors(name):
             self._need_vectors(name)
         if name in RERANKED:
             _ = self.cascade  # opened before anything is searched: it may be none
@@ -248,8 +245,9 @@ class Systems:
 
     def _stage(self, name: str) -> Callable[[], list[Hits]]:
         task, setting = self._task, self._setting
-        if name == NNSELECT:
-            return lambda: nnselected(self._index, task, setting, self._encoder)
+        if system := plugged(name):
+            encoder = self._encoder if system.needs_vectors else None
+            return lambda: system.search(self._index, task, setting, encoder)
         retriever: Retriever
         if name == "dense":
             retriever = DenseRetriever(self._index, self._encoder, setting.dense)
@@ -281,7 +279,7 @@ class Systems:
         for name in names:
             if name in RANKED:
                 self._need_ranker(name)
-            if name in NEED_VECTORS or read_by(name, self._index, self._setting) in NEED_VECTORS:
+            if needs_vectors(name) or needs_vectors(read_by(name, self._index, self._setting)):
                 self._need_vectors(name)
                 _ = self._encoder
 

@@ -77,8 +77,8 @@ def model_card(told: RankerRecord, full: Trees, calibrations: Mapping[Variant, C
     return f"""# A ranker of citations, trained on {names}
 
 It orders the candidates of a draft by what is known of each: lexical and semantic similarity, what neighbours cite,
-citations, age, authors, venue. LambdaMART of LightGBM, by citerec {version("citerec")}; {full.rounds} trees. What an index lacks
-(vectors, authors, a graph, a reranker) is missing to it as it was in training.
+citations, age, authors, venue. LambdaMART of LightGBM, by citerec {version("citerec")}; {full.rounds} trees. What an
+index lacks (vectors, authors, a graph, a reranker) is missing to it as it was in training.
 
 ## Use
 

@@ -1,0 +1,40 @@
+"""The datasets that there are, and where each lies once it was fetched."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from citerec.errors import ConfigError
+from citerec.lab.datasets.dataset import Dataset
+from citerec.lab.datasets.dblp import DBLP
+from citerec.lab.datasets.local import ACM_VIS, BIOMED, VIS
+from citerec.lab.datasets.openresearch import OPENRESEARCH
+from citerec.lab.datasets.pubmed import PUBMED
+from citerec.lab.datasets.record import NAME
+from citerec.lab.datasets.scidocs import SCIDOCS
+
+FOLDER = Path("datasets")
+
+DATASETS: Mapping[str, Dataset] = {
+    dataset.name: dataset for dataset in (OPENRESEARCH, DBLP, PUBMED, SCIDOCS, VIS, BIOMED, ACM_VIS)
+}
+
+
+def find_dataset(name: str) -> Dataset:
+    """Return the dataset of a name.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    if name not in DATASETS:
+        raise ConfigError(f"no dataset {name!r}; there are: {', '.join(DATASETS)}")
+    return DATASETS[name]
+
+
+def where(name: str) -> Path:
+    """Return where a dataset lies once it was fetched: `datasets/<name>` under the working folder."""
+    return FOLDER / find_dataset(name).name
+
+
+def is_fetched(name: str) -> bool:
+    """Whether a dataset was fetched, whole: its folder appears with its record, or not at all."""
+    return (where(name) / NAME).is_file()

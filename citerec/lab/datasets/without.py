@@ -1,0 +1,145 @@
+"""Keeps the test papers of one dataset out of the training of another: drops train queries of the same papers.
+
+So the reranker paper trains on Open Research for DBLP and PubMed (section 4.1). What is held out of a dataset are its
+dev and test queries, told by their titles, as ids differ between datasets. SciDocs has no queries of its own: all its
+papers are held out, told by title or by id, which it shares with Open Research (both are Semantic Scholar's).
+"""
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.corpus.readers import detect_format, read_papers
+from citerec.corpus.readers.source import find_source
+from citerec.corpus.splits import FOLDER as SPLITS
+from citerec.corpus.splits import read_ids
+from citerec.errors import BadInputError, ConfigError, writing
+from citerec.lab.datasets.dataset import DatasetError
+from citerec.lab.datasets.record import Record, read_record, write_record
+from citerec.lab.datasets.titles import same_titles
+from citerec.lab.scidocs.layout import METADATA, read_json
+from citerec.types import Paper, Progress
+
+TRAIN, HELD_OUT = "train.ids", ("dev.ids", "test.ids")
+SCIDOCS = "scidocs"
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldOut:
+    """Papers that no train query may be."""
+
+    titles: list[str]
+    ids: Set[str] = frozenset()  # where ids of both datasets mean the same
+
+
+def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
+    """Drop the train queries of a dataset that are held-out papers of another.
+
+    The queries alone: the papers stay in the corpus, and may be cited. Done twice, it drops nothing more. Which were
+    dropped is kept in `splits/without_<other>.ids`, written first: so their number is right after a kill, too.
+
+    Args:
+        folder: The dataset, fetched; its `splits/train.ids` is written anew.
+        other: The dataset whose papers are held out, fetched.
+        progress: Receives how many titles have been compared.
+
+    Returns:
+        How many were dropped.
+
+    Raises:
+        DatasetError: If one of the two was not fetched, or has no splits.
+        BadInputError: If a file of one of them cannot be read.
+        ConfigError: If they are one.
+    """
+    if folder.resolve() == other.resolve():
+        raise ConfigError(f"{folder} cannot be kept apart from itself; name another dataset")
+    record, name = _with_splits(folder), fetched(other).dataset
+    out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
+    same = _same_as(folder, out.titles, record.counts.get("papers", 0), progress) | out.ids
+    train, dropped = folder / SPLITS / TRAIN, folder / SPLITS / f"without_{name}.ids"
+    before = read_ids(dropped) if dropped.is_file() else []
+    queries = read_ids(train)
+    more = [docid for docid in queries if docid in same]
+    every = list(dict.fromkeys([*before, *more]))
+    _write_ids(dropped, every)
+    _write_ids(train, [docid for docid in queries if docid not in same])
+    write_record(folder, record.leaving_out(name, len(every)))
+    return len(more)
+
+
+def fetched(other: Path) -> Record:
+    """Return the record of a dataset that was fetched and has papers that can be held out.
+
+    Raises:
+        DatasetError: If it is none.
+    """
+    record = read_record(other)
+    if record is not None and record.dataset == SCIDOCS:
+        return record
+    return _with_splits(other)
+
+
+def _with_splits(folder: Path) -> Record:
+    record = read_record(folder)
+    if record is None or not (folder / SPLITS / TRAIN).is_file():
+        raise DatasetError(
+            f"{folder} holds no dataset with splits; fetch it: citerec datasets fetch {folder.name}"
+        )
+    return record
+
+
+def _queries(other: Path) -> _HeldOut:
+    asked = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS / name)}
+    return _HeldOut([paper.title for paper in _papers(other) if paper.id in asked])
+
+
+def _scidocs_papers(other: Path) -> _HeldOut:
+    """Read the ids and titles of all papers of SciDocs; one file in memory at a time."""
+    titles = dict[str, str]()
+    for name in METADATA:
+        records = read_json(other / name)
+        titles |= {paper: _title(other / name, paper, raw) for paper, raw in records.items()}
+    return _HeldOut(list(dict.fromkeys(titles.values())), frozenset(titles))
+
+
+def _title(path: Path, paper: str, raw: Any) -> str:
+    title = raw.get("title") or "" if isinstance(raw, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(title, str):
+        raise BadInputError(path, f"the title of paper {paper!r} is no text")
+    return title
+
+
+def _same_as(folder: Path, against: list[str], papers: int, progress: Progress) -> set[str]:
+    """Return the ids of the papers whose title is one of `against`."""
+    same, ids, first = set[str](), list[str](), 0  # the ids are those of the batch on its way
+
+    def titles() -> Iterator[str]:
+        for paper in _papers(folder):
+            ids.append(paper.id)
+            yield paper.title
+
+    def compared(done: int) -> None:
+        nonlocal first
+        first = done
+        ids.clear()
+        progress("titles", done, papers)
+
+    for place, _ in same_titles(titles(), against, progress=compared):
+        same.add(ids[place - first])
+    return same
+
+
+def _papers(folder: Path) -> Iterator[Paper]:
+    source = find_source(folder)
+    for located in read_papers(source, detect_format(source)):
+        if isinstance(located.paper, Paper):
+            yield located.paper
+
+
+def _write_ids(file: Path, ids: list[str]) -> None:
+    """Write a file of ids, whole or not at all."""
+    beside = file.with_name(f".{file.name}.new")
+    with writing(file):
+        beside.write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")
+        beside.replace(file)

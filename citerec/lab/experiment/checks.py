@@ -1,0 +1,136 @@
+"""Which keys a row's file may have, and what their values must be."""
+
+from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any, cast
+
+from citerec.config import StopWords
+from citerec.corpus.splits import SPLITS
+from citerec.encode.config import Backend, Precision
+from citerec.errors import BadInputError
+from citerec.evaluate.catalogue import CANDIDATES, systems
+from citerec.lab.experiment.kind import MEASURES, Kind, Needs
+from citerec.rank.features import Group
+from citerec.rank.known import PROTOCOL
+from citerec.text import QueryForm
+
+_Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
+
+
+def _is_range(value: Any) -> bool:
+    ends = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return len(ends) in (1, 2) and all(map(_NUMBER[1], ends)) and ends == sorted(ends)
+
+
+def _one_of(names: Iterable[str]) -> _Check:
+    there = tuple(names)
+    return f"one of {', '.join(there)}", lambda value: value in there
+
+
+_TEXT: _Check = ("a text", lambda value: isinstance(value, str) and bool(value.strip()))
+_TEXTS: _Check = (
+    "a list of texts",
+    lambda value: isinstance(value, list) and bool(value) and all(map(_TEXT[1], value)),
+)
+_TABLE: _Check = ("a table, such as { mrr = 0.5 }", lambda value: isinstance(value, dict))
+_WHOLE: _Check = ("a whole number", lambda value: type(value) is int)
+_NUMBER: _Check = ("a number", lambda value: type(value) in (int, float) and isfinite(value))
+_SHARE: _Check = ("a number in [0, 1]", lambda v: type(v) in (int, float) and 0 <= v <= 1)
+_TRUTH: _Check = ("true or false", lambda value: isinstance(value, bool))
+_FIGURE: Mapping[str, _Check] = {
+    "expect": (
+        "a number, or the least and the greatest, such as [0.4, 0.5]",
+        _is_range,
+    ),
+    "published": _NUMBER,
+}
+_KEYS: Mapping[str, _Check] = {
+    **dict.fromkeys(("title", "claim", "cost", "corpus", "source"), _TEXT),
+    "kind": _one_of(Kind),
+    "needs": _one_of(Needs),
+    "rules": _TABLE,
+    "split": _one_of(SPLITS),
+    "system": _one_of(systems()),
+    "known_graph": _one_of(PROTOCOL),
+    "bm25": _TABLE,
+    "encoder": _TEXT,
+    "train": _TEXT,
+    "trained_on": _TEXT,
+    "apart": _TEXTS,
+    "fuse": _TABLE,
+    "reranker": _TEXT,
+    "train_reranker": _TEXT,
+    "rerank": _TABLE,
+    "ranker": _TEXT,
+    "train_ranker": _TEXT,
+    "ranker_corpora": _TEXTS,
+    "disabled_features": (
+        f"a list of {', '.join(Group)}",
+        lambda value: isinstance(value, list) and bool(value) and {*value} <= {*Group},
+    ),
+    "expect": _TABLE,
+    "published": _TABLE,
+}
+_FUSE_KEYS: Mapping[str, _Check] = {
+    "k0": _WHOLE,
+    "bm25_weight": _SHARE,
+    "dense_weight": _SHARE,
+}
+_RERANK_KEYS: Mapping[str, _Check] = {
+    "candidates": _one_of(CANDIDATES),
+    "depth": _WHOLE,
+    "weight": _SHARE,
+    "query_tokens": _WHOLE,
+    "candidate_tokens": _WHOLE,
+    "precision": _one_of(Precision),
+    "backend": _one_of(Backend),
+}
+_BM25_KEYS: Mapping[str, _Check] = {
+    "k1": _NUMBER,
+    "b": _NUMBER,
+    "form": _one_of(QueryForm),
+    "key_terms": _WHOLE,
+    "stop_words": _one_of(StopWords),
+    "threads": _WHOLE,
+}
+_RULES_KEYS: Mapping[str, _Check] = {"min_gold": _WHOLE, "train_only": _TRUTH}
+_TABLES: Mapping[str, Mapping[str, _Check]] = {
+    "bm25": _BM25_KEYS,
+    "fuse": _FUSE_KEYS,
+    "rerank": _RERANK_KEYS,
+    "rules": _RULES_KEYS,
+}
+
+
+def check_all(path: Path, content: Mapping[str, Any]) -> None:
+    """Refuse a file with a key that is not known, a value that cannot be, or without what every row has.
+
+    Raises:
+        BadInputError: If there is one.
+    """
+    _check(path, content, _KEYS)
+    for name, checks in _TABLES.items():
+        _check(path, content.get(name, {}), checks, f"{name}.")
+    measures = MEASURES[Kind(content.get("kind", Kind.RECOMMEND))]
+    for name in ("expect", "published"):
+        _check(path, content.get(name, {}), dict.fromkeys(measures, _FIGURE[name]), f"{name}.")
+    needed = ("title", "claim", "cost", "corpus")
+    if content.get("kind") == Kind.PUBLISHED:
+        needed = ("title",)
+    if missing := [key for key in needed if key not in content]:
+        raise BadInputError(path, f"{missing[0]!r} is missing")
+    if content.get("published") and not content.get("source"):
+        raise BadInputError(path, "'published' needs 'source': where the figures are from")
+
+
+def _check(
+    path: Path, table: Mapping[str, Any], checks: Mapping[str, _Check], within: str = ""
+) -> None:
+    for key, value in table.items():
+        if key not in checks:
+            known = ", ".join(sorted(checks))
+            raise BadInputError(path, f"unknown key {within + key!r}; known: {known}")
+        what, fits = checks[key]
+        if not fits(value):
+            raise BadInputError(path, f"{within}{key} must be {what}, got {repr(value)[:60]}")

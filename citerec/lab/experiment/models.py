@@ -1,0 +1,130 @@
+"""The index and the models that a row names: what is missing of them is made."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from citerec.build import BuildConfig, build_index
+from citerec.corpus.queries import open_queries, shipped_queries
+from citerec.corpus.readers.source import find_source, sha256_of
+from citerec.corpus.splits import SPLITS, read_ids, shipped_splits
+from citerec.embed import EmbedConfig, embed_anew
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import Fingerprint
+from citerec.errors import ConfigError
+from citerec.evaluate.catalogue import RANKED
+from citerec.folder import IndexFolder, open_index
+from citerec.lab.experiment.row import Experiment
+from citerec.manifest import NAME
+from citerec.rank.ranker import DEFAULT
+from citerec.rerank.opening import OWN
+from citerec.types import Progress
+
+ENCODER = "encoder"  # among the models of an index
+
+
+def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> IndexFolder:
+    """Open the index of a row; what is missing of it is made, from where it was broken off."""
+    corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
+    if not (folder / NAME).is_file():
+        build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), progress)
+    index = open_index(folder)
+    source = find_source(corpus)
+    advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
+    if index.manifest.corpus["sha256"] != sha256_of(source):
+        raise ConfigError(f"{folder} is of another corpus than {corpus}; {advice}")
+    if not _has_splits_of(index, source.folder):
+        raise ConfigError(f"{folder} asks other queries than {corpus} ships; {advice}")
+    if experiment.train:
+        return _embedded(index, trained_encoder(Path(experiment.train), index, progress), progress)
+    return _embedded(index, experiment.encoder, progress) if experiment.encoder else index
+
+
+def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
+    """Embed the papers of an index, unless they are by this very encoder."""
+    model = open_encoder(encoder, base=index.path)
+    recorded = index.manifest.settings["encoder"]
+    if recorded and Fingerprint.from_json(recorded).key == model.fingerprint.key:
+        return index
+    embed_anew(index.path, model, EmbedConfig(resume=True), progress)
+    return open_index(index.path)
+
+
+def trained_encoder(
+    settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
+) -> str:
+    """Train the encoder of a row on its index, unless that was done; return its folder."""
+    from citerec.lab.train_words import config as words
+    from citerec.lab.train_words.train import train_words
+    from citerec.lab.train_words.train import was_trained_so as words_were_trained_so
+    from citerec.train.encoder import config as nets
+    from citerec.train.encoder.train import train_encoder
+    from citerec.train.encoder.train import was_trained_so as net_was_trained_so
+
+    model = index.models / name
+    if words.wants_words(settings, None):
+        of_words = words.read_words_training(settings, {})
+        if not words_were_trained_so(model, index, of_words):
+            train_words(index, model, of_words, resume=True, force=True, progress=progress)
+        return str(model)
+    config = nets.read_training(settings, {})
+    if not net_was_trained_so(model, index, config):
+        train_encoder(index, model, config, resume=True, force=True, progress=progress)
+    return str(model)
+
+
+def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) -> str | None:
+    """Return the reranker that a row names; it is trained on the index, unless that was done.
+
+    It lies beside the index's own, which `recommend` reads: a row changes nothing of what that recommends.
+    """
+    if not experiment.train_reranker:
+        return experiment.reranker
+    from citerec.train.reranker.config import read_training
+    from citerec.train.reranker.train import train_reranker, was_trained_so
+
+    settings = Path(experiment.train_reranker)
+    config = read_training(settings, {})
+    own = index.models / OWN
+    beside = own.with_name(f"{OWN}-{settings.stem}")
+    for model in (own, beside):
+        if was_trained_so(model, index, config):
+            return str(model)
+    train_reranker(index, beside, config, resume=True, force=True, progress=progress)
+    return str(beside)
+
+
+def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress) -> str:
+    """Return the ranker of a row that ranks; it is trained on the row's corpora, unless that was done.
+
+    What learned from other corpora is not the index's own: `recommend` would take it for that.
+    """
+    if experiment.system not in RANKED or not experiment.train_ranker:
+        return experiment.ranker or str(DEFAULT)
+    from citerec.train.ranker.config import read_training
+    from citerec.train.ranker.inputs import was_trained_so
+    from citerec.train.ranker.train import train_ranker
+
+    settings = Path(experiment.train_ranker)
+    config = read_training(settings, {})
+    corpora = experiment.ranker_corpora or (experiment.corpus,)
+    learned = [
+        index_of(replace(experiment, corpus=corpus), indexes, progress) for corpus in corpora
+    ]
+    model = index.models / f"ranker-{settings.stem}"
+    apart = [] if any(one.path == index.path for one in learned) else [index]
+    if not was_trained_so(model, learned, config):
+        train_ranker(
+            learned, model, config, apart=apart, resume=True, force=True, progress=progress
+        )
+    return str(model)
+
+
+def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
+    """Whether the index asks what the corpus ships: the checksum of a corpus covers its papers alone."""
+    queries = shipped_queries(corpus)
+    if queries is not None:
+        return queries == open_queries(index.splits)
+    shipped = shipped_splits(corpus)
+    if shipped is None:
+        return index.manifest.settings["splits"] != "shipped"
+    return shipped == {name: read_ids(index.splits / f"{name}.ids") for name in SPLITS}

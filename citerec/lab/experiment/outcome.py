@@ -1,0 +1,87 @@
+"""What running a row gave, and how that is held against what it should give."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.errors import writing
+from citerec.evaluate.protocol import EvalSet
+from citerec.lab.experiment.row import Expected, Experiment
+from citerec.run import Run
+
+OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # of an expected value, either way
+
+
+class Verdict(StrEnum):
+    """How a row came out."""
+
+    OK = "OK"
+    MEASURED = "measured"  # nothing was expected of it
+    NEAR = "near"
+    FAIL = "FAIL"
+    NOT_RUN = "not run here"
+    PUBLISHED = "published"  # others' figures alone
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What running a row gave."""
+
+    experiment: Experiment
+    verdict: Verdict
+    why: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    run: Run | None = None  # what a system answered
+    task: EvalSet | None = None  # to what
+    draw: Callable[[Path], None] | None = None  # draws a picture of it
+
+
+def judge(expect: Mapping[str, Expected], metrics: Mapping[str, float]) -> tuple[Verdict, str]:
+    """Hold metrics against what they should be: OK within 0.002, near within 0.01, else FAIL."""
+    if not expect:
+        return Verdict.MEASURED, ""
+    gaps = {name: _gap(value, metrics.get(name)) for name, value in expect.items()}
+    if max(gaps.values()) <= OK_WITHIN:
+        return Verdict.OK, ""
+    worst = max(gaps, key=lambda name: gaps[name])
+    found = f"{metrics[worst]:.4f}" if worst in metrics else "missing"
+    why = f"{worst} is {found}, expected {_shown(expect[worst])}"
+    return (Verdict.NEAR if gaps[worst] <= NEAR_WITHIN else Verdict.FAIL), why
+
+
+def _gap(expected: Expected, found: float | None) -> float:
+    """Return how far a figure lies off; within a range it does not."""
+    if found is None or not isfinite(found):
+        return inf
+    low, high = expected if isinstance(expected, tuple) else (expected, expected)
+    return max(low - found, found - high, 0)
+
+
+def _shown(expected: Expected) -> str:
+    ends = expected if isinstance(expected, tuple) else (expected,)
+    return " to ".join(f"{end:.4f}" for end in ends)
+
+
+def write_result(outcome: Outcome, folder: Path) -> Path:
+    """Write what a row gave to `<folder>/<table>/<row>.json`; return the file.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    experiment = outcome.experiment
+    path = folder / experiment.table / f"{experiment.path.stem}.json"
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    result = dict(outcome.result)
+    if "per_query" in result:  # a line for each metric, not for each query
+        lines = {name: orjson.Fragment(orjson.dumps(v)) for name, v in result["per_query"].items()}
+        result["per_query"] = lines
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(orjson.dumps(result, option=options))
+    return path

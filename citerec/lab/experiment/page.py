@@ -1,0 +1,207 @@
+"""The page of one run of `citerec experiment run`: every row with what it should give, tests, and figures.
+
+report.html   all of it, in one file that loads nothing
+report.md     the same without figures
+report.tex    the tables, for a paper
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from citerec.atomic import building
+from citerec.errors import ConfigError
+from citerec.evaluate import parts
+from citerec.evaluate.page import GENERATOR, Cell, Page, Section, Table, is_address, render
+from citerec.evaluate.tables import HEADINGS
+from citerec.lab.experiment.compared import (
+    COMPARED,
+    Group,
+    RowOutcome,
+    compared,
+    groups,
+    significance,
+)
+from citerec.lab.experiment.rows_text import (
+    NONE,
+    by_table,
+    columns_of,
+    corpus_of,
+    expected,
+    figure,
+    rows_latex,
+    rows_markdown,
+    told,
+)
+
+__all__ = ["RowOutcome", "rows_latex", "rows_markdown", "rows_page", "significance", "write_page"]
+
+HTML, MARKDOWN, LATEX = "report.html", "report.md", "report.tex"
+_KINDS = {"OK": "ok", "near": "near", "FAIL": "fail"}
+
+
+def write_page(outcomes: Sequence[RowOutcome], folder: Path) -> None:
+    """Write the three files into a folder, in one step; a former page there is replaced.
+
+    Raises:
+        ConfigError: If there is no row, or `folder` holds anything that is no part of a former page.
+        OutputError: If it cannot be written.
+    """
+    if not outcomes:
+        raise ConfigError("no row, no page: name the file of a row")
+    target = folder.resolve()
+    refuse_others_files(target)
+    files = {
+        HTML: rows_page(outcomes, folder=target),
+        MARKDOWN: rows_markdown(outcomes),
+        LATEX: rows_latex(outcomes),
+    }
+    with building(target) as new:
+        for name, text in files.items():
+            (new / name).write_text(text, encoding="utf-8")
+
+
+def refuse_others_files(folder: Path) -> None:
+    """Make sure that replacing `folder` destroys nothing but a former page.
+
+    Raises:
+        ConfigError: If it would.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; name a folder for the page")
+    found = sorted(path.name for path in folder.iterdir())
+    ours = {HTML, MARKDOWN, LATEX} if _is_ours(folder / HTML) else frozenset[str]()
+    if others := [name for name in found if name not in ours]:
+        raise ConfigError(
+            f"{folder} holds {others[0]!r}, which is no part of a former page; name a new or an empty folder"
+        )
+
+
+def rows_page(outcomes: Sequence[RowOutcome], *, folder: Path | None = None) -> str:
+    """Return the rows as one HTML file that loads nothing.
+
+    Args:
+        outcomes: The rows, in the order of the page.
+        folder: Where the page will lie, so that it can link the rows' files; without it they are only named.
+    """
+    facts = [("Rows", told(outcomes))]
+    corpora = dict.fromkeys(corpus_of(row) for row in outcomes)
+    facts.append(("Corpora", "; ".join(corpus for corpus in corpora if corpus != NONE) or NONE))
+    facts.append(("Intervals", "95 %, bootstrap over queries"))
+    sections = [_tables(outcomes, folder), _claims(outcomes)]
+    for number, group in enumerate(groups(outcomes)):
+        sections += _group(group, f"g{number}")
+    return render(Page(title="Rows of experiments", facts=facts, sections=parts.only(sections)))
+
+
+def _is_ours(page: Path) -> bool:
+    try:
+        with page.open(encoding="utf-8") as file:
+            return f'name="generator" content="{GENERATOR}"' in file.read(2000)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _tables(outcomes: Sequence[RowOutcome], folder: Path | None) -> Section:
+    tables: list[Table] = []
+    for name, rows in by_table(outcomes).items():
+        columns = columns_of(rows)
+        heading = [
+            "row",
+            "corpus",
+            "verdict",
+            *(HEADINGS.get(column, column) for column in columns),
+        ]
+        cells = [
+            [
+                Cell(text=row.title, link=_link(row, folder)),
+                Cell(text=corpus_of(row), kind="name"),
+                Cell(text=row.verdict, kind=_KINDS.get(row.verdict, "none")),
+                *(_figure(row, column) for column in columns),
+            ]
+            for row in rows
+        ]
+        tables.append(Table(caption=name, heading=heading, rows=cells))
+    text = [
+        "Below our figure: its 95 % interval, what the row's file expects, what others published."
+    ]
+    return Section(title="Rows", text=text, tables=tables)
+
+
+def _figure(row: RowOutcome, metric: str) -> Cell:
+    small: list[str] = []
+    ours = row.metrics.get(metric)
+    if ours is not None and metric in row.ci95:
+        small.append(" to ".join(figure(metric, end) for end in row.ci95[metric]))
+    if should := expected(row, metric):
+        small.append(f"expected {should}")
+    if metric in row.published:
+        small.append(f"published {figure(metric, row.published[metric])}")
+    if ours is None:
+        return Cell(text=NONE, small=small, order="", kind="none")
+    return Cell(text=figure(metric, ours), small=small, order=ours)
+
+
+def _claims(outcomes: Sequence[RowOutcome]) -> Section:
+    rows = [
+        [
+            Cell(text=row.title),
+            Cell(text=row.claim, kind="text"),
+            Cell(text=": ".join(part for part in (row.verdict, row.why) if part), kind="text"),
+            Cell(
+                text=row.published_source or NONE,
+                link=row.published_source if is_address(row.published_source) else "",
+                kind="text",
+            ),
+            Cell(text=f"citerec experiment run {row.file}", kind="text"),
+        ]
+        for row in outcomes
+    ]
+    heading = ["row", "claim", "verdict", "source of what is published", "run it again"]
+    table = Table(caption="What each row claims", heading=heading, rows=rows, is_sortable=False)
+    return Section(title="Claims", tables=[table])
+
+
+def _link(row: RowOutcome, folder: Path | None) -> str:
+    if folder is None:
+        return ""
+    return quote(Path(os.path.relpath(Path(row.file).absolute(), folder)).as_posix())
+
+
+def _group(group: Group, key: str) -> Iterator[Section]:
+    """Yield tests and figures of rows that were asked the same queries."""
+    where = ", ".join(part for part in (group.corpus, group.split) if part)
+    tests = {metric: compared(group, metric) for metric in COMPARED}
+    tables = [
+        parts.matrix(_tested(group, metric), found, metric)
+        for metric, found in tests.items()
+        if found
+    ]
+    yield Section(title=f"Significance: {where}", text=[parts.TESTED], tables=tables)
+    curves = {name: row.curve for name, row in group.rows.items()}
+    figures = [parts.recall(curves, f"{key}recall")] if any(map(len, curves.values())) else []
+    yield Section(title=f"Recall by depth: {where}", figures=figures)
+    figures = [
+        parts.differences(
+            {name: group.rows[name].per_query[metric] for name in _tested(group, metric)},
+            metric,
+            f"{key}diff{number}",
+            [*group.rows],
+        )
+        for number, metric in enumerate(COMPARED)
+        if tests[metric]
+    ]
+    yield Section(title=f"Query by query: {where}", text=[parts.SORTED], figures=figures)
+    rivals = {name: row for name, row in group.rows.items() if not row.is_ceiling}
+    known = {name: row.calibration for name, row in rivals.items() if row.calibration}
+    figures = parts.calibration(known, f"{key}cal", [*group.rows])
+    yield Section(title=f"Calibration: {where}", text=[parts.CALIBRATED], figures=figures)
+    years = {name: row.by_year or () for name, row in group.rows.items()}
+    yield Section(title=f"By year: {where}", figures=parts.by_year(years, "f1@20", f"{key}year"))
+
+
+def _tested(group: Group, metric: str) -> list[str]:
+    return [name for name, row in group.rows.items() if row.has_scores(metric)]

@@ -1,0 +1,49 @@
+"""What the page of a run shows of a row: its figures, and what can be drawn of the lists that it gave."""
+
+from pathlib import Path
+from typing import Any
+
+from citerec.evaluate.by_year import by_year, years_of
+from citerec.evaluate.calibration import calibrate
+from citerec.evaluate.catalogue import CEILINGS
+from citerec.evaluate.plots import recall_by_depth
+from citerec.lab.experiment.compared import RowOutcome
+from citerec.lab.experiment.kind import Kind
+from citerec.lab.experiment.outcome import Outcome
+
+
+def shown(outcome: Outcome) -> RowOutcome:
+    """Return what the page shows of a row; one that has no lists shows its figures alone."""
+    row = outcome.experiment
+    kept = dict(outcome.result.get("per_query", {}))
+    return RowOutcome(
+        title=row.title,
+        file=str(row.path),
+        table=row.table,
+        corpus=Path(row.corpus).name,
+        split=row.split if row.kind is Kind.RECOMMEND else "",
+        claim=row.claim,
+        verdict=str(outcome.verdict),
+        why=outcome.why,
+        metrics=outcome.metrics,
+        ci95=outcome.result.get("ci95", {}),
+        expect=row.expect,
+        published=row.published,
+        published_source=row.source,
+        queries_sha256=kept.pop("queries_sha256", ""),
+        per_query=kept,
+        is_ceiling=row.kind is Kind.RECOMMEND and row.system in CEILINGS,
+        **_drawn(outcome, kept),
+    )
+
+
+def _drawn(outcome: Outcome, per_query: dict[str, Any]) -> dict[str, Any]:
+    run, task = outcome.run, outcome.task
+    if run is None or task is None:
+        return {}
+    years = years_of(task.queries)
+    return {
+        "curve": recall_by_depth(run, task.qrels).tolist(),
+        "calibration": calibrate(run, task.qrels),
+        "by_year": by_year(per_query["f1@20"], sorted(task.qrels), years),
+    }

@@ -1,0 +1,209 @@
+"""Recommendation: do vectors help a ranker to tell which of the shown papers was clicked? (SPECTER §3.4, §4).
+
+The ranker is the published one: ten features, one hidden layer of 50, sigmoid; a margin of 0.1 between the clicked
+paper and each other one shown; Adadelta; of five epochs the one of the least validation loss. Clicks favour what was
+shown first, so each test click counts by the inverse of its position's propensity.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from citerec.errors import ConfigError
+from citerec.index.dense.library import Vectors
+from citerec.lab.scidocs.layout import Click, Floats
+from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.pairs import FEATURES, Features, pair_features
+from citerec.types import Progress, no_progress
+
+Score = Callable[[Features], Floats]  # shape (pairs, 10) to (pairs,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankerConfig:
+    """How the ranker is trained; what the published configuration says."""
+
+    epochs: int = 5
+    batch: int = 128  # triplets
+    hidden: int = 50
+    dropout: float = 0.4
+    margin: float = 0.1
+    rho: float = 0.95  # of Adadelta
+    clip: float = 5.0  # each gradient is kept within
+    negatives: int = 10  # of the papers shown beside a clicked one, the first so many
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.batch, self.hidden, self.negatives) < 1:
+            raise ConfigError("epochs, batch, hidden and negatives must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """How well clicks are foretold; each counts by the inverse of its position's propensity."""
+
+    ndcg: float  # in [0, 1]
+    p_at_1: float  # share of clicks whose paper is ranked first, in [0, 1]
+    clicks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clicks:
+    """The clicks of each split; the published splits are by time."""
+
+    train: Sequence[Click]
+    validation: Sequence[Click]
+    test: Sequence[Click]
+    propensity: Floats  # of each position, shape (positions,)
+
+
+def recommend(
+    clicks: Clicks,
+    records: Mapping[str, Record],
+    vectors: Mapping[str, Vectors],
+    *,
+    config: RankerConfig | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Recommended:
+    """Train the ranker on the train clicks and judge it on the test clicks.
+
+    Args:
+        clicks: What was shown and clicked.
+        records: What is known of papers.
+        vectors: Of papers; those without one are missing.
+        config: How to train.
+        seed: Of the weights, the order of the triplets and the dropout.
+        progress: Receives how many epochs are done.
+    """
+    config = config or RankerConfig()
+    train, validation = (
+        _triplets(part, records, vectors, config.negatives)
+        for part in (clicks.train, clicks.validation)
+    )
+    weight = float(clicks.propensity.mean() / clicks.propensity[-1])
+    score = _trained(train, validation, config, weight, seed, progress)
+    return judge(clicks.test, clicks.propensity, _scores(clicks.test, records, vectors, score))
+
+
+def judge(clicks: Sequence[Click], propensity: Floats, scores: Sequence[Floats]) -> Recommended:
+    """Return how well scores foretell clicks.
+
+    The clicked paper's rank is 1 + r, where r counts the other papers of a higher score, and half of those of the
+    same; its nDCG is 1 / log2(2 + r), its P@1 is 1 if r is 0. A click at a position of propensity p weighs 1 / p.
+
+    Args:
+        clicks: What was shown and clicked.
+        propensity: Of each position.
+        scores: Of the papers shown, for each click.
+    """
+    weights = np.array([1 / propensity[click.position - 1] for click in clicks])
+    above = np.array([_above(*pair) for pair in zip(clicks, scores, strict=True)])
+    ndcg = float(weights @ (1 / np.log2(2 + above)) / weights.sum())
+    return Recommended(ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks))
+
+
+def _above(click: Click, scores: Floats) -> float:
+    own = scores[click.position - 1]
+    others = np.array([paper != click.clicked for paper in click.shown])
+    return float((scores[others] > own).sum() + (scores[others] == own).sum() / 2)
+
+
+def _scores(
+    clicks: Sequence[Click],
+    records: Mapping[str, Record],
+    vectors: Mapping[str, Vectors],
+    score: Score,
+) -> list[Floats]:
+    pairs = [(click.query, paper) for click in clicks for paper in click.shown]
+    ends = np.cumsum([len(click.shown) for click in clicks])[:-1]
+    return np.split(score(pair_features(pairs, records, vectors)), ends)
+
+
+def _triplets(
+    clicks: Sequence[Click],
+    records: Mapping[str, Record],
+    vectors: Mapping[str, Vectors],
+    most: int,
+) -> tuple[Features, Features]:
+    """Return the features of the clicked papers and of those shown beside them, one row for each two."""
+    pairs: list[tuple[str, str, str]] = []
+    for click in clicks:
+        others = [paper for paper in click.shown if paper != click.clicked][:most]
+        pairs += [(click.query, click.clicked, other) for other in others]
+    clicked = pair_features([(query, one) for query, one, _ in pairs], records, vectors)
+    return clicked, pair_features([(query, other) for query, _, other in pairs], records, vectors)
+
+
+def _trained(
+    train: tuple[Features, Features],
+    validation: tuple[Features, Features],
+    config: RankerConfig,
+    weight: float,
+    seed: int,
+    progress: Progress,
+) -> Score:
+    """Train the ranker; return what scores with the weights of the best epoch.
+
+    The published ranker looks up the propensity to weigh a loss by at the position that it has set to zero, which
+    is that of the last position: one weight for all.
+    """
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = _net(config)
+        loss_of = torch.nn.MarginRankingLoss(config.margin)
+        optimizer = torch.optim.Adadelta(net.parameters(), rho=config.rho)
+        sides = [torch.from_numpy(side) for side in train]
+        held = [torch.from_numpy(side) for side in validation]
+        best, least = net.state_dict(), float("inf")
+        for epoch in range(config.epochs):
+            net.train()
+            for batch in _batches(len(sides[0]), config.batch):
+                optimizer.zero_grad()
+                (weight * _loss(net, loss_of, [side[batch] for side in sides])).backward()
+                torch.nn.utils.clip_grad_value_(net.parameters(), config.clip)
+                optimizer.step()
+            net.eval()
+            with torch.no_grad():
+                loss = float(_loss(net, loss_of, held)) if len(held[0]) else -float(epoch)
+            if loss < least:
+                best, least = {name: w.clone() for name, w in net.state_dict().items()}, loss
+            progress("ranker", epoch + 1, config.epochs)
+        net.load_state_dict(best)
+    return lambda features: _score(net, features)
+
+
+def _net(config: RankerConfig) -> Any:
+    from torch import nn
+
+    return nn.Sequential(
+        nn.Linear(len(FEATURES), config.hidden),
+        nn.ReLU(),
+        nn.Dropout(config.dropout),
+        nn.Linear(config.hidden, 1),
+        nn.Sigmoid(),
+    )
+
+
+def _batches(rows: int, size: int) -> Iterator[Any]:
+    import torch
+
+    yield from torch.randperm(rows).split(size)
+
+
+def _loss(net: Any, loss_of: Any, sides: Sequence[Any]) -> Any:
+    import torch
+
+    clicked, other = (net(side).squeeze(1) for side in sides)
+    return loss_of(clicked, other, torch.ones_like(clicked))
+
+
+def _score(net: Any, features: Features) -> Floats:
+    import torch
+
+    net.eval()
+    with torch.no_grad():
+        return net(torch.from_numpy(features)).squeeze(1).numpy().astype(np.float64)

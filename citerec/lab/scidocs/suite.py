@@ -1,0 +1,247 @@
+"""The SciDocs suite on its published data: all seven tasks, as table 1 of the SPECTER paper has them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from citerec.errors import ConfigError, ModelError
+from citerec.index.dense.library import Vectors
+from citerec.lab.scidocs.classify import Examples, classify
+from citerec.lab.scidocs.given import GivenVectors
+from citerec.lab.scidocs.layout import (
+    LABELLED,
+    PROPENSITY,
+    RANKED,
+    RECOMMENDATION,
+    SPLITS,
+    Judged,
+    Labelled,
+    check_folder,
+    metadata_file,
+    read_clicks,
+    read_judgements,
+    read_labels,
+    read_propensity,
+)
+from citerec.lab.scidocs.metadata import Record, read_metadata
+from citerec.lab.scidocs.published import GROUPS, METRICS, TASKS
+from citerec.lab.scidocs.ranking import (
+    DECIMALS,
+    Ranked,
+    RankedQuery,
+    Rows,
+    has_vector,
+    ranked_query,
+    score_ranking,
+)
+from citerec.lab.scidocs.recommendation import Clicks, recommend
+from citerec.types import Paper, Progress, no_progress
+
+Encode = Callable[[Sequence[Paper]], Vectors]
+"""Returns the vector of each paper, shape (papers, dim); a row that is not finite means no vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """What an encoder is worth."""
+
+    metrics: Mapping[str, float]  # in [0, 1]; those of the tasks, then the means that are whole
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of queries, papers, ...
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])  # tasks, and why
+
+
+class Known:
+    """The papers of one metadata file that tasks ask for, and their vectors."""
+
+    def __init__(self, records: Mapping[str, Record], encode: Encode) -> None:
+        """Encode the papers.
+
+        Raises:
+            ModelError: If the vectors are not one row for each paper, or no paper has one.
+        """
+        self.records = records
+        self._row = {paper_id: row for row, paper_id in enumerate(records)}
+        vectors = encode([record.paper for record in records.values()])
+        if vectors.ndim != 2 or len(vectors) != len(records):
+            raise ModelError(f"vectors of shape {vectors.shape} for {len(records)} papers")
+        if not has_vector(vectors).any():
+            raise ModelError(f"none of {len(records)} papers has a vector; expected one for each")
+        self._matrix = vectors
+
+    def row(self, paper_id: str) -> int:
+        """Return the row of a paper, -1 for one that is not known."""
+        return self._row.get(paper_id, -1)
+
+    def at(self, rows: Rows) -> Vectors:
+        """Return the vectors at some rows; NaN for row -1."""
+        return np.where((rows >= 0)[:, None], self._matrix[rows], np.float32(np.nan))
+
+    def by_id(self) -> dict[str, Vectors]:
+        """Return the vector of each paper that has one."""
+        there = has_vector(self._matrix)
+        return {paper: self._matrix[row] for paper, row in self._row.items() if there[row]}
+
+
+def run_published(
+    data: Path,
+    encode: Encode | GivenVectors,
+    *,
+    tasks: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> SuiteResult:
+    """Judge an encoder by the published tasks, each paper encoded once.
+
+    Args:
+        data: The published folder; see `citerec.lab.scidocs.layout`.
+        encode: Is called once for each of the three sets of papers; or vectors that somebody made.
+        tasks: Some of `TASKS`; all by default. A group's mean and the average are given where all their tasks are run.
+        seed: Of the SVM and of the ranker.
+        progress: Receives how many tasks are done.
+
+    Raises:
+        ConfigError: If there is no such task.
+        BadInputError: If a file is missing, or not what it should be.
+        ModelError: If the encoder gives no vectors.
+    """
+    named = check_tasks(tasks)
+    check_folder(data, named)
+    metrics: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    done = 0
+    encoding = {metadata_file(task): encode_of(encode, task) for task in named}
+    for file, encoder in encoding.items():
+        mine = [task for task in named if metadata_file(task) == file]
+        run = _labelled if mine[0] in LABELLED else _ranked if mine[0] in RANKED else _clicked
+        for task, found, counted in run(data, mine, encoder, seed, progress):
+            metrics |= found
+            counts |= {f"{task} {what}": count for what, count in counted.items()}
+            done += 1
+            progress("tasks", done, len(named))
+    return SuiteResult(metrics | means(metrics), counts)
+
+
+def encode_of(encode: Encode | GivenVectors, task: str) -> Encode:
+    """Return what gives the papers of a task their vectors.
+
+    Raises:
+        BadInputError: If nothing does.
+    """
+    return encode.of(task) if isinstance(encode, GivenVectors) else encode
+
+
+def check_tasks(tasks: Sequence[str] | None) -> list[str]:
+    """Return the tasks that are meant, in the order of the paper.
+
+    Raises:
+        ConfigError: If there is no such task.
+    """
+    if unknown := [task for task in tasks or () if task not in TASKS]:
+        raise ConfigError(f"no task {unknown[0]!r}; there are: {', '.join(TASKS)}")
+    return [task for task in TASKS if not tasks or task in tasks]
+
+
+def means(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the means of tables 2 and 3, and the average of all metrics: those whose metrics are all there."""
+    groups = {
+        group: [metric for task in tasks for metric in TASKS[task]]
+        for group, tasks in GROUPS.items()
+    }
+    return {
+        name: float(np.mean([metrics[metric] for metric in wanted]))
+        for name, wanted in {**groups, "average": METRICS}.items()
+        if all(metric in metrics for metric in wanted)
+    }
+
+
+_Scored = list[tuple[str, dict[str, float], dict[str, int]]]
+
+
+def _labelled(
+    data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
+) -> _Scored:
+    sets = {task: read_labels(data, task) for task in tasks}
+    ids = [i for splits in sets.values() for part in splits.values() for i in part.ids]
+    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    found: _Scored = []
+    for task, splits in sets.items():
+        train, val, test = parts = [_examples(splits[split], known) for split in SPLITS]
+        disabled_features = sum(int((~has_vector(part.vectors)).sum()) for part in parts)
+        f1 = classify(train, val, test, seed=seed).f1
+        sizes = {split: len(part.labels) for split, part in zip(SPLITS, parts, strict=True)}
+        found.append(
+            (task, {f"{task} f1": f1}, {**sizes, "papers without a vector": disabled_features})
+        )
+    return found
+
+
+def _examples(part: Labelled, known: Known) -> Examples:
+    rows = np.array([known.row(paper) for paper in part.ids], np.int32)
+    return Examples(known.at(rows), part.labels)
+
+
+def labelled_papers(
+    data: Path, splits: Mapping[str, Labelled], task: str = "mag"
+) -> tuple[list[Paper], list[str]]:
+    """Return the papers of a classification task that are known, all splits, and their classes."""
+    labels = {i: c for part in splits.values() for i, c in zip(part.ids, part.labels, strict=True)}
+    records = read_metadata(data / metadata_file(task), labels)
+    return [record.paper for record in records.values()], [labels[i] for i in records]
+
+
+def _ranked(
+    data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
+) -> _Scored:
+    judged = {task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks}
+    ids = [i for queries in judged.values() for q in queries for i in (q.query, *q.ids)]
+    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    found: _Scored = []
+    for task, queries in judged.items():
+        asked = [_query(query, known) for query in queries]
+        score = score_ranking(asked, known.at, decimals=DECIMALS)
+        found.append((task, ranking_metrics(task, score), ranking_counts(score)))
+    return found
+
+
+def ranking_metrics(task: str, score: Ranked) -> dict[str, float]:
+    """Return the metrics of a ranking task by their names."""
+    return {f"{task} map": score.map, f"{task} ndcg": score.ndcg}
+
+
+def ranking_counts(score: Ranked) -> dict[str, int]:
+    """Return what a ranking task counts."""
+    return {
+        "queries": score.queries,
+        "queries without a vector": score.skipped,
+        "papers without a vector": score.disabled_features,
+    }
+
+
+def _query(judged: Judged, known: Known) -> RankedQuery:
+    rows = [known.row(paper) for paper in judged.ids]
+    return ranked_query(known.row(judged.query), judged.ids, rows, judged.gains)
+
+
+def _clicked(
+    data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
+) -> _Scored:
+    propensity = read_propensity(data / PROPENSITY)
+    train, val, test = (
+        read_clicks(data / "recomm" / f"{split}.csv", len(propensity) if split == "test" else None)
+        for split in SPLITS
+    )
+    ids = {
+        i: None
+        for part in (train, val, test)
+        for click in part
+        for i in (click.query, *click.shown)
+    }
+    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    vectors = known.by_id()
+    clicks = Clicks(train, val, test, propensity)
+    score = recommend(clicks, known.records, vectors, seed=seed, progress=progress)
+    metrics = {"recommendation ndcg": score.ndcg, "recommendation p@1": score.p_at_1}
+    counts = {"clicks": score.clicks, "papers without a vector": len(ids) - len(vectors)}
+    return [(RECOMMENDATION, metrics, counts)]

@@ -1,0 +1,171 @@
+"""A map of papers by topic, and how well its clusters are the topics (SPECTER §6, figure 2)."""
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.errors import CiterecError, ConfigError, writing
+from citerec.index.dense.library import Vectors
+from citerec.lab.scidocs.library import load, one_thread
+from citerec.types import Log
+
+SAMPLE = 2000  # papers of a map
+FEWEST = 20  # papers of a map
+NEIGHBOURS = 5  # that make a point of a cluster
+NEAR = 80  # percent of the points that have so many neighbours within eps
+NOISE = -1
+SHOWN = 20  # topics that have a colour, and the first 28 signs of their names in the legend
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicMap:
+    """Papers on a plane, and the clusters that they make there."""
+
+    xy: Floats  # shape (papers, 2)
+    homogeneity: float  # in [0, 1]; 1 if each cluster is of one topic
+    completeness: float  # in [0, 1]; 1 if each topic is in one cluster
+    clusters: npt.NDArray[np.int64]  # of each paper; -1 for one that is in none
+
+
+def topic_map(vectors: Vectors, labels: Sequence[str], *, seed: int = 0) -> TopicMap:
+    """Lay papers out on a plane by t-SNE, find clusters there by DBSCAN, and hold them against the topics.
+
+    The paper states neither of DBSCAN's settings. Here a point of a cluster has 5 points, itself among them, within
+    eps, and eps is what makes 80 % of all points such points: the 80th percentile of the distances to the fourth
+    nearest other point, after the rule of Ester et al. 1996. No topic is looked at for it. Papers in no cluster count
+    as one cluster of their own. The same seed gives the same map on the same machine.
+
+    Args:
+        vectors: One row for each paper, all finite; t-SNE takes some 10 s for 2,000.
+        labels: The topic of each.
+        seed: Of t-SNE.
+
+    Raises:
+        ConfigError: If there are fewer than 20 papers, or not one finite vector and label for each; or if all vectors
+            are the same.
+    """
+    if len(vectors) != len(labels) or len(labels) < FEWEST:
+        raise ConfigError(
+            f"{len(vectors)} vectors and {len(labels)} topics; a map needs one of each for {FEWEST} papers or more"
+        )
+    if not np.isfinite(vectors).all():
+        raise ConfigError("a paper of the map has no vector; leave it out")
+    if (vectors == vectors[0]).all():
+        raise ConfigError(
+            f"the {len(vectors)} vectors are all the same; a map needs different ones"
+        )
+    perplexity = min(30.0, (len(labels) - 1) / 3)
+    with one_thread():
+        project = load("manifold").TSNE(
+            perplexity=perplexity, init="pca", learning_rate="auto", random_state=seed, n_jobs=1
+        )
+        xy = np.asarray(project.fit_transform(vectors.astype(np.float32)), np.float64)
+    clusters = find_clusters(xy)
+    measures = load("metrics")
+    return TopicMap(
+        xy,
+        float(measures.homogeneity_score(labels, clusters)),
+        float(measures.completeness_score(labels, clusters)),
+        clusters,
+    )
+
+
+def find_clusters(xy: Floats) -> npt.NDArray[np.int64]:
+    """Find clusters of points by density; return the number of each point's, -1 for none."""
+    nearest = load("neighbors").NearestNeighbors(n_neighbors=NEIGHBOURS).fit(xy)
+    distances = nearest.kneighbors(xy)[0][:, -1]  # a point is its own first neighbour
+    eps = max(float(np.percentile(distances, NEAR)), 1e-9)
+    return load("cluster").DBSCAN(eps=eps, min_samples=NEIGHBOURS).fit_predict(xy)
+
+
+def draw_sample(labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0) -> list[int]:
+    """Draw the places of papers that have a topic, rising, `most` at most."""
+    labelled = [place for place, label in enumerate(labels) if label]
+    drawn = np.random.default_rng(seed).permutation(len(labelled))[:most]
+    return sorted(labelled[i] for i in drawn.tolist())
+
+
+def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Log) -> list[int]:
+    """Draw the papers of a map; none, and a warning, if too few have a topic."""
+    drawn = draw_sample(labels, seed=seed)
+    if len(drawn) >= FEWEST:
+        return drawn
+    warn(f"no map is drawn: {len(drawn)} papers have a topic, and it needs {FEWEST}")
+    return []
+
+
+def try_map(
+    vectors: Vectors, labels: Sequence[str], path: Path, *, seed: int = 0, warn: Log
+) -> TopicMap | None:
+    """Draw the map of those papers that have a vector; where it cannot be drawn, say why, and return None.
+
+    So what took hours before the map is not lost with it.
+    """
+    there = np.asarray(np.isfinite(vectors).all(axis=1))
+    if not there.all():
+        warn(f"{int((~there).sum()):,} papers of the map have no vector; they are not on it")
+    mine = [label for label, has in zip(labels, there.tolist(), strict=True) if has]
+    try:
+        topics = topic_map(vectors[there], mine, seed=seed)
+        draw_topics(topics, mine, path)
+    except CiterecError as error:
+        warn(f"no map is drawn: {error}")
+        return None
+    return topics
+
+
+def check_picture(path: Path) -> str:
+    """Return what kind of picture a file is to be: png, svg or pdf.
+
+    Raises:
+        ConfigError: If its name ends in something else.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise ConfigError(f"cannot draw {path}: expected a name that ends in .png, .svg or .pdf")
+    return kind
+
+
+def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
+    """Draw a map, a colour for each of the 20 most common topics, grey for others; PNG, SVG or PDF by the name.
+
+    The same map gives the same file.
+
+    Raises:
+        ConfigError: If the name ends in something else.
+        OutputError: If the file cannot be written.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    kind = check_picture(path)
+    figure: Any = Figure(figsize=(7.6, 5.2), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    common = [name for name, _ in sorted(Counter(labels).items(), key=lambda n: (-n[1], n[0]))]
+    # A leading underscore would hide a topic from the legend; others shall have one line there.
+    for number, name in enumerate(common):
+        mine = np.array([label == name for label in labels])
+        told = f" {name:.28}" if number < SHOWN else "others" if number == SHOWN else "_"
+        colour = f"C{number % 10}" if number < SHOWN else "lightgrey"
+        marker = "o" if number < 10 or number >= SHOWN else "^"  # the ten colours come twice
+        style = {"s": 6, "marker": marker, "color": colour, "linewidths": 0}
+        axes.scatter(*topics.xy[mine].T, label=told, **style)
+    axes.set(xticks=[], yticks=[])
+    axes.set_title(f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}")
+    for text in figure.legend(
+        loc="outside right upper", fontsize="x-small", markerscale=2
+    ).get_texts():
+        text.set_parse_math(False)  # "$" in a name is a dollar
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with warnings.catch_warnings(), writing(path), rc_context({"svg.hashsalt": "citerec"}):
+        # The font lacks some scripts; a box in a name is no reason to fail.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        figure.savefig(path, format=kind, metadata=undated)

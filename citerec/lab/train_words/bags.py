@@ -1,0 +1,158 @@
+"""Bags of words: TF-IDF with SVD, fastText-sum, SIF and SGC, their settings chosen on the dev queries."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from citerec.errors import ConfigError
+from citerec.lab.train_words.config import Idf, WordsTraining
+from citerec.lab.train_words.corpus import TrainTexts
+from citerec.lab.train_words.dev import GridSearch
+from citerec.lab.train_words.made import TrainedModel
+from citerec.lab.train_words.vectors import WordVectors, word_vectors
+from citerec.lab.words.bag import Bag, Numbers, Tf, tf_of
+from citerec.lab.words.model import Vectors, directions
+from citerec.lab.words.propagated import Propagated, propagate
+from citerec.lab.words.tokens import keys_of
+
+WEIGHTINGS = [{"tf": tf, "idf": idf} for tf, idf in product(Tf, Idf)]  # the nine that differ
+SIF_A = [float(a) for a in np.logspace(-5, -3, 9)]
+STEPS = range(1, 9)
+BLOCK = 65_536  # papers whose vectors are in float64 at once
+
+
+def make_tfidf(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
+    """Make TF-IDF vectors and decompose them: the vector of a word is its row of the right singular vectors.
+
+    Source: Deerwester et al., JASIS 1990.
+    """
+    words = texts.vocabulary(config.min_df, config.max_df)
+    counts = texts.counts(words)
+
+    def make(tf: Tf, idf: Idf) -> Bag:
+        weights = idf_of(counts, idf)
+        vectors = _singular(tf_of(counts, tf) * weights[None, :], config)
+        return Bag(words=words, word_vectors=vectors, weights=weights, tf=tf)
+
+    model, tried = search.best(_weightings(config), make)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts))
+
+
+def make_fasttext(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
+    """Make a weighted sum of word vectors."""
+    found = word_vectors(texts, config, search.log, search.progress, search.kept)
+    counts = texts.counts(found.words)
+
+    def make(tf: Tf, idf: Idf) -> Bag:
+        weights = idf_of(counts, idf)
+        return Bag(words=found.words, word_vectors=found.vectors, weights=weights, tf=tf)
+
+    model, tried = search.best(_weightings(config), make)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
+
+
+def make_sif(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
+    """Make an average of word vectors, frequent words low, without its first principal component."""
+    found = word_vectors(texts, config, search.log, search.progress, search.kept)
+    counts = texts.counts(found.words)
+    settings = [{"a": a} for a in (SIF_A if config.grid else [config.a])]
+
+    def make(a: float) -> Bag:
+        return sif(found, counts, a)
+
+    model, tried = search.best(settings, make)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
+
+
+def make_sgc(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
+    """Make SIF vectors and propagate them along the citations that every dev and test query may know of."""
+    found = word_vectors(texts, config, search.log, search.progress, search.kept)
+    counts = texts.counts(found.words)
+    features = sif(found, counts, config.a)
+    links = texts.known_links()
+    rows = np.unique(np.concatenate(links.nonzero()))  # who is linked: others stay as they are
+    links = links[rows][:, rows]
+    papers = [*texts.data.index.papers.at(rows.tolist()).values()]
+    keys, sums = keys_of(papers), features.sums(papers)
+    order = np.argsort(keys)
+
+    def make(k: int) -> Propagated:
+        table = directions(propagate(sums, links, k), papers)
+        return Propagated(features=features, keys=keys[order], table=table[order])
+
+    model, tried = search.best([{"k": k} for k in (STEPS if config.grid else [config.k])], make)
+    linked = {"linked_papers": len(rows), "citations_known_to_the_queries": int(links.nnz)}
+    return TrainedModel(
+        model=model, tried=tried, counts=_counts(counts) | linked, weights=found.sha256
+    )
+
+
+def sif(found: WordVectors, counts: Any, a: float) -> Bag:
+    """Make a SIF model.
+
+    Args:
+        found: The word vectors.
+        counts: Of these words in the train papers, shape (papers, words).
+        a: A word of probability p weighs a / (a + p).
+
+    Source: Arora et al., ICLR 2017, algorithm 1, https://openreview.net/forum?id=SyK00v5xx.
+    """
+    times = counts.sum(0)
+    weights = (a / (a + times / max(times.sum(), 1))).astype(np.float32)
+    plain = Bag(words=found.words, word_vectors=found.vectors, weights=weights, average=True)
+    lengths = np.maximum(counts.sum(1), 1)[:, None]
+    averages = (counts @ (found.vectors * weights[:, None])) / lengths
+    return Bag(
+        words=plain.words,
+        word_vectors=plain.word_vectors,
+        weights=weights,
+        average=True,
+        component=first_component(averages),
+    )
+
+
+def first_component(vectors: Vectors) -> Numbers:
+    """Return the first right singular vector, of unit length, shape (dim,); nothing is centred."""
+    dim = vectors.shape[1]
+    products = np.zeros((dim, dim))
+    for start in range(0, len(vectors), BLOCK):  # of 7 million papers float64 would take 17 GB
+        wide = vectors[start : start + BLOCK].astype(np.float64)
+        products += wide.T @ wide
+    _, directions = np.linalg.eigh(products)
+    first = directions[:, -1]
+    return (first * np.sign(first[np.abs(first).argmax()])).astype(np.float32)
+
+
+def idf_of(counts: Any, idf: Idf) -> Numbers:
+    """Return the inverse document frequencies, shape (words,): 1 + ln (n / df), smooth with 1 added to n and df.
+
+    Source: scikit-learn's TfidfTransformer.
+    """
+    papers, words = counts.shape
+    if idf is Idf.NONE:
+        return np.ones(words, np.float32)
+    added = int(idf is Idf.SMOOTH)
+    in_papers = np.bincount(counts.indices, minlength=words)
+    return (1 + np.log((papers + added) / np.maximum(in_papers + added, 1))).astype(np.float32)
+
+
+def _weightings(config: WordsTraining) -> Sequence[dict[str, Any]]:
+    return WEIGHTINGS if config.grid else [{"tf": config.tf, "idf": config.idf}]
+
+
+def _singular(weighted: Any, config: WordsTraining) -> Vectors:
+    from sklearn.decomposition import TruncatedSVD
+
+    dim = min(config.dim, min(weighted.shape) - 1)
+    if dim < 1:
+        papers, words = weighted.shape
+        raise ConfigError(f"{papers} train papers and {words} words are too few to decompose")
+    found: Any = TruncatedSVD(dim, random_state=config.seed)
+    return np.ascontiguousarray(found.fit(weighted.tocsr()).components_.T, np.float32)
+
+
+def _counts(counts: Any) -> dict[str, int]:
+    papers, words = counts.shape
+    return {"train_papers": papers, "words": words, "words_in_them": int(counts.sum())}

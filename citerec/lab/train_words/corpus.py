@@ -1,0 +1,116 @@
+"""What an encoder of words learns from: the texts of papers that are neither dev nor test queries."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.queries import open_queries
+from citerec.corpus.splits import read_ids
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.lab.words.tokens import counted, words_of
+from citerec.text import EncoderForm, encoder_text
+from citerec.train.data import TrainingData, load_training_data
+from citerec.types import Paper
+
+BLOCK = 4096  # papers read at once
+
+
+@dataclass(frozen=True)
+class TrainTexts:
+    """The papers of an index that may be learned from, and who among them cites whom."""
+
+    data: TrainingData
+
+    @classmethod
+    def of(cls, index: IndexFolder) -> "TrainTexts":
+        """Load what the train split allows.
+
+        Raises:
+            ConfigError: If there is nothing to learn from.
+        """
+        return cls(load_training_data(index))
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The papers, rising."""
+        return np.flatnonzero(self.data.pool)
+
+    def papers(self) -> Iterator[Paper]:
+        """Yield the papers, by row."""
+        rows = self.rows.tolist()
+        for first in range(0, len(rows), BLOCK):
+            yield from self.data.index.papers.at(rows[first : first + BLOCK]).values()
+
+    def texts(self) -> Iterator[str]:
+        """Yield title and abstract of each paper as one text."""
+        for paper in self.papers():
+            yield encoder_text(paper, EncoderForm.TITLE_ABSTRACT, " ")
+
+    @cached_property
+    def cut(self) -> list[list[str]]:
+        """The words of each paper."""
+        return [words_of(text) for text in self.texts()]
+
+    def vocabulary(self, min_df: int, max_df: float) -> tuple[str, ...]:
+        """Return the words that are learned, in order of the alphabet: English function words are none.
+
+        Args:
+            min_df: Papers that a word is in, at least.
+            max_df: Share of the papers that it is in, at most.
+
+        Raises:
+            ConfigError: If no word is left.
+        """
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        in_papers = Counter(word for words in self.cut for word in set(words))
+        most = max_df * len(self.cut)
+        kept = (word for word, count in in_papers.items() if min_df <= count <= most)
+        words = tuple(sorted(word for word in kept if word not in ENGLISH_STOP_WORDS))
+        if not words:
+            raise ConfigError(
+                f"no word is in {min_df} or more of the {len(self.cut)} train papers and in at most "
+                f"{max_df:.0%} of them; lower min_df"
+            )
+        return words
+
+    def counts(self, words: Sequence[str]) -> Any:
+        """Count words in each paper: a sparse matrix, shape (papers, words)."""
+        return counted(self.texts(), {word: number for number, word in enumerate(words)})
+
+    def known_links(self) -> Any:
+        """Return who cites whom, as every dev and test query may know it: a sparse matrix of all papers.
+
+        Citing are train papers that are older than every dev and test query; nobody is known to cite a query.
+        """
+        first = first_query_year(self.data.index)
+        known = np.ones(self.data.papers, np.bool_)
+        if first is not None:
+            years = self.data.years
+            known = (years < first) & (years != NO_YEAR)
+        links = self.data.links.tocoo()
+        kept = known[links.row]
+        made = (links.data[kept], (links.row[kept], links.col[kept]))
+        return type(links)(made, shape=links.shape).tocsr()
+
+
+def first_query_year(index: IndexFolder) -> int | None:
+    """Return the year of the oldest dev or test query; None where no year is known."""
+    shipped = open_queries(index.splits)
+    if shipped is not None:
+        named = {qid for split in ("dev", "test") for qid in shipped.gold.get(split, {})}
+        known = [shipped.queries[qid].year for qid in named]
+        years = [year for year in known if year is not None]
+    else:
+        ids = [i for split in ("dev", "test") for i in read_ids(index.splits / f"{split}.ids")]
+        rows = index.papers.rows_of(ids)
+        found = index.papers.years[rows[rows >= 0]]
+        years = found[found != NO_YEAR].tolist()
+    return min(years) if years else None

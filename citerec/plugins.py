@@ -1,0 +1,43 @@
+"""Parts that other packages add to citerec by entry points; citerec's own lab adds its parts in the same way.
+
+| group | name of the entry point | object |
+|---|---|---|
+| `citerec.encoders` | the file that marks a folder of such a model | `(Source, EncodeConfig | None) -> Encoder` |
+| `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.catalogue.System` |
+"""
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from citerec.errors import ConfigError
+
+ENCODERS, SYSTEMS = "citerec.encoders", "citerec.systems"
+
+
+@cache
+def names(group: str) -> tuple[str, ...]:
+    """Return the names of the parts of a group, in alphabetical order."""
+    return tuple(sorted(_registered(group)))
+
+
+@cache
+def load(group: str, name: str) -> Any:
+    """Import a part.
+
+    Raises:
+        ConfigError: If its package does not have it, or cannot be imported.
+        KeyError: If there is no part of this name.
+    """
+    point = _registered(group)[name]
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"{name!r} of {group}, registered as {point.value}, cannot be loaded: {error}"
+        ) from error
+
+
+@cache
+def _registered(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
