@@ -1,32 +1,48 @@
-"""The pipeline as one object: `Recommender` opens an index and composes its stages."""
+"""The pipeline on one index: `Recommender` opens the stages and runs them for drafts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from citerec.candidates import Candidates, HybridRetriever, ranked
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.nothing import why_nothing
+from citerec.pipeline import (
+    BLEND,
+    DiversityStage,
+    Pipeline,
+    RerankingStage,
+    Stage,
+    configure_for_ranker,
+    depth_for,
+    rank_stages,
+)
 from citerec.query.exclude import Excluded
 from citerec.query.recognise import listed_rows, recognised
-from citerec.rank import explained, final
-from citerec.rank.diversity import DEPTH as DIVERSE
-from citerec.rank.diversity import Alike, by_vectors, by_words, cut, diversified
-from citerec.rank.final import LtrStage, RankedCandidates
-from citerec.rank.known import Rows
+from citerec.rank import explained
+from citerec.rank.custom import CustomRanker, RankModel
+from citerec.rank.diversity import Alike, by_vectors, by_words
+from citerec.rank.expansion import CandidateExpander
+from citerec.rank.known import KnownGraph, Rows, TemporalGraph
+from citerec.rank.ltr import RankedCandidates
 from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
 from citerec.rank.words import title_words
+from citerec.recommendations import as_recommendations
 from citerec.rerank.cascade import Cascade
+from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade, wanted
+from citerec.retrieve.coverage import unreadable_share
+from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.tuned import fusion_in_force, weight_in_force
 from citerec.types import (
-    Eligible,
+    CandidateSet,
     Log,
     Progress,
     Query,
+    QueryBatch,
     Recommendation,
+    Retriever,
     no_progress,
 )
 
@@ -37,36 +53,77 @@ PAIRS_AT_ONCE = 4096  # of a batch that are reranked together: enough to sort by
 
 
 class Recommender:
-    """Recommends papers of one index: found by words and vectors, reranked, ranked at last by all that is known."""
+    """Recommends papers of one index: retrieved, expanded, reranked and ordered by a learning-to-rank model."""
 
     def __init__(
         self,
         index: IndexFolder,
         config: RecommendConfig | None = None,
         log: Log | None = None,
+        *,
+        retrievers: Sequence[Retriever] | None = None,
+        reranker: Reranker | None = None,
+        ranker: RankModel | None = None,
     ) -> None:
-        """Open an index; `log` receives what is fetched from the hub, before.
+        """Open an index.
+
+        Args:
+            index: The index.
+            config: The stages and their settings.
+            log: Receives what is fetched from the hub, before.
+            retrievers: The first stage, in place of BM25 and the vectors of the index.
+            reranker: Scores the best candidates, in place of the reranker that `config` names.
+            ranker: Orders the candidates by their features, in place of the model that `config` names.
 
         Raises:
             CiterecError: If a part of it, or a model, cannot be opened.
         """
         self.index, self._log = index, log
         self.config = config or RecommendConfig()
-        self.ranker = _open_ranker(index, self.config)
-        self._first = HybridRetriever(index, self.config, log)
-        rerank = wanted(self.config.reranker, index)
-        if rerank and self.ranker and rerank.weight is None and not self.ranker.reads_reranker:
-            rerank = replace(rerank, weight=final.BLEND)
-        self.cascade: Cascade | None = open_cascade(index, rerank, log) if rerank else None
-        if self.cascade and self.ranker:
-            self.cascade = final.beside(self.cascade, self.ranker, rerank)
-        expand = self.config.expand
-        self._final = LtrStage(index, self.ranker, expand=expand) if self.ranker else None
+        self.ranker = CustomRanker(ranker) if ranker else _open_ranker(index, self.config)
+        self._retriever = _open_retriever(index, self.config, retrievers, log)
+        self.cascade = self._open_cascade(reranker)
+        self.pipeline = Pipeline(
+            self._retriever,
+            self._stages(),
+            depth=depth_for(
+                self.config.k,
+                cascade=self.cascade,
+                ranks=self.ranker is not None,
+                diversifies=self.config.diversity > 0,
+            ),
+            together=max(1, PAIRS_AT_ONCE // self.cascade.depth) if self.cascade else READ_AT_ONCE,
+        )
+
+    def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
+        requested = wanted(self.config.reranker, self.index)
+        weight = requested.weight if requested else None
+        if weight is None and self.ranker and not self.ranker.reads_reranker:
+            weight = BLEND
+        if reranker:
+            cascade = cascade_of(self.index, reranker, weight)
+        elif requested:
+            cascade = open_cascade(self.index, replace(requested, weight=weight), self._log)
+        else:
+            return None
+        return configure_for_ranker(cascade, self.ranker, requested) if self.ranker else cascade
+
+    def _stages(self) -> tuple[Stage, ...]:
+        config, cascade, stages = self.config, self.cascade, list[Stage]()
+        if self.ranker:
+            graph = TemporalGraph(self.index, KnownGraph.PUBLISHED)
+            expander = CandidateExpander(graph, config.expand or self.ranker.expand)
+            stages += rank_stages(graph, self.ranker, cascade, k=config.k, expander=expander)
+        elif cascade:
+            stages.append(RerankingStage(cascade, config.k))
+        if config.diversity:
+            stages.append(DiversityStage(self._alike, config.diversity, config.k))
+        return tuple(stages)
 
     @property
     def encoder(self) -> str:
         """The name of the encoder whose vectors are searched; empty for BM25 alone."""
-        return self._first.encoder
+        return self._retriever.encoder
 
     @property
     def reranker(self) -> str:
@@ -85,16 +142,16 @@ class Recommender:
     def in_force(self) -> tuple[str, ...]:
         """How the stages are put together, and where each setting comes from (tuned, default or option), in lines."""
         index, config, ranker = self.index, self.config, self.ranker
-        lines = [f"fusion: {fusion_in_force(index, config)}"] if self._first.dense else []
+        lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
         if self.cascade and ranker and ranker.reads_reranker:
             lines.append(f"reranker's weight: none, it is a feature of {ranker}")
         elif self.cascade:
-            last, asked = self.cascade.stages[-1], config.reranker
+            last, requested = self.cascade.stages[-1], config.reranker
             weight = weight_in_force(
                 index,
                 last.weight,
                 str(last.how["weights"]),
-                is_option=isinstance(asked, RerankConfig) and asked.weight is not None,
+                is_option=isinstance(requested, RerankConfig) and requested.weight is not None,
                 has_ranker=ranker is not None,
             )
             lines.append(f"reranker's weight: {weight}")
@@ -103,8 +160,8 @@ class Recommender:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The names of the stages that find candidates."""
-        return self._first.names
+        """The names of the retrievers."""
+        return self._retriever.names
 
     def recommend(
         self,
@@ -130,10 +187,10 @@ class Recommender:
         Raises:
             ConfigError: If `year_max` is no year, or a row is none of the corpus.
         """
-        found = self.stream(
+        results = self.stream(
             queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
         )
-        return list(found)
+        return list(results)
 
     def stream(
         self,
@@ -157,11 +214,11 @@ class Recommender:
             for start in range(0, len(queries), AT_ONCE):
                 part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._log)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
-                found = self._first.find(part, rules, self._depth)
-                for asked, best in self._ordered(part, rules, found, known, progress):
-                    chosen = [self._chosen(one) for one in best]
-                    results = self._with_papers(chosen)
-                    for query, one, items in zip(asked, chosen, results, strict=True):
+                batch = QueryBatch(part, rules, [sorted(known)] * len(part))
+                for group, candidates in self.pipeline.run(batch, progress):
+                    best = [replace(one, hits=one.hits.best(self.config.k)) for one in candidates]
+                    results = self._with_papers(best)
+                    for query, one, items in zip(group.queries, best, results, strict=True):
                         yield self._with_reasons(query, one, items) if explain else items
 
     def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
@@ -178,7 +235,8 @@ class Recommender:
 
         From about a half on, what is recommended means little: the text is in a script or language that nothing covers.
         """
-        return self._first.unreadable(query)
+        bm25 = self._retriever.bm25
+        return unreadable_share(query, bm25, self._retriever.tokens) if bm25 else 0.0
 
     def why_nothing(
         self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
@@ -195,88 +253,44 @@ class Recommender:
         )
         return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
 
-    @property
-    def _depth(self) -> int:
-        """How many candidates of the first stages are wanted."""
-        most = [self.config.k]
-        most += [self.cascade.depth] if self.cascade else []
-        most += [final.DEPTH] if self._final else []
-        most += [DIVERSE] if self.config.diversity else []
-        return max(most)
-
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
         """Return the rows of the papers that a list of references names, by id, DOI or title."""
         return frozenset[int]().union(*listed_rows(excluded, self.index.papers))
 
-    def _ordered(
-        self,
-        queries: Sequence[Query],
-        rules: Sequence[Eligible],
-        found: Sequence[Candidates],
-        cited: frozenset[int],
-        progress: Progress,
-    ) -> Iterator[tuple[Sequence[Query], Sequence[Candidates]]]:
-        """Yield all candidates of each query in their last order, as many queries at once as are reranked together."""
-        at_once = max(1, PAIRS_AT_ONCE // self.cascade.depth) if self.cascade else READ_AT_ONCE
-        for start in range(0, len(found), at_once):
-            mine = slice(start, start + at_once)
-            asked, here = queries[mine], found[mine]
-            if self._final:
-                best: Sequence[Candidates] = self._final.order(
-                    asked,
-                    rules[mine],
-                    here,
-                    k=self.config.k,
-                    cited=cited,
-                    cascade=self.cascade,
-                    progress=progress,
-                )
-            else:
-                best = self._reranked(asked, here, progress)
-            yield asked, best
-
-    def _reranked(
-        self, queries: Sequence[Query], found: Sequence[Candidates], progress: Progress
-    ) -> Sequence[Candidates]:
-        if self.cascade is None:
-            return found
-        done = self.cascade.rerank(queries, [one.hits for one in found], self.config.k, progress)
-        return [
-            Candidates(
-                new.hits, {**old.stages, **new.stages}, probabilities=self.cascade.likely(new)
-            )
-            for old, new in zip(found, done, strict=True)
-        ]
-
-    def _chosen(self, found: Candidates) -> Candidates:
-        """Take the best `k`, or, if the list is to be diverse, those that differ."""
-        config, hits = self.config, cut(found.hits, self.config.k)
-        if config.diversity:
-            top = cut(found.hits, max(config.k, DIVERSE))
-            hits = diversified(top, self._alike(top.rows), config.diversity, config.k)
-        return replace(found, hits=hits)
-
     def _alike(self, rows: Rows) -> Alike:
-        if self._first.dense:
-            return by_vectors(self._first.dense.vectors(rows))
+        if self._retriever.dense:
+            return by_vectors(self._retriever.dense.vectors(rows))
         titles = self.index.papers.texts("title", rows).to_pylist()
         return by_words([title_words(title) for title in titles])
 
-    def _with_papers(self, found: Sequence[Candidates]) -> Iterator[tuple[Recommendation, ...]]:
-        """Read each paper once for all queries that are read for together: many share theirs."""
-        for start in range(0, len(found), READ_AT_ONCE):
-            part = found[start : start + READ_AT_ONCE]
-            papers = self.index.papers.at(row for one in part for row in one.hits.rows.tolist())
-            yield from (ranked(one, papers) for one in part)
+    def _with_papers(
+        self, candidates: Sequence[CandidateSet]
+    ) -> Iterator[tuple[Recommendation, ...]]:
+        """Read each paper once for all queries of a part: many share theirs."""
+        for start in range(0, len(candidates), READ_AT_ONCE):
+            part = candidates[start : start + READ_AT_ONCE]
+            papers = self.index.papers.at(row for one in part for row in one.rows.tolist())
+            yield from (as_recommendations(one, papers) for one in part)
 
     def _with_reasons(
-        self, query: Query, found: Candidates, result: tuple[Recommendation, ...]
+        self, query: Query, candidates: CandidateSet, result: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
-        rows = found.hits.rows
-        words = self._first.bm25.matches(query, rows.tolist(), most=REASON_WORDS)
-        if isinstance(found, RankedCandidates) and self.ranker:
-            return explained.weighed(self.ranker, found, result, words, self.cascade)
+        rows, bm25 = candidates.rows.tolist(), self._retriever.bm25
+        words = bm25.matches(query, rows, most=REASON_WORDS) if bm25 else [[] for _ in rows]
+        if isinstance(candidates, RankedCandidates) and self.ranker:
+            return explained.weighed(self.ranker, candidates, result, words, self.cascade)
         return explained.plain(result, words, self.cascade)
+
+
+def _open_retriever(
+    index: IndexFolder,
+    config: RecommendConfig,
+    retrievers: Sequence[Retriever] | None,
+    log: Log | None,
+) -> HybridRetriever:
+    if retrievers is None:
+        return open_hybrid(index, config, log)
+    return HybridRetriever(index, retrievers, config.fuse_with(None))
 
 
 def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:

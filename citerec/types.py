@@ -117,6 +117,10 @@ class Hits:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def best(self, k: int) -> Self:
+        """Return the first `k`."""
+        return type(self)(self.rows[:k], self.scores[:k])
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -148,6 +152,21 @@ class Ranking:
         return len(self.ids)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateSet:
+    """The candidates of one query, as they flow through the pipeline."""
+
+    hits: Hits  # all of them, in the order of the last stage
+    stages: Mapping[str, Hits]  # by the name of a stage: the papers that it found or scored
+    # Calibrated, in [0, 1], of papers of `hits`; None if unknown.
+    probabilities: Hits | None = field(default=None, kw_only=True)
+
+    @property
+    def rows(self) -> "Rows":
+        """The row numbers of the papers, shape (papers,)."""
+        return self.hits.rows
+
+
 @dataclass(frozen=True, slots=True)
 class StageHit:
     """Where one stage put a paper."""
@@ -176,6 +195,30 @@ class Eligible:
 
     year_max: int | None = None  # papers of a later year are out; a paper without a year stays in
     excluded: frozenset[int] = frozenset()  # row numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryBatch:
+    """Queries that go through the pipeline together."""
+
+    queries: Sequence[Query]
+    eligible: Sequence[Eligible]  # one per query
+    cited: Sequence[Sequence[int]] = ()  # rows of each query's known references; empty for none
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def known_references(self, place: int) -> Sequence[int]:
+        """Return the rows of the references that the query at a place is known to have."""
+        return self.cited[place] if self.cited else ()
+
+    def at(self, places: Sequence[int]) -> Self:
+        """Return the queries at some places as a batch."""
+        return type(self)(
+            [self.queries[i] for i in places],
+            [self.eligible[i] for i in places],
+            [self.cited[i] for i in places] if self.cited else (),
+        )
 
 
 def no_progress(what: str, done: int, total: int) -> None:

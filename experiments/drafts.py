@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import orjson
-
 from citerec.candidates import Candidates, HybridRetriever
+
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluate.metrics import evaluate_run, per_query
@@ -27,8 +27,8 @@ from citerec.evaluate.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.provenance import provenance
-from citerec.rank.final import DEPTH, LtrStage
 from citerec.rank.known import KnownGraph
+from citerec.rank.ltr import DEPTH, LtrStage
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.run import Run
 from citerec.types import Query, Ranking

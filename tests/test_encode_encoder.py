@@ -72,10 +72,10 @@ def test_the_vector_is_the_cls_of_the_last_layer(folder: Path, encoder: Encoder)
 def test_vectors_are_those_of_sentence_transformers(tmp_path: Path, pooling: Pooling) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
-    from sentence_transformers.sentence_transformer.modules import Pooling as CandidateSet
+    from sentence_transformers.sentence_transformer.modules import Pooling as SentencePooling
 
     transformer = Transformer(str(tiny_bert(tmp_path / "bert")), max_seq_length=64)
-    pool = CandidateSet(32, pooling_mode=str(pooling))
+    pool = SentencePooling(32, pooling_mode=str(pooling))
     theirs = SentenceTransformer(modules=[transformer, pool, Normalize()], device="cpu")
     theirs.save(str(tmp_path / "whole"))
 

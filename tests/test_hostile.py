@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from sealing import forge, reseal, without_sizes
 
-from citerec.candidates import HybridRetriever
 from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.corpus.papers import SCHEMA
@@ -21,6 +20,7 @@ from citerec.errors import CiterecError, IndexDamagedError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import read_manifest
 from citerec.recommend import Recommender
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.types import Query
 
 DRAFT = Query(id="draft", title="Neural networks for the recommendation of citations", year=2019)
@@ -210,7 +210,7 @@ def test_arrays_that_lead_beyond_themselves_are_refused_though_their_checksums_f
     reseal(copy)
 
     with pytest.raises(CiterecError) as caught:
-        HybridRetriever(open_index(copy), RecommendConfig(ranker="none"))
+        open_hybrid(open_index(copy), RecommendConfig(ranker="none"))
 
     assert fault in str(caught.value)
     assert "rebuild it" in str(caught.value)

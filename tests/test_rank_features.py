@@ -10,15 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_ranker import column
 
-from citerec.candidates import Candidates
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
+from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
-from citerec.rank.known import KnownGraph
-from citerec.rank.pool import CandidateExpander, CandidateSet
-from citerec.types import Hits, Query
+from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.types import CandidateSet, Eligible, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
 
@@ -51,7 +50,17 @@ def hits(*rows: int, best: float = 4.0) -> Hits:
     return Hits(np.array(rows, np.int32), np.linspace(best, 1, len(rows), dtype=np.float32))
 
 
-FOUND = Candidates(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)})
+FOUND = CandidateSet(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)})
+
+
+def expand(
+    expander: CandidateExpander,
+    queries: list[Query],
+    rules: list[Eligible],
+    found: list[CandidateSet],
+    cited: list[list[int]] | None = None,
+) -> list[ExpandedCandidates]:
+    return expander.run(QueryBatch(queries, rules, cited or ()), found)
 
 
 @pytest.fixture
@@ -60,11 +69,13 @@ def index(build: Build) -> IndexFolder:
 
 
 def seen(
-    index: IndexFolder, query: Query = QUERY, found: Candidates = FOUND
-) -> tuple[CandidateSet, Matrix]:
-    expander = CandidateExpander(index, KnownGraph.EARLIER, ExpandConfig(neighbours=2))
-    [pool] = expander.pool([query], eligible([query], index.papers), [found])
-    return pool, Features(index, expander.known).matrix(query, pool)
+    index: IndexFolder, query: Query = QUERY, found: CandidateSet = FOUND
+) -> tuple[ExpandedCandidates, Matrix]:
+    expander = CandidateExpander(
+        TemporalGraph(index, KnownGraph.EARLIER), ExpandConfig(neighbours=2)
+    )
+    [pool] = expand(expander, [query], eligible([query], index.papers), [found])
+    return pool, Features(index, expander.graph).matrix(query, pool)
 
 
 def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None:
@@ -77,10 +88,10 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
 
 
 def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:
-    expander = CandidateExpander(index, KnownGraph.EARLIER)
+    expander = CandidateExpander(TemporalGraph(index, KnownGraph.EARLIER))
     rules = eligible([QUERY], index.papers, excluded=[3])
 
-    [pool] = expander.pool([QUERY], rules, [FOUND])
+    [pool] = expand(expander, [QUERY], rules, [FOUND])
 
     assert pool.rows.tolist() == [0, 1, 2]
 
@@ -114,21 +125,23 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
 
 
 def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolder) -> None:
-    expander = CandidateExpander(index, KnownGraph.EARLIER, ExpandConfig(neighbours=1))
-    nothing = Candidates(hits(1), {"bm25": hits(1)})
+    expander = CandidateExpander(
+        TemporalGraph(index, KnownGraph.EARLIER), ExpandConfig(neighbours=1)
+    )
+    nothing = CandidateSet(hits(1), {"bm25": hits(1)})
 
-    [alone] = expander.pool([QUERY], eligible([QUERY], index.papers), [nothing])
-    [helped] = expander.pool([QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
+    [alone] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing])
+    [helped] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
 
     assert alone.stages["expand"].rows.tolist() == [3]  # next cites old
     assert {*helped.stages["expand"].rows.tolist()} == {2, 3}  # near, which it cites, cites both
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
-    expander = CandidateExpander(index, KnownGraph.EARLIER)
-    [pool] = expander.pool([QUERY], eligible([QUERY], index.papers), [FOUND])
+    expander = CandidateExpander(TemporalGraph(index, KnownGraph.EARLIER))
+    [pool] = expand(expander, [QUERY], eligible([QUERY], index.papers), [FOUND])
 
-    matrix = Features(index, expander.known).matrix(QUERY, pool, [3])
+    matrix = Features(index, expander.graph).matrix(QUERY, pool, [3])
 
     coupling = dict(zip(pool.rows.tolist(), column(matrix, "coupling"), strict=True))
     assert coupling == pytest.approx({0: 1 / 2**0.5, 1: 1, 3: 0, 2: 0})
@@ -136,7 +149,7 @@ def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> N
 
 def test_what_is_not_there_is_missing_and_not_zero(index: IndexFolder) -> None:
     bare = Query(id="q", title="Drawing trees", year=1960)
-    _, matrix = seen(index, bare, Candidates(hits(6), {"bm25": hits(6)}))
+    _, matrix = seen(index, bare, CandidateSet(hits(6), {"bm25": hits(6)}))
 
     there = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
     assert there == {"bm25", "bm25_rank", "rrf", "title_overlap", "no_abstract", "abstracts"}
@@ -161,7 +174,7 @@ def test_citations_of_no_year_are_none_of_the_last_years(build: Build) -> None:
 
 
 def test_nothing_found_makes_an_empty_pool(index: IndexFolder) -> None:
-    pool, matrix = seen(index, QUERY, Candidates(hits(), {"bm25": hits(), "dense": hits()}))
+    pool, matrix = seen(index, QUERY, CandidateSet(hits(), {"bm25": hits(), "dense": hits()}))
 
     assert not len(pool.rows)
     assert matrix.shape == (0, len(FEATURES))

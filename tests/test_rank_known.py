@@ -11,8 +11,9 @@ from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.rank.known import PROTOCOL, GraphSnapshot, KnownGraph, TemporalGraph
+from citerec.rank.ltr import RankedCandidates
 from citerec.recommend import Recommender
-from citerec.types import Query
+from citerec.types import Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
 Paper = dict[str, Any]
@@ -219,12 +220,11 @@ def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> 
 
     def features(query: Query, year_max: int | None = None) -> dict[str, tuple[float, float]]:
         rules = eligible([query], index.papers, year_max=year_max)
-        found = recommender._first.find([query], rules, 10)
-        assert recommender._final
-        [one] = recommender._final.order([query], rules, found, k=10)
+        [one] = recommender.pipeline.all(QueryBatch([query], rules))
+        assert isinstance(one, RankedCandidates)
         ages, recent = (one.matrix[:, NAMES.index(name)] for name in ("age", "citations_3y"))
         counts = np.expm1(recent).round()
-        ids = index.papers.ids_at(one.pool.rows.tolist())
+        ids = index.papers.ids_at(one.matrix_rows.tolist())
         return {i: (a, c) for i, a, c in zip(ids, ages, counts, strict=True)}
 
     of_draft = features(Query(id="new", title="Drawing graphs", year=2018))

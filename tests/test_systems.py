@@ -10,11 +10,11 @@ from tiny_ranker import tiny_ranker
 
 from citerec.config import FuseConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
+from citerec.evaluate.cached import CachedScorer
 from citerec.evaluate.catalogue import (
     RERANKED,
 )
 from citerec.evaluate.protocol import EvalConfig, load_task
-from citerec.evaluate.remembering import CachedScorer
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank.opening import open_cascade
@@ -108,13 +108,13 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
     sample_index: IndexFolder, rerank: RerankConfig
 ) -> None:
     plain = open_cascade(sample_index, rerank).stages[0].scorer
-    remembering = CachedScorer(plain)
+    cached = CachedScorer(plain)
     queries = [Query(id="a", title="A model"), Query(id="b", title="A search")]
     rows = [np.array([0, 1, 2], np.int32), np.array([1], np.int32)]
     asked: list[int] = []
 
-    first = remembering.score(sample_index, queries, rows)
-    again = remembering.score(
+    first = cached.score(sample_index, queries, rows)
+    again = cached.score(
         sample_index,
         queries,
         [rows[0][::-1], np.array([1, 9], np.int32)],
@@ -127,7 +127,7 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
     assert again[1][1] == pytest.approx(
         plain.score(sample_index, queries[1:], [np.array([9], np.int32)])[0][0], abs=1e-4
     )
-    assert remembering.spared > 0
+    assert cached.saved > 0
 
 
 # --- what close papers cite, and the final ranker

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citerec.candidates import Candidates
 from citerec.cli import run
 from citerec.cli.train import ranker_summary
 from citerec.errors import ConfigError, ModelExistsError
@@ -29,7 +28,7 @@ from citerec.train.ranker.gather import Gatherer, LaggedGraph, dev_queries, trai
 from citerec.train.ranker.inputs import was_trained_so
 from citerec.train.ranker.train import Known, train_on, train_ranker
 from citerec.train.workspace import Workspace
-from citerec.types import Eligible, Hits, Query
+from citerec.types import CandidateSet, Eligible, Hits, Query
 
 Build = Callable[..., IndexFolder]
 
@@ -61,14 +60,14 @@ class Everything:
 
     def find(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
-    ) -> list[Candidates]:
-        found: list[Candidates] = []
+    ) -> list[CandidateSet]:
+        found: list[CandidateSet] = []
         for rule in eligible:
             rows = [r for r, y in enumerate(self._years.tolist()) if r not in rule.excluded]
             rows = [r for r in rows if rule.year_max is None or self._years[r] <= rule.year_max]
             scores = np.arange(len(rows), 0, -1, dtype=np.float32)
             hits = Hits(np.array(rows, np.int32), scores)
-            found.append(Candidates(hits, {"bm25": hits}))
+            found.append(CandidateSet(hits, {"bm25": hits}))
         return found
 
 

@@ -17,17 +17,22 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
-from citerec.candidates import Candidates
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import Papers
 from citerec.eligibility import own_rows, within
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
+from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, Features, Matrix
-from citerec.rank.known import PROTOCOL, KnownGraph, citing_before, first_unknown_year
-from citerec.rank.pool import CandidateExpander, CandidateSet
-from citerec.types import Hits, Progress, no_progress
+from citerec.rank.known import (
+    PROTOCOL,
+    KnownGraph,
+    TemporalGraph,
+    citing_before,
+    first_unknown_year,
+)
+from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
 
 AT_ONCE = 64  # queries whose pools are in memory together
 HIDDEN = ("title", "abstract", "venue")  # columns that are emptied, besides the authors
@@ -60,7 +65,7 @@ def audit(
     index: IndexFolder,
     task: EvalSet,
     setting: EvalConfig,
-    found: Sequence[Candidates],
+    found: Sequence[CandidateSet],
     lists: Sequence[Sequence[Hits]],
     expand: ExpandConfig | None = None,
     progress: Progress = no_progress,
@@ -167,21 +172,23 @@ class _Computing:
     def __init__(
         self, index: IndexFolder, setting: EvalConfig, expand: ExpandConfig | None
     ) -> None:
-        self._expander = CandidateExpander(index, setting.known_graph, expand)
-        self._features = Features(index, self._expander.known)
+        graph = TemporalGraph(index, setting.known_graph)
+        self._expander = CandidateExpander(graph, expand)
+        self._features = Features(index, graph)
 
     def __call__(
-        self, task: EvalSet, found: Sequence[Candidates], members: Sequence[int]
-    ) -> Iterator[tuple[CandidateSet, Matrix]]:
+        self, task: EvalSet, found: Sequence[CandidateSet], members: Sequence[int]
+    ) -> Iterator[tuple[ExpandedCandidates, Matrix]]:
         queries = [task.queries[i] for i in members]
         rules = [task.eligible[i] for i in members]
-        pools = self._expander.pool(queries, rules, [found[i] for i in members])
-        for query, pool in zip(queries, pools, strict=True):
-            yield pool, self._features.matrix(query, pool)
+        batch = QueryBatch(queries, rules)
+        expanded = self._expander.run(batch, [found[i] for i in members])
+        for query, candidates in zip(queries, expanded, strict=True):
+            yield candidates, self._features.matrix(query, candidates)
 
 
 def _differences(
-    qid: str, here: tuple[CandidateSet, Matrix], there: tuple[CandidateSet, Matrix]
+    qid: str, here: tuple[ExpandedCandidates, Matrix], there: tuple[ExpandedCandidates, Matrix]
 ) -> Iterator[str]:
     """Say what differs of one query: its candidates, or a feature by its name."""
     pool, again = here[0], there[0]

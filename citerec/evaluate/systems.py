@@ -1,14 +1,13 @@
-"""The systems that an evaluation compares: the pipeline's stages, their fusions, baselines, a ceiling.
+"""The systems that an evaluation compares: pipelines with stages left out, baselines, a ceiling.
 
-Each stage searches once, however many systems read it, and a reranker scores a pair once.
+Each retriever searches once and a reranker scores a pair once, however many systems use them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
-from citerec.candidates import Candidates
 from citerec.config import ExpandConfig
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
@@ -16,6 +15,7 @@ from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
 from citerec.evaluate.baselines import most_cited_lists, oracle_run, random_lists
+from citerec.evaluate.cached import CachedRetriever, CachedScorer
 from citerec.evaluate.catalogue import (
     BASELINES,
     CEILINGS,
@@ -25,7 +25,6 @@ from citerec.evaluate.catalogue import (
     FUSIONS,
     RANKED,
     RERANKED,
-    WITH_POOLS,
     bm25_of,
     fuse_of,
     needs_vectors,
@@ -34,18 +33,18 @@ from citerec.evaluate.catalogue import (
 )
 from citerec.evaluate.docids import as_run
 from citerec.evaluate.protocol import EvalConfig, EvalSet
-from citerec.evaluate.ranked import expanded, ranked
-from citerec.evaluate.remembering import CachedScorer
 from citerec.folder import IndexFolder
-from citerec.fuse import fuse
-from citerec.rank.final import beside
+from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
+from citerec.rank.expansion import CandidateExpander
+from citerec.rank.known import TemporalGraph
 from citerec.rank.ranker import Ranker, find_ranker, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
+from citerec.retrieve.hybrid import HybridRetriever
 from citerec.run import Run
-from citerec.types import Hits, Log, Progress, Retriever, no_progress
+from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
 
 
 def run_system(
@@ -77,7 +76,8 @@ class Systems:
         """
         self._log, self._progress = log, progress
         self._index, self._task, self._setting = index, task, setting
-        self._found: dict[str, tuple[list[Hits], float]] = {}
+        self._results: dict[str, tuple[list[Hits], float]] = {}
+        self._retrievers: dict[str, CachedRetriever] = {}
 
     def run(self, name: str) -> tuple[Run, float | None]:
         """Run one system over the queries of the task.
@@ -99,19 +99,19 @@ class Systems:
         hits, seconds = self._hits(name)
         return as_run(name, self._index, self._task, hits), seconds
 
-    def stages(self) -> list[dict[str, Hits]]:
-        """Return, for each query, what each of the stages `FUSED` found.
+    def stages(self) -> list[Mapping[str, Hits]]:
+        """Return, for each query, what each of the retrievers `FUSED` finds.
 
         Raises:
             ConfigError: If the index has no vectors.
         """
         self._need_vectors(FUSED[-1])
-        found = {stage: self._hits(stage)[0] for stage in FUSED}
-        queries = range(len(self._task.queries))
-        return [{stage: hits[i] for stage, hits in found.items()} for i in queries]
+        batch = self._batch
+        candidates = self._hybrid("rrf").find(batch.queries, batch.eligible, self._setting.depth)
+        return [one.stages for one in candidates]
 
     def hits(self, name: str) -> list[Hits]:
-        """Return what a system, but no ceiling, found for each query.
+        """Return the hits of a system, but no ceiling, for each query.
 
         Raises:
             ConfigError, ModelError: As for `run`.
@@ -129,7 +129,7 @@ class Systems:
         """
         asked = self._setting.rerank
         if name in RANKED:
-            return beside(self.cascade, self._need_ranker(name), asked)
+            return configure_for_ranker(self.cascade, self._need_ranker(name), asked)
         alone = name == "rerank-alone" or (RERANKED[name] and asked and asked.weight is None)
         return self.cascade.with_weight(1) if alone else self.cascade
 
@@ -145,7 +145,7 @@ class Systems:
 
     @cached_property
     def cascade(self) -> Cascade:
-        """The rerankers, which remember what they scored.
+        """The rerankers, which score a pair once.
 
         Raises:
             ConfigError: If there is none.
@@ -199,72 +199,86 @@ class Systems:
             _ = self.cascade  # opened before anything is searched: it may be none
         if name in RANKED:
             self._need_ranker(name)
-        if name not in self._found:
-            before = sum(self._hits(stage)[1] for stage in self._reads(name))
+        if name not in self._results:
             search = self._searcher(name)  # opened outside of what is timed
-            start, spared = perf_counter(), self._spared()
+            start, saved = perf_counter(), self._saved()
             hits = search()
-            took = perf_counter() - start + self._spared() - spared
-            self._found[name] = hits, before + took
-        return self._found[name]
+            took = perf_counter() - start + self._saved() - saved
+            self._results[name] = hits, took
+        return self._results[name]
 
-    def _reads(self, name: str) -> tuple[str, ...]:
-        """Return the systems whose lists a system reads."""
-        if name in RERANKED or name in WITH_POOLS:
-            return (read_by(name, self._index, self._setting),)
-        return FUSED if name in FUSIONS else ()
-
-    def _spared(self) -> float:
-        """Return the seconds that remembered scores have spared so far; 0 where no reranker is open."""
+    def _saved(self) -> float:
+        """Return the seconds that cached results have saved so far."""
         cascade: Cascade | None = self.__dict__.get("cascade")
         scorers = [stage.scorer for stage in cascade.stages] if cascade else []
-        return sum(scorer.spared for scorer in scorers if isinstance(scorer, CachedScorer))
+        cached = [*self._retrievers.values(), *scorers]
+        return sum(one.saved for one in cached if isinstance(one, CachedRetriever | CachedScorer))
 
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
-        if name in RERANKED:
-            hits, _ = self._hits(self._reads(name)[0])
-            cascade = self.cascade_of(name)
-            return lambda: self.reranked(hits, cascade)
-        if name in FUSIONS:
-            return lambda: self._fused(name)
-        if name in WITH_POOLS:
-            return self._pooled(name)
         if name in BASELINES:
             baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: baseline(self._index, self._task, self._setting)
-        return self._stage(name)
-
-    def _pooled(self, name: str) -> Callable[[], list[Hits]]:
-        found = self.candidates()
-        pooled = (self._index, self._task, self._setting, found)
-        if name == EXPANDED:
-            return lambda: expanded(*pooled)
-        ranker = self._need_ranker(name)
-        cascade = self.cascade_of(name) if self._setting.rerank else None
-        return lambda: ranked(*pooled, ranker, cascade, self._progress)
-
-    def _stage(self, name: str) -> Callable[[], list[Hits]]:
-        task, setting = self._task, self._setting
         if system := plugged(name):
             encoder = self._encoder if system.needs_vectors else None
-            return lambda: system.search(self._index, task, setting, encoder)
-        retriever: Retriever
-        if name == "dense":
-            retriever = DenseRetriever(self._index, self._encoder, setting.dense)
-        else:
-            retriever = Bm25Retriever(self._index, bm25_of(name, setting))
-        return lambda: retriever.retrieve(task.queries, task.eligible, setting.depth)
-
-    def candidates(self) -> list[Candidates]:
-        """Return what the first stages found for each query, put together as `recommend` does or the setting says."""
-        [name] = self._reads(EXPANDED)
-        lists, _ = self._hits(name)
-        stages = FUSED if name in FUSIONS else (name,)
-        parts = {stage: self._hits(stage)[0] for stage in stages}
-        return [
-            Candidates(hits, {stage: found[i] for stage, found in parts.items()})
-            for i, hits in enumerate(lists)
+            return lambda: system.search(self._index, self._task, self._setting, encoder)
+        pipeline = self._pipeline(name)
+        return lambda: [
+            one.hits.best(self._setting.depth) for one in pipeline.all(self._batch, self._progress)
         ]
+
+    def _pipeline(self, name: str) -> Pipeline:
+        """Return a system as a pipeline: that of `recommend` with stages left out."""
+        setting = self._setting
+        retriever, depth = self._hybrid(name), setting.depth
+        if name in RERANKED:
+            stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name), depth),)
+            return Pipeline(retriever, stages, depth, together=len(self._task.queries))
+        if name == EXPANDED:
+            return Pipeline(retriever, (CandidateExpander(self._graph),), depth)
+        if name not in RANKED:
+            return Pipeline(retriever, (), depth)
+        cascade = self.cascade_of(name) if setting.rerank else None
+        disabled = setting.disabled_features
+        stages = rank_stages(
+            self._graph, self._need_ranker(name), cascade, k=depth, disabled_features=disabled
+        )
+        return Pipeline(retriever, stages, depth)
+
+    def _hybrid(self, name: str) -> HybridRetriever:
+        """Return the retrievers of a system, which search the same queries once for all systems."""
+        first = read_by(name, self._index, self._setting)
+        names = FUSED if first in FUSIONS else (first,)
+        retrievers = [self._retriever(one) for one in names]
+        return HybridRetriever(self._index, retrievers, fuse_of(first, self._setting))
+
+    def _retriever(self, name: str) -> CachedRetriever:
+        if name not in self._retrievers:
+            self._retrievers[name] = CachedRetriever(
+                DenseRetriever(self._index, self._encoder, self._setting.dense)
+                if name == "dense"
+                else Bm25Retriever(self._index, bm25_of(name, self._setting))
+            )
+        return self._retrievers[name]
+
+    @cached_property
+    def _batch(self) -> QueryBatch:
+        return QueryBatch(self._task.queries, self._task.eligible)
+
+    @cached_property
+    def _graph(self) -> TemporalGraph:
+        return TemporalGraph(self._index, self._setting.known_graph)
+
+    def candidates(self) -> list[CandidateSet]:
+        """Return what the retrievers find for each query, fused as `recommend` does or the configuration says.
+
+        Raises:
+            ConfigError, ModelError: As for `run`.
+        """
+        name = read_by(EXPANDED, self._index, self._setting)
+        if needs_vectors(name):
+            self._need_vectors(name)
+        batch = self._batch
+        return self._hybrid(name).find(batch.queries, batch.eligible, self._setting.depth)
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Prove that what some systems gave hangs on nothing that a query may not know, as `audit` does."""
@@ -282,12 +296,6 @@ class Systems:
             if needs_vectors(name) or needs_vectors(read_by(name, self._index, self._setting)):
                 self._need_vectors(name)
                 _ = self._encoder
-
-    def _fused(self, name: str) -> list[Hits]:
-        config = fuse_of(name, self._setting)
-        assert config is not None
-        depth = self._setting.depth
-        return [fuse(found, self._index.id_rank, config, k=depth) for found in self.stages()]
 
     @cached_property
     def _encoder(self) -> Encoder:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.fuse import min_max
-from citerec.rank.known import Rows
 from citerec.types import Hits
 
 Likeness = npt.NDArray[np.float32]
@@ -63,9 +62,3 @@ def by_words(words: Sequence[frozenset[str]]) -> Alike:
         return (shared / np.maximum(either, 1)).astype(np.float32)
 
     return alike
-
-
-def cut(hits: Hits, k: int) -> Hits:
-    """Return the best `k` of a list."""
-    rows: Rows = hits.rows[:k]
-    return Hits(rows, hits.scores[:k])

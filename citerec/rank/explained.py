@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from citerec.rank import reasons
+from citerec.rank.custom import LtrModel
 from citerec.rank.features import NAMES
-from citerec.rank.final import RankedCandidates
-from citerec.rank.ranker import Ranker
+from citerec.rank.ltr import RankedCandidates
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
 from citerec.text import percentage
@@ -17,7 +17,7 @@ LIKELY = 0.01  # probability from which on a reranker's word is a reason
 
 
 def weighed(
-    ranker: Ranker,
+    ranker: LtrModel,
     found: RankedCandidates,
     result: tuple[Recommendation, ...],
     words: Sequence[Sequence[str]],

@@ -1,6 +1,6 @@
 """What a ranker knows of each candidate: one name, one meaning each, all as of the query's year."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -13,10 +13,11 @@ from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.fuse import min_max, stage_hits
 from citerec.rank.authors import Authors
-from citerec.rank.expand import CLOSEST
+from citerec.rank.expansion import EXPAND, ExpandedCandidates
 from citerec.rank.known import Rows, Scores, TemporalGraph
-from citerec.rank.pool import CandidateSet
+from citerec.rank.neighbours import CLOSEST
 from citerec.rank.words import Titles, Venues
+from citerec.rerank.cascade import NAME as RERANK
 from citerec.types import Query
 
 Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source is missing
@@ -92,25 +93,27 @@ class Features:
     """Computes features on one index; it keeps what it reads of the corpus, so make it once for many queries."""
 
     def __init__(self, index: IndexFolder, known: TemporalGraph) -> None:
-        """Prepare; `known` is that of the `CandidateExpander` whose pools are read."""
+        """Prepare; `known` is the graph that the candidates are expanded by."""
         self._papers, self._known = index.papers, known
         self._titles = Titles(index.papers)
 
-    def matrix(self, query: Query, pool: CandidateSet, cited_rows: Sequence[int] = ()) -> Matrix:
-        """Return the features of each paper of a pool, shape (papers, len(FEATURES)).
+    def matrix(
+        self, query: Query, candidates: ExpandedCandidates, cited_rows: Sequence[int] = ()
+    ) -> Matrix:
+        """Return the features of each candidate, shape (papers, len(FEATURES)).
 
         Args:
-            query: Whose pool it is.
-            pool: As `CandidateExpander` made it, and `with_rerank_scores` if there is a reranker.
-            cited_rows: References of the query that are known already.
+            query: The query.
+            candidates: Of the query, with the probabilities of a reranker if there is one.
+            cited_rows: References that the query is known to have.
         """
         columns = {
-            **_found(pool),
-            **_said(pool),
-            **_popularity(pool, self._papers.years),
-            **self._people(query, pool),
-            **self._texts(query, pool.rows),
-            "coupling": self._coupling(pool, cited_rows),
+            **_retrieval(candidates),
+            **_graph(candidates),
+            **_popularity(candidates, self._papers.years),
+            **self._people(query, candidates),
+            **self._texts(query, candidates.rows),
+            "coupling": self._coupling(candidates, cited_rows),
         }
         return np.stack([columns[name].astype(np.float32) for name in NAMES], axis=1)
 
@@ -122,17 +125,19 @@ class Features:
     def _authors(self) -> Authors:
         return Authors(self._papers)
 
-    def _people(self, query: Query, pool: CandidateSet) -> Columns:
+    def _people(self, query: Query, candidates: ExpandedCandidates) -> Columns:
         if not query.authors or not self._authors.named.any():
-            return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(pool.rows)))
+            return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(candidates.rows)))
         mine = self._authors.written_by(query.authors)
-        shared = np.bincount(mine.rows, minlength=len(self._papers))[pool.rows]
-        overlap = np.where(self._authors.named[pool.rows], shared / max(mine.asked, 1), np.nan)
+        shared = np.bincount(mine.rows, minlength=len(self._papers))[candidates.rows]
+        overlap = np.where(
+            self._authors.named[candidates.rows], shared / max(mine.asked, 1), np.nan
+        )
         citing = np.zeros(len(self._papers), np.float32)
-        citing[mine.rows] = pool.known.citing[mine.rows]
-        cited = _missing(len(pool.rows))
-        if not pool.known.is_empty:
-            cited = np.log1p(self._known.cited_by[pool.rows] @ citing)
+        citing[mine.rows] = candidates.snapshot.citing[mine.rows]
+        cited = _missing(len(candidates.rows))
+        if not candidates.snapshot.is_empty:
+            cited = np.log1p(self._known.cited_by[candidates.rows] @ citing)
         return {"author_overlap": overlap, "self_cited": cited}
 
     def _texts(self, query: Query, rows: Rows) -> Columns:
@@ -144,15 +149,17 @@ class Features:
             "abstracts": np.full(len(rows), has_abstract.mean() if len(rows) else 0),
         }
 
-    def _coupling(self, pool: CandidateSet, cited_rows: Sequence[int]) -> npt.NDArray[np.floating]:
+    def _coupling(
+        self, candidates: ExpandedCandidates, cited_rows: Sequence[int]
+    ) -> npt.NDArray[np.floating]:
         """Return the cosine of each paper's references and the query's, as far as both are known."""
         if not cited_rows:
-            return _missing(len(pool.rows))
-        theirs = self._known.cites[pool.rows]
+            return _missing(len(candidates.rows))
+        theirs = self._known.cites[candidates.rows]
         mine = np.zeros(len(self._papers), np.float32)
         mine[list(cited_rows)] = 1
         size = np.sqrt(np.maximum(np.diff(theirs.indptr), 1) * mine.sum())
-        return np.where(pool.known.citing[pool.rows], theirs @ mine / size, 0)
+        return np.where(candidates.snapshot.citing[candidates.rows], theirs @ mine / size, 0)
 
 
 def without(
@@ -182,41 +189,47 @@ def without(
     return changed
 
 
-def _found(pool: CandidateSet) -> Columns:
-    """What the first stages and the reranker gave; 0 for what a stage did not find."""
-    nothing = _missing(len(pool.rows))
+def _retrieval(candidates: ExpandedCandidates) -> Columns:
+    """Return the features of the retrievers and the reranker; 0 for a paper that a retriever did not find."""
+    nothing = _missing(len(candidates.rows))
     columns: Columns = dict.fromkeys(
         ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), nothing
     )
     ranked: list[npt.NDArray[np.floating]] = []
-    for name, scaled in (("bm25", _of_best), ("dense", min_max)):
-        if (hits := pool.stages.get(name)) is not None:
-            places, _ = stage_hits(hits, pool.rows)
-            there = places > 0
-            points = np.zeros(len(pool.rows))
+    for name, hits in candidates.stages.items():
+        if name == EXPAND or name.startswith(RERANK):
+            continue
+        places, _ = stage_hits(hits, candidates.rows)
+        there = places > 0
+        ranked.append(np.where(there, 1 / (_K0 + places), 0))
+        if scaled := _SCALES.get(name):
+            points = np.zeros(len(candidates.rows))
             points[there] = scaled(hits.scores)[places[there] - 1]
-            ranked.append(np.where(there, 1 / (_K0 + places), 0))
             columns |= {name: points, f"{name}_rank": ranked[-1]}
-    if pool.rerank_probabilities is not None:
-        columns["rerank"] = stage_hits(pool.rerank_probabilities, pool.rows)[1]
-    return {**columns, "rrf": np.mean(ranked, axis=0)}
+    if candidates.rerank_probabilities is not None:
+        columns["rerank"] = stage_hits(candidates.rerank_probabilities, candidates.rows)[1]
+    return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else nothing}
 
 
-def _said(pool: CandidateSet) -> Columns:
-    """What close papers say; missing where no citation at all is known."""
-    said = pool.neighbour_scores
+def _graph(candidates: ExpandedCandidates) -> Columns:
+    """Return the scores of the neighbours; missing where no citation at all is known."""
+    scores = candidates.neighbour_scores
     columns = {
-        "cited_by_similar": said.cites,
-        "cited_by_closest": said.closest,
-        "cited_by_similar_count": said.counts,
-        "co_cited": said.co,
-        "coupled": said.coupled,
+        "cited_by_similar": scores.cites,
+        "cited_by_closest": scores.closest,
+        "cited_by_similar_count": scores.counts,
+        "co_cited": scores.co,
+        "coupled": scores.coupled,
     }
-    return dict.fromkeys(columns, _missing(len(pool.rows))) if pool.known.is_empty else columns
+    return (
+        dict.fromkeys(columns, _missing(len(candidates.rows)))
+        if candidates.snapshot.is_empty
+        else columns
+    )
 
 
-def _popularity(pool: CandidateSet, years: npt.NDArray[np.int32]) -> Columns:
-    known, rows, mine = pool.known, pool.rows, years[pool.rows]
+def _popularity(candidates: ExpandedCandidates, years: npt.NDArray[np.int32]) -> Columns:
+    known, rows, mine = candidates.snapshot, candidates.rows, years[candidates.rows]
     counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
     age = np.where(mine == NO_YEAR, np.nan, (known.year - mine).clip(0, OLDEST))
     if known.is_empty:
@@ -226,6 +239,12 @@ def _popularity(pool: CandidateSet, years: npt.NDArray[np.int32]) -> Columns:
 
 def _of_best(scores: Scores) -> npt.NDArray[np.floating]:
     return scores / max(float(scores.max(initial=0)), 1e-9)
+
+
+_SCALES: Mapping[str, Callable[[Scores], npt.NDArray[np.floating]]] = {
+    "bm25": _of_best,
+    "dense": min_max,
+}  # retrievers whose scores are features of their own; of others the ranks count, by way of `rrf`
 
 
 def _missing(papers: int) -> Scores:

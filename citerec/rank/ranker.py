@@ -96,11 +96,14 @@ class Ranker:
             whole[:, [*self._columns, -1]] = self.booster.contributions(self._read(matrix))
         return whole
 
-    @cached_property
+    @property
     def reads_reranker(self) -> bool:
-        """Whether it learned what the word of a reranker is worth."""
-        used = dict(zip(self.features, self.booster.used.tolist(), strict=True))
-        return used.get(RERANKED, False)
+        """Whether any of its trees reads the probability of a reranker."""
+        return self._used.get(RERANKED, False)
+
+    @cached_property
+    def _used(self) -> dict[str, bool]:
+        return dict(zip(self.features, self.booster.used.tolist(), strict=True))
 
     @cached_property
     def fingerprint(self) -> str:

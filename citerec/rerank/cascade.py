@@ -52,10 +52,13 @@ class Stage:
         """Say what it does, in a few words."""
         how = self.how
         where = "" if how["device"] == "cpu" else f" on {how['device']}"
-        weighed = "" if self.weight == 1 else f", weight {self.weight:g}"
+        weight = "" if self.weight == 1 else f", weight {self.weight:g}"
+        best = f"the best {self.depth:,} by {self.shown}"
+        if "backend" not in how:  # no cross-encoder
+            return f"{best}{weight}"
         return (
-            f"the best {self.depth:,} by {self.shown}: {how['query_tokens']}+{how['candidate_tokens']} tokens, "
-            f"{how['backend']} {how['precision']}{where}{weighed}"
+            f"{best}: {how['query_tokens']}+{how['candidate_tokens']} tokens, "
+            f"{how['backend']} {how['precision']}{where}{weight}"
         )
 
     def as_json(self) -> dict[str, Any]:

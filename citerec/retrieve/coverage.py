@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from citerec.text import WORD, normalized
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.text import WORD, contents, normalized
+from citerec.types import Eligible, Query
 
 Tokens = Callable[
     [Sequence[str]], list[list[int]]
@@ -53,6 +55,25 @@ def unreadable(text: str, tokens: Tokens | None) -> Unreadable:
     total = sum(map(_letters, words))
     share = sum(_letters(word) for word in words if word in found) / total if total else 0.0
     return Unreadable(found, share)
+
+
+def unreadable_share(query: Query, bm25: Bm25Retriever, tokens: Tokens | None) -> float:
+    """Return the share of a query's letters in words that no retriever can read, in [0, 1].
+
+    These are words that the encoder spells letter by letter, unless the best paper of BM25 holds one of them.
+
+    Args:
+        query: The query.
+        bm25: Knows the words of the corpus.
+        tokens: The tokenizer of the encoder; None for BM25 alone.
+    """
+    checked = unreadable(contents(query), tokens)
+    if not checked.words:
+        return 0.0
+    [hits] = bm25.retrieve([query], [Eligible()], 1)
+    [matched] = bm25.matches(query, hits.rows.tolist(), most=1000) or [[]]
+    known = {word.lower() for word in matched}
+    return 0.0 if any(word.lower() in known for word in checked.words) else checked.share
 
 
 def _letters(word: str) -> int:

@@ -1,61 +1,59 @@
 """From an index to examples: its queries are searched, their pools expanded, their features computed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.candidates import Candidates, HybridRetriever
 from citerec.config import RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
+from citerec.pipeline import Finder, Pipeline, RerankFeature, Stage
+from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features
 from citerec.rank.known import LATELY, GraphSnapshot, KnownGraph, TemporalGraph
-from citerec.rank.pool import CandidateExpander, CandidateSet, with_rerank_scores
+from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade, own_reranker, trained_on_other_data
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
 from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
 from citerec.train.ranker.kept import KeptExamples
-from citerec.types import Eligible, Log, Progress, Query
+from citerec.types import Eligible, Log, Progress, Query, QueryBatch
 
 BLOCK = 64  # queries whose pools are in memory at once
 
 Rows = npt.NDArray[np.int32]
 
 
-class Finds(Protocol):
-    """Finds candidates; `HybridRetriever` is one."""
-
-    def find(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
-    ) -> list[Candidates]:
-        """Return the `k` best eligible papers of each query."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class QueryBatch:
-    """Queries of one split, who may be recommended to each, and what each cites."""
+class LabelledQueries(QueryBatch):
+    """Queries of one split, with the papers that each cites."""
 
-    queries: Sequence[Query]
-    eligible: Sequence[Eligible]
-    gold: Sequence[Rows]  # rows of the papers that each cites
-    cited: Sequence[Sequence[int]] = ()  # of each, the references that are known; by default none
+    gold: Sequence[Rows] = field(kw_only=True)  # rows of the papers that each query cites
 
-    def with_known_half(self, share: float, rng: np.random.Generator) -> "QueryBatch":
-        """Return the same, where some of the queries know half of what they cite and are asked for the rest.
+    def at(self, places: Sequence[int]) -> Self:
+        """Return the queries at some places."""
+        return type(self)(
+            [self.queries[i] for i in places],
+            [self.eligible[i] for i in places],
+            [self.cited[i] for i in places] if self.cited else (),
+            gold=[self.gold[i] for i in places],
+        )
+
+    def with_known_half(self, share: float, rng: np.random.Generator) -> "LabelledQueries":
+        """Return the same queries, where some know half of their references and only the rest is gold.
 
         Args:
-            share: Of the queries, about; those with less than two citations know none.
-            rng: Draws who knows, and what.
+            share: Of the queries that know half, about; those with less than two citations know none.
+            rng: Draws the queries and the references.
         """
         halves = [
             rng.permutation(gold)[: len(gold) // 2] if rng.random() < share else gold[:0]
@@ -67,7 +65,7 @@ class QueryBatch:
             for rule, half in zip(self.eligible, known, strict=True)
         ]
         rest = [np.setdiff1d(gold, half) for gold, half in zip(self.gold, halves, strict=True)]
-        return QueryBatch(self.queries, rules, rest, known)
+        return LabelledQueries(self.queries, rules, known, gold=rest)
 
 
 class LaggedGraph(TemporalGraph):
@@ -118,7 +116,7 @@ class Gatherer:
         index: IndexFolder,
         config: RankerTraining,
         log: Log,
-        finds: Finds | None = None,
+        finder: Finder | None = None,
         spare: ExcludedModels = ExcludedModels(),
     ) -> None:
         """Open the stages of an index.
@@ -127,7 +125,7 @@ class Gatherer:
             index: Whose queries are asked.
             config: How.
             log: Receives what is fetched from the hub, before.
-            finds: Finds the candidates; by default as `recommend` does.
+            finder: Finds the candidates; by default as `recommend` does.
             spare: Models that are not asked.
 
         Raises:
@@ -135,7 +133,7 @@ class Gatherer:
         """
         self._index, self._config = index, config
         first = RecommendConfig(encoder="none" if spare.encoder else "auto")
-        self._finds = finds or HybridRetriever(index, first, log)
+        self._finder = finder or open_hybrid(index, first, log)
         self._cascade = None if spare.reranker else _cascade(index, config, log)
         self._known = TemporalGraph(index, KnownGraph.TRAIN)
         self._features = Features(index, self._known)  # what is known in time is said by each pool
@@ -170,14 +168,14 @@ class Gatherer:
                 rows = np.flatnonzero(group)
                 skipped = min(skip, len(rows))
                 skip -= skipped
-                for block in self._gathered(_some(asked, rows[skipped:]), lag):
+                for block in self._gathered(asked.at(rows[skipped:].tolist()), lag):
                     yield Examples.joined([sampled(*o, config.negatives, rng) for o in block])
 
         kept = kept or KeptExamples(None)
         return kept.gather(make, rng, lambda done: progress("features", done, len(chosen)))
 
     def whole(
-        self, asked: QueryBatch, progress: Progress, kept: KeptExamples | None = None
+        self, asked: LabelledQueries, progress: Progress, kept: KeptExamples | None = None
     ) -> Examples:
         """Return all papers of the pools of some queries, of which all train citations are known.
 
@@ -188,7 +186,7 @@ class Gatherer:
         """
 
         def make(skip: int) -> Iterator[Examples]:
-            rest = _some(asked, np.arange(skip, len(asked.queries)))
+            rest = asked.at(np.arange(skip, len(asked.queries)).tolist())
             for block in self._gathered(rest, 0):
                 yield Examples.joined([Examples.one(*one) for one in block])
 
@@ -199,45 +197,43 @@ class Gatherer:
         )
 
     def _gathered(
-        self, asked: QueryBatch, citation_lag: int
+        self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[list[tuple[Any, Any, int]]]:
-        """Yield, block by block, the features of each query's pool, which of it is cited, and how many it cites."""
-        expander = CandidateExpander(self._index, KnownGraph.TRAIN, self._config.expand)
-        expander.known = LaggedGraph(self._known, citation_lag) if citation_lag else self._known
-        for start in range(0, len(asked.queries), BLOCK):
-            part = _some(asked, np.arange(start, min(start + BLOCK, len(asked.queries))))
-            found = self._finds.find(part.queries, part.eligible, self._config.depth)
-            pools: Sequence[CandidateSet] = expander.pool(
-                part.queries, part.eligible, found, part.cited
-            )
-            if self._cascade:
-                pools = with_rerank_scores(pools, part.queries, self._cascade, self._cascade.depth)
-            known = part.cited or [()] * len(pools)
-            each = zip(part.queries, pools, part.gold, known, strict=True)
+        """Yield, block by block, the features of each query's candidates, which of them it cites, and how many."""
+        graph = LaggedGraph(self._known, citation_lag) if citation_lag else self._known
+        stages: tuple[Stage, ...] = (CandidateExpander(graph, self._config.expand),)
+        if self._cascade:
+            stages = (*stages, RerankFeature(self._cascade, self._cascade.depth))
+        pipeline = Pipeline(self._finder, stages, self._config.depth, together=BLOCK)
+        for start in range(0, len(queries), BLOCK):
+            part = queries.at(range(start, min(start + BLOCK, len(queries))))
             yield [
-                (self._features.matrix(query, pool, cited), np.isin(pool.rows, gold), len(gold))
-                for query, pool, gold, cited in each
+                (
+                    self._features.matrix(query, expanded(one), part.known_references(i)),
+                    np.isin(one.rows, gold),
+                    len(gold),
+                )
+                for i, (query, one, gold) in enumerate(
+                    zip(part.queries, pipeline.all(part), part.gold, strict=True)
+                )
             ]
 
 
-def train_queries(data: TrainingData) -> QueryBatch:
+def train_queries(data: TrainingData) -> LabelledQueries:
     """Return the train queries of an index; no dev or test query may be recommended to them."""
     rows = data.queries.tolist()
     papers = data.index.papers.at(rows)
     hidden = np.flatnonzero(~data.pool)
     hidden_years = data.years[hidden]
-    asked_years = [papers[row].year for row in rows]
+    years = [papers[row].year for row in rows]
     in_time = {  # few: dev and test queries are the newest papers
         year: frozenset(hidden[hidden_years <= year].tolist() if year else hidden.tolist())
-        for year in set(asked_years)
+        for year in set(years)
     }
-    return QueryBatch(
+    return LabelledQueries(
         [Query.of(papers[row]) for row in rows],
-        [
-            Eligible(year, in_time[year] | {row})
-            for year, row in zip(asked_years, rows, strict=True)
-        ],
-        [data.gold[i] for i in range(len(rows))],
+        [Eligible(year, in_time[year] | {row}) for year, row in zip(years, rows, strict=True)],
+        gold=[data.gold[i] for i in range(len(rows))],
     )
 
 
@@ -246,21 +242,21 @@ def dev_queries(
     config: RankerTraining,
     others: HeldOut | None = None,
     split: str = "dev",
-) -> QueryBatch | None:
+) -> LabelledQueries | None:
     """Return the dev queries of an index, or some of them, but for those of `others`; None if there are none."""
     try:
         task = load_task(index, split)
     except ConfigError:
         return None
     gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in task.queries]
-    asked = QueryBatch(task.queries, task.eligible, gold)
+    queries = LabelledQueries(task.queries, task.eligible, gold=gold)
     rng = np.random.default_rng([config.seed, 7])
     usable = np.arange(len(task.queries))
     if others:
         titles = [query.title for query in task.queries]
         usable = np.flatnonzero(others.spares([query.id for query in task.queries], titles))
     chosen = rng.permutation(usable)[: config.dev_queries or len(usable)]
-    return _some(asked, np.sort(chosen)) if len(chosen) else None
+    return queries.at(np.sort(chosen).tolist()) if len(chosen) else None
 
 
 def load_train(index: IndexFolder) -> TrainingData | None:
@@ -269,16 +265,6 @@ def load_train(index: IndexFolder) -> TrainingData | None:
         return load_training_data(index)
     except ConfigError:
         return None
-
-
-def _some(asked: QueryBatch, chosen: npt.NDArray[np.integer]) -> QueryBatch:
-    places = chosen.tolist()
-    return QueryBatch(
-        [asked.queries[i] for i in places],
-        [asked.eligible[i] for i in places],
-        [asked.gold[i] for i in places],
-        [asked.cited[i] for i in places] if asked.cited else (),
-    )
 
 
 def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | None:

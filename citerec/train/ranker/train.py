@@ -11,6 +11,7 @@ import numpy as np
 from citerec.atomic import building, check_writable
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
+from citerec.pipeline import Finder
 from citerec.provenance import provenance
 from citerec.rank.probability import Calibration
 from citerec.rank.ranker import SPEC, Variant
@@ -21,7 +22,7 @@ from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.gather import ExcludedModels, Finds, Gatherer, dev_queries, load_train
+from citerec.train.ranker.gather import ExcludedModels, Gatherer, dev_queries, load_train
 from citerec.train.ranker.inputs import check_indexes, identity_of
 from citerec.train.ranker.kept import KeptExamples, KeptTrees
 from citerec.train.ranker.modelfolder import RankerRecord, write_ranker
@@ -64,7 +65,7 @@ def train_ranker(
     force: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
-    finds: Mapping[str, Finds] | None = None,
+    finders: Mapping[str, Finder] | None = None,
 ) -> RankerReport:
     """Train a ranker on the citations of indexes; the model folder appears whole, at the end.
 
@@ -79,7 +80,7 @@ def train_ranker(
         force: Replace a model that is there.
         progress: Receives how far each kind of work is.
         log: Receives what is worth a line.
-        finds: What finds candidates, by the name of the index; by default what `recommend` does.
+        finders: What finds candidates, by the name of the index; by default what `recommend` does.
 
     Raises:
         ConfigError: If there is nothing to learn from.
@@ -89,7 +90,7 @@ def train_ranker(
     """
     check_target(output, SPEC, force=force)
     check_writable(output)
-    check_indexes([index for index in indexes if _name(index) not in (finds or {})], config)
+    check_indexes([index for index in indexes if _name(index) not in (finders or {})], config)
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
         identities = {"indexes": [*map(identity_of, indexes)], "apart": [*map(identity_of, apart)]}
@@ -100,7 +101,10 @@ def train_ranker(
         known: list[Known] = []
         for number, index in enumerate(indexes):
             others = [other for other in (*indexes, *apart) if other is not index]
-            one, examples = (finds or {}).get(_name(index)), workspace.folder / f"examples-{number}"
+            one, examples = (
+                (finders or {}).get(_name(index)),
+                workspace.folder / f"examples-{number}",
+            )
             known.append(_known(index, others, config, progress, log, one, examples))
     fits = len(Variant) * (1 + config.folds * any(one.dev_teaches for one in known))
     report = train_on(known, output, config, log, KeptTrees(workspace.folder, fits, progress))
@@ -171,11 +175,11 @@ def _known(
     config: RankerTraining,
     progress: Progress,
     log: Log,
-    finds: Finds | None,
+    finder: Finder | None,
     examples: Path,
 ) -> Known:
     spared = ExcludedModels.of(index, config)
-    gatherer = Gatherer(index, config, log, finds)
+    gatherer = Gatherer(index, config, log, finder)
     data = load_train(index)
     if spared:
         what = " and ".join(name for name in ("encoder", "reranker") if getattr(spared, name))
@@ -193,7 +197,7 @@ def _known(
             log(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
         data = data.only(np.flatnonzero(kept))
     if data:
-        asked = Gatherer(index, config, log, finds, spared) if spared else gatherer
+        asked = Gatherer(index, config, log, finder, spared) if spared else gatherer
         train = asked.train(data, progress, KeptExamples(examples.with_suffix(".train.npz")))
     dev = dev_queries(index, config, held_out(others, ("test",)))
     of_dev = KeptExamples(examples.with_suffix(".dev.npz"))

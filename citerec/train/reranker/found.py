@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.candidates import HybridRetriever
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.fuse import stage_hits
 from citerec.query.exclude import title_key
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 from citerec.train.reranker.config import (
@@ -105,7 +105,7 @@ class Finder:
                 f"{data.index.path} has no vectors that could teach; embed its papers, or choose another teacher"
             )
         asked = RecommendConfig(encoder="auto" if fused or taught else "none", fuse=FuseConfig())
-        self._stages = HybridRetriever(data.index, asked, log)
+        self._stages = open_hybrid(data.index, asked, log)
         if fused and self._stages.dense is None:
             log(f"{data.index.path} has no vectors: the candidates are BM25's")
 

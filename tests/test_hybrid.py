@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tiny import tiny_bert
 
-from citerec.candidates import HybridRetriever
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.eligibility import eligible
 from citerec.encode.encoder import open_encoder
@@ -19,6 +18,7 @@ from citerec.fuse import rrf
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.tuned import read_tuned, write_tuned
 from citerec.types import Query
 
@@ -34,7 +34,7 @@ def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
     encoder = open_encoder(tiny_model)
     [vectors] = DenseRetriever(dense_sample, encoder).retrieve([DRAFT], rules, 1000)
 
-    [found] = HybridRetriever(dense_sample, RecommendConfig()).find([DRAFT], rules, 20)
+    [found] = open_hybrid(dense_sample, RecommendConfig()).find([DRAFT], rules, 20)
 
     expected = rrf([words, vectors], dense_sample.id_rank, k=20)
     assert found.hits.rows.tolist() == expected.rows.tolist()
@@ -64,7 +64,7 @@ def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None
 
 
 def test_the_index_s_own_encoder_may_be_named(dense_sample: IndexFolder, tiny_model: str) -> None:
-    assert HybridRetriever(dense_sample, RecommendConfig(encoder=tiny_model)).names == (
+    assert open_hybrid(dense_sample, RecommendConfig(encoder=tiny_model)).names == (
         "bm25",
         "dense",
     )
@@ -74,14 +74,14 @@ def test_another_encoder_is_refused(dense_sample: IndexFolder, tmp_path: Path) -
     other = tiny_bert(tmp_path / "other", seed=7, spec=EncoderSpec(max_tokens=64))
 
     with pytest.raises(EncoderMismatchError, match="leave --encoder out, or embed it anew"):
-        HybridRetriever(dense_sample, RecommendConfig(encoder=str(other)))
+        open_hybrid(dense_sample, RecommendConfig(encoder=str(other)))
 
 
 def test_an_encoder_for_an_index_without_vectors_is_refused(
     sample_index: IndexFolder, tiny_model: str
 ) -> None:
     with pytest.raises(ConfigError, match="has no vectors; embed its papers: citerec encode"):
-        HybridRetriever(sample_index, RecommendConfig(encoder=tiny_model))
+        open_hybrid(sample_index, RecommendConfig(encoder=tiny_model))
 
 
 def test_an_encoder_that_is_gone_is_missed_by_its_name(build: Build, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_an_encoder_that_is_gone_is_missed_by_its_name(build: Build, tmp_path: P
     model.rename(tmp_path / "elsewhere")
 
     with pytest.raises(ModelError, match="model"):
-        HybridRetriever(index, RecommendConfig())
+        open_hybrid(index, RecommendConfig())
 
 
 def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(
@@ -101,8 +101,8 @@ def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(
     write_tuned(index, tuned, {"split": "dev"})
 
     assert read_tuned(index) == tuned
-    assert HybridRetriever(index, RecommendConfig()).fuse == tuned
-    assert HybridRetriever(index, RecommendConfig(fuse=FuseConfig())).fuse == FuseConfig()
+    assert open_hybrid(index, RecommendConfig()).config == tuned
+    assert open_hybrid(index, RecommendConfig(fuse=FuseConfig())).config == FuseConfig()
     of_another = replace(
         index, manifest=replace(index.manifest, settings={"encoder": {"weights": "others"}})
     )

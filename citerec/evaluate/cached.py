@@ -1,0 +1,99 @@
+"""Stages that do nothing twice: the systems of an evaluation share most of what they search and score."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from citerec.folder import IndexFolder
+from citerec.rerank.cascade import Scorer
+from citerec.rerank.rerank import Rows, Scores
+from citerec.types import Eligible, Hits, Progress, Query, Retriever
+
+
+class Cached(Protocol):
+    """A stage that keeps its results."""
+
+    @property
+    def saved(self) -> float:
+        """The seconds that results from the cache would have taken so far."""
+        ...
+
+
+class CachedRetriever:
+    """Searches as another retriever does; the same queries are searched once."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        """Begin with an empty cache."""
+        self._retriever = retriever
+        self._hits: dict[tuple[tuple[str, ...], int], tuple[list[Hits], float]] = {}
+        self.saved = 0.0
+
+    @property
+    def name(self) -> str:
+        """The name of the retriever."""
+        return self._retriever.name
+
+    def retrieve(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[Hits]:
+        """Return one `Hits` per query; queries of the same ids have the same rules in an evaluation."""
+        key = tuple(query.id for query in queries), k
+        if key in self._hits:
+            self.saved += self._hits[key][1]
+        else:
+            start = perf_counter()
+            hits = self._retriever.retrieve(queries, eligible, k)
+            self._hits[key] = hits, perf_counter() - start
+        return self._hits[key][0]
+
+
+class CachedScorer:
+    """Scores pairs as a cross-encoder does; each pair of query and row is scored once."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        """Begin with an empty cache."""
+        self._scorer = scorer
+        self._known: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        self._scored, self._seconds, self._cached = 0, 0.0, 0
+
+    def score(
+        self,
+        index: IndexFolder,
+        queries: Sequence[Query],
+        rows: Sequence[Rows],
+        progress: Progress | None = None,
+    ) -> list[Scores]:
+        """Return the score of each candidate of each query; only those not yet known are scored."""
+        pairs = [*zip(queries, rows, strict=True)]
+        new = [(query, self._unknown(query, candidates)) for query, candidates in pairs]
+        new = [(query, missing) for query, missing in new if len(missing)]
+        if new:
+            start = perf_counter()
+            fresh = self._scorer.score(index, [q for q, _ in new], [r for _, r in new], progress)
+            self._seconds += perf_counter() - start
+            for (query, missing), scores in zip(new, fresh, strict=True):
+                self._known[query.id].update(zip(missing.tolist(), scores.tolist(), strict=True))
+        scored = sum(len(missing) for _, missing in new)
+        self._scored += scored
+        self._cached += sum(map(len, rows)) - scored
+        return [self._of_cache(query, candidates) for query, candidates in pairs]
+
+    def probability(self, scores: Scores) -> Scores:
+        """Return the calibrated probability of each score."""
+        return self._scorer.probability(scores)
+
+    @property
+    def saved(self) -> float:
+        """The seconds that scores from the cache would have taken so far."""
+        return self._cached * self._seconds / self._scored if self._scored else 0.0
+
+    def _unknown(self, query: Query, rows: Rows) -> Rows:
+        known = self._known[query.id]
+        return np.array([row for row in rows.tolist() if row not in known], np.int32)
+
+    def _of_cache(self, query: Query, rows: Rows) -> Scores:
+        known = self._known[query.id]
+        return np.array([known[row] for row in rows.tolist()], np.float32)

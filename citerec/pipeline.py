@@ -1,0 +1,235 @@
+"""The pipeline, composed once: recommendation, evaluation and the training of rankers all run it.
+
+A retriever makes a candidate set for each query of a batch; the sets flow through a sequence of stages, each of which
+adds to them or orders them anew:
+
+    retrieve (BM25, vectors, fusion) -> expand -> rerank -> rank -> diversify
+
+A system of `citerec evaluate` is a pipeline with stages left out.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from citerec.config import RerankConfig
+from citerec.rank.custom import LtrModel
+from citerec.rank.diversity import DEPTH as DIVERSE
+from citerec.rank.diversity import Alike, diversified
+from citerec.rank.expansion import CandidateExpander
+from citerec.rank.features import Group
+from citerec.rank.known import Rows, TemporalGraph
+from citerec.rank.ltr import DEPTH as RANKED
+from citerec.rank.ltr import LtrStage, expanded
+from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.cascade import Cascade
+from citerec.types import (
+    CandidateSet,
+    Eligible,
+    Hits,
+    Progress,
+    Query,
+    QueryBatch,
+    no_progress,
+)
+
+BLEND = 0.4  # weight of a reranker whose probabilities the ranker has not learned to read
+
+
+class Finder(Protocol):
+    """Makes the candidate set of each query; `citerec.retrieve.hybrid.HybridRetriever` is one."""
+
+    def find(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[CandidateSet]:
+        """Return the `k` best eligible papers of each query."""
+        ...
+
+
+class Stage(Protocol):
+    """Adds to candidate sets, or orders them anew; the same batch always gives the same."""
+
+    def run(
+        self, batch: QueryBatch, candidates: Sequence[CandidateSet], progress: Progress = ...
+    ) -> Sequence[CandidateSet]:
+        """Return one candidate set per query, in the order given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A retriever and the stages after it."""
+
+    retriever: Finder
+    stages: tuple[Stage, ...] = ()
+    depth: int = 1000  # candidates of the retriever
+    together: int = (
+        64  # queries that go through the stages together: their candidates are in memory
+    )
+
+    def run(
+        self, batch: QueryBatch, progress: Progress = no_progress
+    ) -> Iterator[tuple[QueryBatch, Sequence[CandidateSet]]]:
+        """Yield the queries of a batch, part by part, with their candidates in the order of the last stage.
+
+        Args:
+            batch: Its queries are searched at once.
+            progress: Receives how many pairs of query and paper are reranked.
+        """
+        retrieved = self.retriever.find(batch.queries, batch.eligible, self.depth)
+        for start in range(0, len(batch), self.together):
+            places = range(start, min(start + self.together, len(batch)))
+            part = batch.at(places)
+            candidates: Sequence[CandidateSet] = [retrieved[i] for i in places]
+            for stage in self.stages:
+                candidates = stage.run(part, candidates, progress)
+            yield part, candidates
+
+    def all(self, batch: QueryBatch, progress: Progress = no_progress) -> list[CandidateSet]:
+        """Return the candidates of each query of a batch."""
+        return [one for _, candidates in self.run(batch, progress) for one in candidates]
+
+
+@dataclass(frozen=True, slots=True)
+class RerankingStage:
+    """Orders the best candidates by cross-encoders, each by its weight against the order before."""
+
+    cascade: Cascade
+    k: int  # of the best candidates that must be right, if reading may stop early
+    calibrated: bool = True  # whether the probabilities of the cross-encoder follow the new order
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Score the pairs of all queries together; papers beneath the depth keep their order."""
+        done = self.cascade.rerank(
+            batch.queries, [one.hits for one in candidates], self.k, progress
+        )
+        return [
+            replace(
+                before,
+                hits=after.hits,
+                stages={**before.stages, **after.stages},
+                probabilities=self.cascade.likely(after) if self.calibrated else None,
+            )
+            for before, after in zip(candidates, done, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class RerankFeature:
+    """Scores the best candidates by cross-encoders for a model that reads the probability as a feature."""
+
+    cascade: Cascade
+    k: int
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Add the probabilities to expanded candidates; the order stays."""
+        done = self.cascade.rerank(
+            batch.queries, [one.hits for one in candidates], self.k, progress
+        )
+        return [
+            replace(
+                expanded(before),
+                stages={**before.stages, **after.stages},
+                rerank_probabilities=self._probabilities(after.stages[RERANK]),
+            )
+            for before, after in zip(candidates, done, strict=True)
+        ]
+
+    def _probabilities(self, hits: Hits) -> Hits:
+        return Hits(hits.rows, self.cascade.stages[-1].scorer.probability(hits.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class DiversityStage:
+    """Chooses `k` of the best candidates that differ from each other."""
+
+    alike: Callable[[Rows], Alike]  # the similarity of papers
+    diversity: float  # in [0, 1]
+    k: int
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Choose by maximal marginal relevance."""
+        return [replace(one, hits=self._chosen(one.hits)) for one in candidates]
+
+    def _chosen(self, hits: Hits) -> Hits:
+        top = hits.best(max(self.k, DIVERSE))
+        return diversified(top, self.alike(top.rows), self.diversity, self.k)
+
+
+def rank_stages(
+    graph: TemporalGraph,
+    ranker: LtrModel,
+    cascade: Cascade | None,
+    *,
+    k: int,
+    expander: CandidateExpander | None = None,
+    disabled_features: Collection[Group] = (),
+) -> tuple[Stage, ...]:
+    """Return the stages of a learning-to-rank model: expansion, reranking where the model reads it, the model.
+
+    Args:
+        graph: The citations that queries may know.
+        ranker: The model.
+        cascade: The cross-encoders, as `configure_for_ranker` returns them; None for none. A model that has not
+            learned to read them is followed by them.
+        k: Of the best candidates that must be right, if reading may stop early.
+        expander: By default one as the model learned with.
+        disabled_features: Feature groups to leave out; without the graph there is no expansion.
+    """
+    expand = expander or CandidateExpander(graph, ranker.expand)
+    if Group.GRAPH in disabled_features:
+        expand = CandidateExpander(graph, replace(expand.config, extra=0))
+    order = LtrStage(graph, ranker, disabled_features)
+    if cascade is None:
+        return expand, order
+    if ranker.reads_reranker:
+        return expand, RerankFeature(cascade, k), order
+    # A mixed score has no probability, and that of the model would not follow the order.
+    return expand, order, RerankingStage(cascade, k, calibrated=False)
+
+
+def configure_for_ranker(
+    cascade: Cascade, ranker: LtrModel, requested: RerankConfig | None = None
+) -> Cascade:
+    """Return cross-encoders as they work with a learning-to-rank model.
+
+    For a model that reads them they score all candidates of their depth. Otherwise they follow the model with the
+    weight that is requested, else `BLEND`.
+
+    Args:
+        cascade: The cross-encoders.
+        ranker: The model.
+        requested: The user's settings.
+    """
+    if ranker.reads_reranker:
+        return replace(cascade, early_stop=False)
+    weight = requested.weight if requested else None
+    return cascade.with_weight(BLEND if weight is None else weight)
+
+
+def depth_for(k: int, *, cascade: Cascade | None, ranks: bool, diversifies: bool) -> int:
+    """Return how many candidates the retriever must find for `k` recommendations.
+
+    Args:
+        k: Recommendations.
+        cascade: The cross-encoders, if any.
+        ranks: Whether a learning-to-rank model orders the candidates.
+        diversifies: Whether papers are chosen that differ.
+    """
+    read = cascade.depth if cascade else 0
+    return max(k, read, RANKED if ranks else 0, DIVERSE if diversifies else 0)

@@ -1,0 +1,82 @@
+"""Learning-to-rank models that a user brings: an object that scores a matrix of features."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.config import ExpandConfig
+from citerec.errors import ConfigError
+from citerec.rank.features import NAMES, Matrix
+from citerec.rank.probability import Calibration
+
+
+class RankModel(Protocol):
+    """Scores candidates by their features."""
+
+    def score(self, features: Matrix) -> npt.NDArray[np.floating]:
+        """Return the score of each paper, shape (papers,); a higher one is better.
+
+        Args:
+            features: Shape (papers, len(NAMES)), columns as `citerec.rank.features.NAMES`; NaN where a source is
+                missing.
+        """
+        ...
+
+
+class LtrModel(Protocol):
+    """A learning-to-rank model with what the pipeline needs to know of it; `Ranker` and `CustomRanker` are such."""
+
+    @property
+    def expand(self) -> ExpandConfig:
+        """How the candidates are expanded that it orders."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Probabilities of its scores; None where they have none."""
+        ...
+
+    @property
+    def reads_reranker(self) -> bool:
+        """Whether it learned to read the probabilities of a reranker."""
+        ...
+
+    def score(self, matrix: Matrix) -> npt.NDArray[np.float32]:
+        """Return the score of each paper, shape (papers,)."""
+        ...
+
+    def contributions(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+        """Return what each feature adds to each score, shape (papers, len(NAMES) + 1); the last is the base."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRanker:
+    """A model of a user in the place of a trained one: it reads no reranker and has no calibration."""
+
+    model: RankModel
+    expand: ExpandConfig = ExpandConfig()
+    calibration: Calibration | None = None
+    reads_reranker: bool = False
+
+    def __str__(self) -> str:
+        return str(getattr(self.model, "name", "") or type(self.model).__name__)
+
+    def score(self, matrix: Matrix) -> npt.NDArray[np.float32]:
+        """Return the score of each paper, shape (papers,).
+
+        Raises:
+            ConfigError: If the model does not return one finite number per paper.
+        """
+        scores = np.asarray(self.model.score(matrix), np.float32)
+        if scores.shape != (len(matrix),) or not np.isfinite(scores).all():
+            raise ConfigError(
+                f"{self}.score must return {len(matrix)} finite numbers, one per paper, got shape {scores.shape}"
+            )
+        return scores
+
+    def contributions(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+        """Return what each feature adds to each score: unknown, so 0, shape (papers, len(NAMES) + 1)."""
+        return np.zeros((len(matrix), len(NAMES) + 1))

@@ -1,0 +1,145 @@
+"""Hybrid retrieval: what several retrievers find for a query becomes one candidate set."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from citerec.config import FuseConfig, FuseMethod, RecommendConfig
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.fuse import fuse
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.coverage import Tokens
+from citerec.tuned import read_tuned
+from citerec.types import CandidateSet, Eligible, Hits, Log, Query, Retriever
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+    from citerec.retrieve.dense import DenseRetriever
+
+
+class HybridRetriever:
+    """Searches by several retrievers and fuses their hits."""
+
+    def __init__(
+        self,
+        index: IndexFolder,
+        retrievers: Sequence[Retriever],
+        config: FuseConfig | None = None,
+        *,
+        dense: "DenseRetriever | None" = None,
+        encoder: "Encoder | None" = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            index: The index that is searched.
+            retrievers: At least one, each with a name of its own.
+            config: How hits are fused; reciprocal rank fusion by default.
+            dense: The one among the retrievers that has the vectors of papers, if any.
+            encoder: The encoder of these vectors.
+
+        Raises:
+            ConfigError: If there is no retriever, two have the same name, or the weighted fusion has no weight for one.
+        """
+        self.retrievers = tuple(retrievers)
+        self.config = config or FuseConfig()
+        self.dense = dense
+        self.bm25 = next((one for one in retrievers if isinstance(one, Bm25Retriever)), None)
+        self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
+        parts = getattr(
+            encoder, "parts", None
+        )  # of a transformer; other encoders have no tokenizer
+        self.tokens: Tokens | None = parts.tokens if parts else None
+        self._id_rank = index.id_rank
+        if not self.names:
+            raise ConfigError("there is no retriever; give at least one")
+        if len({*self.names}) < len(self.names):
+            raise ConfigError(f"retrievers need distinct names, got {', '.join(self.names)}")
+        unknown = [name for name in self.names if name not in self.config.weights]
+        if unknown and len(self.names) > 1 and self.config.method is FuseMethod.WEIGHTED:
+            raise ConfigError(
+                f"the weighted fusion has no weight for the retriever {unknown[0]!r}; fuse by rrf"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the retrievers, in the order in which their hits are shown."""
+        return tuple(retriever.name for retriever in self.retrievers)
+
+    def find(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[CandidateSet]:
+        """Return the `k` best eligible papers of each query, with the hits of each retriever.
+
+        Args:
+            queries: One query is a batch of one.
+            eligible: One rule per query.
+            k: Papers per query; each retriever finds as many as the fusion reads, at least `k`.
+
+        Raises:
+            ValueError: If `k` is less than 1.
+        """
+        depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
+        hits = {r.name: r.retrieve(queries, eligible, depth) for r in self.retrievers}
+        of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
+        return [CandidateSet(self._fused(stages, k), stages) for stages in of_query]
+
+    def _fused(self, stages: dict[str, Hits], k: int) -> Hits:
+        if len(stages) == 1:
+            return next(iter(stages.values()))
+        deep = replace(self.config, depth=max(k, self.config.depth))
+        return fuse(stages, self._id_rank, deep, k=k)
+
+
+def open_dense(
+    index: IndexFolder, config: RecommendConfig, log: Log | None = None
+) -> "tuple[DenseRetriever, Encoder] | None":
+    """Open dense retrieval with the encoder of an index; None for BM25 alone.
+
+    Args:
+        index: The index.
+        config: Which encoder, and how vectors are searched.
+        log: Receives what is fetched from the hub, before.
+
+    Raises:
+        ConfigError: If an encoder is named and the index has no vectors.
+        EncoderMismatchError: If the index was embedded by another encoder.
+        ModelError: If the encoder is not there.
+        IndexDamagedError: If the vectors are not what was written.
+    """
+    if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
+        return None
+    if not index.is_embedded:
+        raise ConfigError(
+            f"{index.path} has no vectors; embed its papers: "
+            f"citerec encode --index {index.path} --encoder {config.encoder}"
+        )
+    from citerec.encode.config import EncodeConfig  # a search by BM25 alone starts sooner without
+    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.encode.spec import Fingerprint
+    from citerec.retrieve.dense import DenseRetriever
+
+    how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
+    if config.encoder != "auto":
+        encoder = open_encoder(config.encoder, how, base=index.path, log=log)
+    else:
+        recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
+        encoder = reopen(recorded, index.path, how, log=log)
+    return DenseRetriever(index, encoder, config.dense), encoder
+
+
+def open_hybrid(
+    index: IndexFolder, config: RecommendConfig, log: Log | None = None
+) -> HybridRetriever:
+    """Open BM25, and dense retrieval where the index has vectors, fused as configured or tuned.
+
+    Raises:
+        CiterecError: As `open_dense` raises, or if the Lucene part is damaged.
+    """
+    bm25 = Bm25Retriever(index, config.bm25)
+    if dense := open_dense(index, config, log):
+        vectors, encoder = dense
+        fusion = config.fuse_with(read_tuned(index))
+        return HybridRetriever(index, [bm25, vectors], fusion, dense=vectors, encoder=encoder)
+    return HybridRetriever(index, [bm25])

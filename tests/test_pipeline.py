@@ -1,0 +1,234 @@
+"""One pipeline: a system of an evaluation answers as `recommend` does, and a user's own stages fit in."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pytest
+
+from citerec.cli import run
+from citerec.config import (
+    DenseConfig,
+    FuseConfig,
+    FuseMethod,
+    RecommendConfig,
+    RerankConfig,
+    RerankStage,
+)
+from citerec.encode.encoder import open_encoder
+from citerec.errors import ConfigError
+from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.systems import Systems
+from citerec.folder import IndexFolder
+from citerec.rank.features import NAMES
+from citerec.rank.known import KnownGraph
+from citerec.recommend import Recommender
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.dense import DenseRetriever
+from citerec.run import read_run
+from citerec.types import Eligible, Hits, Paper, Query
+
+DEPTH = 1000  # papers per query, of both
+PLAIN = RecommendConfig(k=DEPTH, reranker="none", ranker="none")
+
+
+def answers(
+    index: IndexFolder, system: str, config: RecommendConfig, rerank: RerankConfig | None = None
+) -> None:
+    """Check that a system and `recommend` give the test queries the same papers with the same scores."""
+    task = load_task(index, "test")
+    settings = EvalConfig(known_graph=KnownGraph.EARLIER, rerank=rerank, depth=DEPTH)
+    evaluated = Systems(index, task, settings).hits(system)
+
+    recommended = Recommender(index, config).recommend(task.queries)
+
+    for query, hits, items in zip(task.queries, evaluated, recommended, strict=True):
+        ids = index.papers.ids_at(hits.rows.tolist())
+        assert [item.paper.id for item in items] == ids, query.id
+        assert [item.score for item in items] == hits.scores.tolist(), query.id
+
+
+@pytest.mark.parametrize(
+    ("system", "config"),
+    [
+        ("bm25", replace(PLAIN, encoder="none")),
+        ("rrf", replace(PLAIN, fuse=FuseMethod.RRF)),
+        ("weighted", replace(PLAIN, fuse=FuseConfig(method=FuseMethod.WEIGHTED))),
+        ("ranker", replace(PLAIN, ranker="auto")),
+        ("ranker-no-popularity", replace(PLAIN, ranker="auto", popularity=False)),
+        ("ranker-no-authors", replace(PLAIN, ranker="auto", authors=False)),
+    ],
+)
+def test_a_system_answers_as_recommend_does(
+    dense_sample: IndexFolder, system: str, config: RecommendConfig
+) -> None:
+    answers(dense_sample, system, config)
+
+
+@pytest.mark.parametrize(
+    ("system", "encoder", "ranker", "weight"),
+    [
+        ("rerank", "auto", "none", 0.3),
+        ("rerank-alone", "auto", "none", 1.0),
+        ("bm25+rerank", "none", "none", 1.0),
+        ("ranker", "auto", "auto", None),
+        ("ranker", "auto", "auto", 0.7),
+    ],
+)
+def test_a_system_that_reranks_answers_as_recommend_does(
+    dense_sample: IndexFolder,
+    tiny_reranker_model: str,
+    system: str,
+    encoder: str,
+    ranker: str,
+    weight: float | None,
+) -> None:
+    stages = (RerankStage(model=tiny_reranker_model, depth=30),)
+    rerank = RerankConfig(stages=stages, weight=weight)
+    config = replace(PLAIN, encoder=encoder, ranker=ranker, reranker=rerank)
+
+    answers(dense_sample, system, config, rerank)
+
+
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [
+        ("bm25", ("--encoder", "none", "--ranker", "none")),
+        ("rrf", ("--fusion", "rrf", "--ranker", "none")),
+        ("ranker", ()),
+    ],
+)
+def test_the_run_of_evaluate_is_the_run_of_recommend(
+    dense_sample: IndexFolder, tmp_path: Path, system: str, options: Sequence[str]
+) -> None:
+    common = ("--index", str(dense_sample.path), "--reranker", "none", "--quiet")
+    report = tmp_path / "report"
+    task = load_task(dense_sample, "test")
+    drafts = tmp_path / "drafts.jsonl"
+    names = ("id", "title", "abstract", "year", "authors", "venue", "doi")
+    lines = [orjson.dumps({name: getattr(query, name) for name in names}) for query in task.queries]
+    drafts.write_bytes(b"\n".join(lines))
+
+    asked = ("--systems", system, "--known-graph", "earlier", "--output", str(report))
+    assert run(["evaluate", *asked, *common]) == 0
+    to = ("--k", "1000", "--format", "trec", "--output", str(tmp_path / "mine.run"))
+    assert run(["recommend", "--query", str(drafts), *to, *options, *common]) == 0
+
+    evaluated, recommended = read_run(report / f"{system}.run"), read_run(tmp_path / "mine.run")
+    assert recommended.rankings.keys() == evaluated.rankings.keys()
+    for qid, ranking in evaluated.rankings.items():
+        assert recommended.rankings[qid].ids == ranking.ids
+        # `recommend` writes nine digits, and equal scores as falling ones, which trec_eval keeps in order.
+        assert recommended.rankings[qid].scores == pytest.approx(ranking.scores, rel=1e-6)
+
+
+# --- stages of one's own
+
+
+class Shelf:
+    """Finds the papers with the smallest row numbers: a retriever in seven lines."""
+
+    name = "shelf"
+
+    def retrieve(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[Hits]:
+        falling = np.arange(k, 0, -1, dtype=np.float32)
+        allowed = [[row for row in range(300) if row not in rule.excluded][:k] for rule in eligible]
+        return [Hits(np.array(rows, np.int32), falling[: len(rows)]) for rows in allowed]
+
+
+class ByTitle:
+    """Prefers short titles: a reranker in one line."""
+
+    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
+        return [-float(len(paper.title)) for paper in papers]
+
+
+class ByRank:
+    """Prefers papers by one feature: a learning-to-rank model in two lines."""
+
+    def score(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return np.nan_to_num(features[:, NAMES.index("bm25")])
+
+
+DRAFT = Query(id="draft", title="Dense passage retrieval for question answering", year=2021)
+
+
+def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
+    bm25 = Bm25Retriever(dense_sample)
+    recommender = Recommender(dense_sample, replace(PLAIN, k=5), retrievers=[bm25, Shelf()])
+
+    [items] = recommender.recommend([DRAFT])
+
+    assert recommender.stages == ("bm25", "shelf")
+    assert {name for item in items for name in item.stages} == {"bm25", "shelf"}
+    for item in items:  # each score is the reciprocal rank fusion of the two
+        ranks = [stage.rank for stage in item.stages.values()]
+        assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
+
+
+def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
+    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
+
+    [items] = recommender.recommend([DRAFT], explain=True)
+
+    assert len(items) == 5 and all(item.probability is not None for item in items)
+    assert all("bm25" not in item.stages for item in items)
+
+
+def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
+    plain = Recommender(dense_sample, replace(PLAIN, k=50)).recommend([DRAFT])[0]
+
+    [items] = Recommender(dense_sample, replace(PLAIN, k=50), reranker=ByTitle()).recommend([DRAFT])
+
+    lengths = [len(item.paper.title) for item in items]
+    assert {item.paper.id for item in items} == {item.paper.id for item in plain}
+    assert lengths == sorted(lengths)
+    assert all(item.probability is None for item in items)  # nothing is calibrated
+
+
+def test_a_model_of_ones_own_orders_by_features(dense_sample: IndexFolder) -> None:
+    by_bm25 = Recommender(dense_sample, replace(PLAIN, k=5, encoder="none")).recommend([DRAFT])[0]
+
+    ranked = Recommender(dense_sample, replace(PLAIN, k=5), ranker=ByRank())
+    [items] = ranked.recommend([DRAFT], explain=True)
+
+    assert str(ranked.ranker) == "ByRank"
+    assert [item.paper.id for item in items] == [item.paper.id for item in by_bm25]
+
+
+class Broken:
+    """Forgets a paper."""
+
+    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
+        return [1.0] * (len(papers) - 1)
+
+
+def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolder) -> None:
+    recommender = Recommender(dense_sample, PLAIN, reranker=Broken())
+
+    with pytest.raises(ConfigError, match=r"Broken.score must return 50 finite numbers"):
+        recommender.recommend([DRAFT])
+    with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
+        Recommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
+    with pytest.raises(ConfigError, match="at least one"):
+        Recommender(dense_sample, PLAIN, retrievers=[])
+    weighted = replace(PLAIN, fuse=FuseConfig(method=FuseMethod.WEIGHTED))
+    with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
+        Recommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
+
+
+def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexFolder) -> None:
+    task = load_task(dense_sample, "test")
+    source = dense_sample.manifest.settings["encoder"]["source"]
+    dense = DenseRetriever(dense_sample, open_encoder(source), DenseConfig())
+    evaluated = Systems(dense_sample, task, EvalConfig(known_graph=KnownGraph.EARLIER))
+
+    recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
+
+    for hits, items in zip(evaluated.hits("dense"), recommended, strict=True):
+        assert [item.score for item in items] == hits.scores.tolist()
