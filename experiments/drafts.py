@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import orjson
-from citerec.candidates import Candidates, HybridRetriever
 
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
@@ -26,12 +25,14 @@ from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.evaluate.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
+from citerec.pipeline import rank_stages
 from citerec.provenance import provenance
-from citerec.rank.known import KnownGraph
-from citerec.rank.ltr import DEPTH, LtrStage
+from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.rank.ltr import DEPTH
 from citerec.rank.ranker import DEFAULT, open_ranker
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.run import Run
-from citerec.types import Query, Ranking
+from citerec.types import CandidateSet, Query, QueryBatch, Ranking
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "drafts"
@@ -60,8 +61,8 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of both rankings, and p of their difference."""
     task = some(load_task(index, "test"), most)
     drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in task.queries]
-    stages = HybridRetriever(index, RecommendConfig(bm25=Bm25Config()))
-    found = stages.find(drafts, task.eligible, DEPTH)
+    retriever = open_hybrid(index, RecommendConfig(bm25=Bm25Config()))
+    found = retriever.find(drafts, task.eligible, DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
     rankings: dict[KnownGraph, dict[str, Ranking]] = {known: {} for known in KNOWN}
     own = index.papers.rows_of([query.id for query in task.queries]).tolist()
@@ -75,7 +76,7 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     return {
         "corpus": index.manifest.name,
         "queries": len(task.queries),
-        "encoder": stages.encoder or None,
+        "encoder": retriever.encoder or None,
         "figures": {
             known.value: {
                 name: round(evaluate_run(run, task.qrels, rng=rng).metrics[name], 5)
@@ -113,15 +114,19 @@ def without(index: IndexFolder, row: int) -> IndexFolder:
 
 
 def ranked(
-    index: IndexFolder, queries: Sequence[Query], rules: Sequence[Any], found: Sequence[Candidates]
+    index: IndexFolder,
+    queries: Sequence[Query],
+    rules: Sequence[Any],
+    found: Sequence[CandidateSet],
 ) -> Iterator[tuple[KnownGraph, Ranking]]:
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
-        final = LtrStage(index, open_ranker(DEFAULT), known)
-        [ordered] = final.order(queries, rules, found, k=DEPTH)
-        rows, scores = ordered.hits.rows[:DEPTH], ordered.hits.scores[:DEPTH]
-        ids = index.papers.ids_at(rows.tolist())
-        yield known, Ranking.from_scores(dict(zip(ids, scores.tolist(), strict=True)))
+        batch, candidates = QueryBatch(queries, rules), found
+        for stage in rank_stages(TemporalGraph(index, known), open_ranker(DEFAULT), None, k=DEPTH):
+            candidates = stage.run(batch, candidates)
+        hits = candidates[0].hits.best(DEPTH)
+        ids = index.papers.ids_at(hits.rows.tolist())
+        yield known, Ranking.from_scores(dict(zip(ids, hits.scores.tolist(), strict=True)))
 
 
 def page() -> str:
