@@ -19,11 +19,11 @@ from citerec.evaluate.protocol import (
     EvalConfig,
     KnownGraph,
     Rules,
-    known_citations,
     load_task,
 )
 from citerec.evaluate.systems import run_system
 from citerec.folder import IndexFolder, open_index
+from citerec.rank.known import TemporalGraph
 from citerec.text import QueryForm
 from citerec.types import Query
 
@@ -62,7 +62,7 @@ def tiny(tmp_path: Path) -> IndexFolder:
 def counted(
     index: IndexFolder, year: int | None, known: KnownGraph, own: int = -1
 ) -> dict[str, int]:
-    counts = known_citations(index, year, known, own=own)
+    counts = TemporalGraph(index, known).at(year, own=(own,) if own >= 0 else ()).counts
     return {index.papers[row].id: int(n) for row, n in enumerate(counts) if n}
 
 

@@ -230,3 +230,13 @@ def _years(chunk: Any) -> npt.NDArray[np.int32]:
 def _ends(chunk: Any) -> npt.NDArray[np.int32]:
     """Return where each text or list of a chunk begins, and where the last one ends."""
     return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
+
+
+def no_later(
+    papers: npt.NDArray[np.int32], queries: npt.NDArray[np.int32] | np.int32
+) -> npt.NDArray[np.bool_]:
+    """Return which papers are of no later year than the queries, by their years; shapes broadcast.
+
+    A paper of an unknown year is not known to be later, and for a query of an unknown year no paper is.
+    """
+    return (papers <= queries) | (queries == NO_YEAR)

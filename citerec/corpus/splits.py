@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
-from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.errors import BadInputError
 from citerec.inputs import read_rows
 from citerec.manifest import sha256_of
@@ -26,8 +26,7 @@ def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np
 
     A paper whose year is unknown is not known to be later, on either side.
     """
-    citing, cited = years[graph.citing], years[graph.indices]
-    return (cited <= citing) | (citing == NO_YEAR)
+    return no_later(years[graph.indices], years[graph.citing])
 
 
 def split_by_year(

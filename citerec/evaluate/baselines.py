@@ -3,15 +3,15 @@
 Random and most cited work on row numbers inside an index; the oracle needs only the qrels.
 """
 
-from collections import defaultdict
 from hashlib import sha1
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.eligibility import mask
-from citerec.evaluate.protocol import EvalConfig, EvalSet, citing_before, known_citations
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
+from citerec.rank.known import TemporalGraph
 from citerec.run import Qrels, Run
 from citerec.types import Hits, Ranking
 
@@ -46,7 +46,7 @@ def random_hits(allowed: Mask, k: int, rng: np.random.Generator) -> Hits:
     return Hits(drawn, np.arange(len(drawn), 0, -1, dtype=np.float32))
 
 
-def citation_order(counts: npt.NDArray[np.int64], id_rank: npt.NDArray[np.int32]) -> Rows:
+def citation_order(counts: npt.NDArray[np.integer], id_rank: npt.NDArray[np.int32]) -> Rows:
     """Order the papers that are cited at all: falling count, equal counts by rising docid.
 
     Counts differ between queries of different years only, so one order serves all queries of a year.
@@ -63,7 +63,7 @@ def citation_order(counts: npt.NDArray[np.int64], id_rank: npt.NDArray[np.int32]
     return rows[np.lexsort((id_rank[rows], -counts[rows]))]
 
 
-def most_cited_hits(order: Rows, counts: npt.NDArray[np.int64], allowed: Mask, k: int) -> Hits:
+def most_cited_hits(order: Rows, counts: npt.NDArray[np.integer], allowed: Mask, k: int) -> Hits:
     """Take the `k` most cited of the allowed papers, scored by their counts.
 
     Args:
@@ -88,22 +88,15 @@ def random_lists(index: IndexFolder, task: EvalSet, setting: EvalConfig) -> list
 def most_cited_lists(index: IndexFolder, task: EvalSet, setting: EvalConfig) -> list[Hits]:
     """Find the most cited eligible papers for each query of a task.
 
-    Citations are counted once for all queries that know the same ones, not once for each query.
+    Papers are ordered once for all queries that know the same citations.
     """
-    years = index.papers.years
-    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
-    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
-    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
-        is_earlier = row >= 0 and citing_before(query.year, years[row : row + 1])[0]
-        alike[query.year, row if is_earlier else -1].append(i)
-    found: dict[int, Hits] = {}
-    for (year, row), members in alike.items():
-        counts = known_citations(index, year, setting.known_graph, own=row)
-        order = citation_order(counts, index.id_rank)
-        for i in members:
-            allowed = mask(task.eligible[i], years)
-            found[i] = most_cited_hits(order, counts, allowed, setting.depth)
-    return [found[i] for i in range(len(task.queries))]
+    graph, years = TemporalGraph(index, setting.known_graph), index.papers.years
+    snapshots = graph.of(task.queries, task.eligible)
+    orders = {one: citation_order(one.counts, index.id_rank) for one in dict.fromkeys(snapshots)}
+    return [
+        most_cited_hits(orders[known], known.counts, mask(rule, years), setting.depth)
+        for rule, known in zip(task.eligible, snapshots, strict=True)
+    ]
 
 
 def oracle_run(qrels: Qrels, name: str = "oracle") -> Run:

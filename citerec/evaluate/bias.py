@@ -3,7 +3,6 @@
 A system that lives on citation counts finds the much cited and overlooks the new; here that is in sight.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.evaluate.overlap import PairBin, found_pairs
-from citerec.evaluate.protocol import EvalSet, KnownGraph, citing_before, known_citations
+from citerec.evaluate.protocol import EvalSet
 from citerec.folder import IndexFolder
+from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.run import Qrels, Run
 
 ByPair = Mapping[str, Mapping[str, int]]  # by query and by paper that it cites
@@ -40,21 +40,15 @@ def standing(index: IndexFolder, task: EvalSet, known: KnownGraph) -> CitedPaper
     years = index.papers.years
     docids = sorted(frozenset[str]().union(*task.qrels.values()))
     rows = dict(zip(docids, index.papers.rows_of(docids).tolist(), strict=True))
-    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
     ages: dict[str, dict[str, int]] = {}
     citations: dict[str, dict[str, int]] = {}
-    alike: defaultdict[tuple[int | None, int], list[int]] = defaultdict(list)
-    for i, (query, row) in enumerate(zip(task.queries, own, strict=True)):
-        is_seen = row >= 0 and citing_before(query.year, years[row : row + 1])[0]
-        alike[query.year, row if is_seen else -1].append(i)  # else its own year hides it
-    for (year, row), members in alike.items():
-        counts = known_citations(index, year, known, own=row)
-        for query in (task.queries[i] for i in members):
-            gold = [(docid, rows[docid]) for docid in sorted(task.qrels[query.id])]
-            citations[query.id] = {docid: int(counts[at]) for docid, at in gold}
-            dated = [pair for pair in gold if years[pair[1]] != NO_YEAR]
-            if year is not None:
-                ages[query.id] = {docid: year - int(years[at]) for docid, at in dated}
+    snapshots = TemporalGraph(index, known).of(task.queries, task.eligible)
+    for query, snapshot in zip(task.queries, snapshots, strict=True):
+        gold = [(docid, rows[docid]) for docid in sorted(task.qrels[query.id])]
+        citations[query.id] = {docid: int(snapshot.counts[row]) for docid, row in gold}
+        dated = [(docid, row) for docid, row in gold if years[row] != NO_YEAR]
+        if query.year is not None:
+            ages[query.id] = {docid: query.year - int(years[row]) for docid, row in dated}
     return CitedPaperStats(ages, citations)
 
 

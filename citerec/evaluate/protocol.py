@@ -9,9 +9,6 @@ no paper; there every paper counts as a train paper, but for one whose id is tha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
-
 from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
@@ -20,7 +17,7 @@ from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group
-from citerec.rank.known import KnownGraph, citing_before, train_papers
+from citerec.rank.known import KnownGraph, train_papers
 from citerec.run import Qrels
 from citerec.text import contents
 from citerec.types import Eligible, Query
@@ -193,25 +190,3 @@ def _shipped_queries(
             queries.append(query)
             qrels[qid] = frozenset(gold)
     return queries, qrels
-
-
-def known_citations(
-    index: IndexFolder, year: int | None, known: KnownGraph, *, own: int = -1
-) -> npt.NDArray[np.int64]:
-    """Count the citations to each paper that a query of a year may know of, shape (n,).
-
-    Args:
-        index: The index.
-        year: The query's; citations by papers of this year or later, or without a year, are not
-            known. None for a query without a year: then a year sets no bound.
-        known: Whose citations count; where the corpus ships queries of its own, `TRAIN` is every paper that is
-            no dev or test query.
-        own: The query's own row, whose citations are never known; -1 for a query outside the corpus.
-    """
-    graph, years = index.graph, index.papers.years
-    citing = citing_before(year, years)
-    if own >= 0:
-        citing[own] = False
-    if known is KnownGraph.TRAIN:
-        citing &= train_papers(index)
-    return np.bincount(graph.indices[citing[graph.citing]], minlength=len(years))

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
-from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.queries import QUERIES
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
 from citerec.corpus.splits import splits_sha256 as sha256_of_splits
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.train.lists import Flags, Lists, Pairs, Rows
+from citerec.types import Eligible
 
 CHUNK = 4096  # queries whose lists are made at once
 
@@ -55,8 +56,20 @@ class TrainingData:
 
     def eligible(self, queries: Rows, rows: npt.NDArray[np.integer]) -> Flags:
         """Return which rows are of no later year than the query beside them; an unknown year is of none."""
-        asked, given = self.years[queries], self.years[rows]
-        return (given <= asked) | (asked == NO_YEAR)
+        return no_later(self.years[rows], self.years[queries])
+
+    def rules(self, queries: Rows) -> list[Eligible]:
+        """Return which papers may be candidates of some train queries: no dev or test query, none of a later year."""
+        hidden = np.flatnonzero(~self.pool)
+        years = self.years[queries].tolist()
+        of_year = {  # few: dev and test queries are the newest papers
+            year: frozenset(hidden[no_later(self.years[hidden], np.int32(year))].tolist())
+            for year in set(years)
+        }
+        return [
+            Eligible(year if year != NO_YEAR else None, of_year[year] | {row})
+            for year, row in zip(years, queries.tolist(), strict=True)
+        ]
 
     def only(self, chosen: npt.NDArray[np.integer]) -> "TrainingData":
         """Return the same with some of the queries, by their number; `chosen` rises."""

@@ -15,6 +15,7 @@ from citerec.corpus.splits import read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.lab.words.tokens import counted, words_of
+from citerec.rank.known import citing_before
 from citerec.text import EncoderForm, encoder_text
 from citerec.train.data import TrainingData, load_training_data
 from citerec.types import Paper
@@ -90,11 +91,7 @@ class TrainTexts:
 
         Citing are train papers that are older than every dev and test query; nobody is known to cite a query.
         """
-        first = first_query_year(self.data.index)
-        known = np.ones(self.data.papers, np.bool_)
-        if first is not None:
-            years = self.data.years
-            known = (years < first) & (years != NO_YEAR)
+        known = citing_before(first_query_year(self.data.index), self.data.years)
         links = self.data.links.tocoo()
         kept = known[links.row]
         made = (links.data[kept], (links.row[kept], links.col[kept]))

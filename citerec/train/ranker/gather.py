@@ -26,7 +26,7 @@ from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
 from citerec.train.ranker.kept import KeptExamples
-from citerec.types import Eligible, Log, Progress, Query, QueryBatch
+from citerec.types import Log, Progress, Query, QueryBatch
 
 BLOCK = 64  # queries whose pools are in memory at once
 
@@ -223,16 +223,9 @@ def train_queries(data: TrainingData) -> LabelledQueries:
     """Return the train queries of an index; no dev or test query may be recommended to them."""
     rows = data.queries.tolist()
     papers = data.index.papers.at(rows)
-    hidden = np.flatnonzero(~data.pool)
-    hidden_years = data.years[hidden]
-    years = [papers[row].year for row in rows]
-    in_time = {  # few: dev and test queries are the newest papers
-        year: frozenset(hidden[hidden_years <= year].tolist() if year else hidden.tolist())
-        for year in set(years)
-    }
     return LabelledQueries(
         [Query.of(papers[row]) for row in rows],
-        [Eligible(year, in_time[year] | {row}) for year, row in zip(years, rows, strict=True)],
+        data.rules(data.queries),
         gold=[data.gold[i] for i in range(len(rows))],
     )
 

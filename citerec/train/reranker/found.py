@@ -111,13 +111,13 @@ class Finder:
 
     def train(self, progress: Progress) -> CandidateLists:
         """Return the candidates of the train queries: papers of the pool, of no later year, not the query."""
-        data, hidden = self._data, self._hidden()
+        data = self._data
         found: list[CandidateLists] = []
         for start in range(0, len(data.queries), BLOCK):
-            rows = data.queries[start : start + BLOCK].tolist()
+            block = data.queries[start : start + BLOCK]
+            rows, rules = block.tolist(), data.rules(block)
             papers = data.index.papers.at(rows)
             queries = [Query.of(papers[row]) for row in rows]
-            rules = [Eligible(papers[row].year, hidden | {row}) for row in rows]
             found.append(self.find(queries, rules, self._config.depth))
             progress("searching", start + len(rows), len(data.queries))
         return CandidateLists(
@@ -139,15 +139,6 @@ class Finder:
             hits.append(Hits(mine.rows[:depth], mine.scores[:depth]))
             near.append(_similarity(one.stages.get("dense"), hits[-1].rows))
         return CandidateLists.of(hits, near)
-
-    def _hidden(self) -> frozenset[int]:
-        """Return the papers outside the pool that the year of a query would not keep out."""
-        data = self._data
-        latest = data.years[data.queries].max()
-        if (data.years[data.queries] == 0).any():  # a query without a year keeps nobody out
-            latest = data.years.max(initial=0)
-        hidden = np.flatnonzero(~data.pool & (data.years <= latest))
-        return frozenset(hidden.tolist())
 
 
 def _similarity(dense: Hits | None, rows: Rows) -> Numbers:
