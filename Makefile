@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench tables clean
+.PHONY: help demo test test-all check format docs bench tables clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,10 @@ $(VENV)/bench.ok: $(VENV)/dev.ok
 	$(PIP) install --constraint constraints.txt --group bench
 	@touch $@
 
+$(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --group docs
+	@touch $@
+
 demo: $(VENV)/citerec.ok ## Index the bundled sample and recommend papers for a draft
 	$(BIN)/citerec demo
 
@@ -50,9 +54,13 @@ format: $(VENV)/dev.ok ## Format the code
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
+docs: $(VENV)/docs.ok ## Build the documentation into site/; a broken link fails
+	$(BIN)/python docs/tools/stage.py .site
+	PYTHONPATH=docs/tools $(BIN)/zensical build --clean --strict
+
 bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/results/
 	$(BIN)/python experiments/bench.py
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
