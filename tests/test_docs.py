@@ -1,27 +1,59 @@
-"""What the README shows is what one gets: its console blocks run, its Python block, too.
+"""What the documentation shows is what one gets: its console and Python blocks run, its commands and links exist.
 
-Models run in float32, as the README says of its examples: in bfloat16 processors differ by more than rounding.
+Models run in float32, as the documentation says of its examples: in bfloat16 processors differ by more than rounding.
 """
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
+from math import ceil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from console import difference
 from filelock import FileLock
 
+from citerec.cli import make_app
 from citerec.folder import IndexFolder, open_index
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+SITE = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED = [
+    *SITE,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "experiments" / "README.md",
+]
+FENCE = re.compile(r"^```.*?^```\n", re.DOTALL | re.MULTILINE)
+MAX_README, MAX_PARAGRAPH, WIDTH = 150, 5, 120  # lines, lines of a paragraph, characters of a line
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Return the blocks of a language, each with the page that it stands on."""
+    return [
+        (name_of(page), block)
+        for page in SITE
+        for block in re.findall(
+            rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
+        )
+    ]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def short(value: str) -> str:
+    """Return the name of a case: a page, or how a block begins."""
+    return value if value.endswith(".md") else value.split("\n", maxsplit=1)[0][2:40]
 
 
 def steps(block: str) -> list[tuple[str, str]]:
@@ -78,12 +110,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Demo:
 
 @pytest.fixture
 def workplace(tmp_path: Path, demo: Demo) -> Path:
-    """A folder in which the README's reader stands after `make demo`, with some files of their own."""
+    """A folder in which a reader stands after `make demo`, with the files that the pages show."""
     (tmp_path / "indexes").mkdir()
     (tmp_path / "indexes" / "sample").symlink_to(demo.index.path)
-    texts = dict(step for block in blocks("console") for step in steps(block))
-    for name in ("draft.txt", "cited.bib"):
-        (tmp_path / name).write_text(texts[f"cat {name}"])
+    shown = [step for _, block in blocks("console") for step in steps(block)]
+    for command, text in shown:
+        if command.startswith("cat "):
+            (tmp_path / command.removeprefix("cat ")).write_text(text)
     index = demo.index
     ids = (index.splits / "test.ids").read_text().split()
     papers = [index.papers[int(row)] for row in index.papers.rows_of(ids)]
@@ -117,32 +150,114 @@ def test_the_demo_can_be_quiet(demo: Demo, tmp_path: Path) -> None:
     assert demo.printed.stdout.startswith(done.stdout)
 
 
-@pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.split("\n")[0][2:40])
-def test_a_console_block_of_the_readme_prints_what_it_shows(block: str, workplace: Path) -> None:
+@pytest.mark.parametrize(("page", "block"), blocks("console"), ids=short)
+def test_a_console_block_prints_what_it_shows(page: str, block: str, workplace: Path) -> None:
     for command, shown in steps(block):
         done = run_command(command, workplace)
 
         assert done.returncode == 0, done.stderr
         printed = done.stdout + done.stderr
-        assert not difference(shown, printed), f"{command} printed:\n{printed}"
+        assert not difference(shown, printed), f"{page}: {command} printed:\n{printed}"
 
 
-def test_the_python_block_of_the_readme_runs(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_blocks_run(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workplace)
     names: dict[str, object] = {}
 
-    for block in blocks("python"):
+    for _, block in blocks("python"):
         exec(block, names)
 
     assert len(names["papers"]) == 20  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "experiments/README.md"])
+def shown_commands(program: str) -> list[str]:
+    """Return the lines of shell blocks that call a program, without the comments after them."""
+    text = "".join(block for _, block in blocks("sh")).replace("\\\n", " ")
+    lines = [line.partition("  #")[0].strip() for line in text.splitlines()]
+    return sorted({line for line in lines if re.search(rf"(^|/|\s){program} ", line)})
+
+
+@pytest.mark.parametrize("line", shown_commands("citerec"))
+def test_a_command_in_a_shell_block_has_these_options(line: str) -> None:
+    words = shlex.split(line)
+    [name, *arguments] = words[words.index("citerec") + 1 :]
+    command: Any = typer.main.get_command(make_app([name])).commands[name]  # type: ignore[attr-defined]
+    while subcommands := getattr(command, "commands", None):
+        command = subcommands[arguments.pop(0)]
+
+    context = command.make_context(name, arguments)
+
+    assert context.params
+
+
+@pytest.mark.parametrize("line", shown_commands("make"))
+def test_make_has_what_a_shell_block_makes(line: str) -> None:
+    target = shlex.split(line)[1]
+
+    assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def tool(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Import a script of the documentation."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "tools")
+    return import_module(name)
+
+
+def test_the_command_reference_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    cli_reference = tool("cli_reference", monkeypatch)
+
+    assert cli_reference.page() == cli_reference.PAGE.read_text(), (
+        "run: python docs/tools/cli_reference.py"
+    )
+
+
+def test_the_pictures_are_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = tool("pictures", monkeypatch)
+    committed = {path.name: path.read_text() for path in pictures.FOLDER.glob("*.svg")}
+    monkeypatch.setattr(pictures, "FOLDER", tmp_path)
+
+    pictures.main()
+
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    assert drawn == committed, "run: python docs/tools/pictures.py"
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text()
+
+    assert [name for name in map(name_of, SITE) if name not in menu] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= MAX_README
+
+
+@pytest.mark.parametrize("page", [*map(name_of, SITE)])
+def test_no_paragraph_is_long(page: str) -> None:
+    prose = FENCE.sub("", (ROOT / page).read_text())
+    paragraphs = [
+        p.splitlines() for p in prose.split("\n\n") if not p.lstrip().startswith(("|", "<"))
+    ]
+
+    lengths = {p[0]: sum(ceil(len(line) / WIDTH) for line in p) for p in paragraphs if p}
+
+    assert {start: lines for start, lines in lengths.items() if lines > MAX_PARAGRAPH} == {}
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what the headings of a page are linked by."""
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*map(name_of, LINKED)])
 def test_what_a_page_links_to_is_there(page: str) -> None:
-    path = README.parent / page
+    path = ROOT / page
+    text = FENCE.sub("", path.read_text())
+    found = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
+    found += [(place, "") for place in re.findall(r"(?:src|srcset)=\"([^\"]+)\"", text)]
 
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text())
+    targets = [((path.parent / place) if place else path, anchor) for place, anchor in found]
 
-    assert [link for link in links if not (path.parent / link).exists()] == []
+    assert [str(target) for target, _ in targets if not target.exists()] == []
+    assert [a for target, a in targets if a and a not in anchors(target)] == []
