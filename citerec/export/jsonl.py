@@ -1,4 +1,4 @@
-"""Recommendations as JSON: the form that the README promises, for programs."""
+"""Recommendations as JSON, the form that docs/reference/formats.md describes, for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
