@@ -1,4 +1,4 @@
-"""The comparer of README blocks tolerates rounding, and nothing else."""
+"""The comparer of console blocks tolerates rounding, and nothing else."""
 
 import pytest
 from console import DECIMAL, PERCENT, difference

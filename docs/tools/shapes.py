@@ -5,6 +5,8 @@ from html import escape
 
 WIDTH = 760
 
+Picture = tuple[str, int, list[str]]  # title, height, shapes
+
 LIGHT = {
     "page": "#ffffff",
     "ink": "#1f2933",
