@@ -7,4 +7,5 @@ from latex2mathml.converter import convert
 
 def block(source: str, *_: Any, **__: Any) -> str:
     """Return the MathML of one formula in LaTeX: a formatter of pymdownx.superfences."""
-    return f'<div class="formula">{convert(source.strip(), display="block")}</div>'
+    formula = convert(source.strip(), display="block")
+    return f'<div style="overflow-x: auto; margin: 1em 0">{formula}</div>'
