@@ -261,3 +261,12 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
 
     assert [str(target) for target, _ in targets if not target.exists()] == []
     assert [a for target, a in targets if a and a not in anchors(target)] == []
+
+
+@pytest.mark.parametrize("page", [*map(name_of, LINKED)])
+def test_the_source_files_that_a_page_names_are_there(page: str) -> None:
+    names = re.findall(r"`([\w/]+\.py)`", (ROOT / page).read_text())
+
+    places = {name: [ROOT / name, ROOT / "citerec" / name] for name in names}
+
+    assert [name for name, files in places.items() if not any(f.is_file() for f in files)] == []
