@@ -25,7 +25,7 @@ import pyarrow as pa
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPECTED = ROOT / "experiments" / "golden" / "sample"
-SAMPLE = ROOT / "citerec" / "sample"
+SAMPLE = ROOT / "citerec" / "sample" / "papers.jsonl"
 TOP = 20  # papers of a list that are compared where the arithmetic of processors differs
 DRAFTS = 100  # of an index, for which `recommend` is run
 ALWAYS = ("bm25", "bm25-title", "bm25-key-terms", "expanded", "ranker", "ranker-no-popularity")

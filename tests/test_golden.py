@@ -1,0 +1,95 @@
+"""Golden runs: every system answers the sample's test queries as is written in experiments/golden/sample.
+
+BM25 is compared exactly: Lucene's arithmetic is the same on every processor. Of the other systems the best 20 papers
+of each query are compared in float32, whose last digits differ between processors: a score may differ by `CLOSE`, so
+papers with scores as close as that may swap, and a share of `LOOSE` may differ by more, where a tree of the
+learning-to-rank model splits right between two roundings of a similarity.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from conftest import SAMPLE
+
+from citerec.build import BuildConfig, build_index
+from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.systems import Systems
+from citerec.folder import IndexFolder, open_index
+from citerec.rank.known import KnownGraph
+from citerec.run import Run, read_run
+
+GOLDEN = Path(__file__).parent.parent / "experiments" / "golden" / "sample"
+CLOSE = 1e-4
+LOOSE = 0.01
+TOP = 20
+QUICK = ("dense", "expanded", "ranker")  # which read all others; the rest is in the slow tests
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[IndexFolder]:
+    """The sample embedded by MiniLM, in float32."""
+    folder = tmp_path_factory.mktemp("golden") / "sample"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CITEREC_DTYPE", "float32")
+        build_index(SAMPLE, folder, BuildConfig(encoder="minilm"))
+        yield open_index(folder)
+
+
+def answer(index: IndexFolder, known: str, system: str) -> Run:
+    settings = EvalConfig(known_graph=KnownGraph(known))
+    return Systems(index, load_task(index, "test"), settings).run(system)[0]
+
+
+def differences(run: Run, golden: Run) -> list[str]:
+    """Return a line for each paper of a best 20 that is not where it should be."""
+    wrong: list[str] = []
+    for qid, expected in golden.rankings.items():
+        scores: Mapping[str, float] = dict(zip(expected.ids, expected.scores, strict=True))
+        ours = run.rankings[qid]
+        for docid, score in zip(ours.ids[:TOP], ours.scores[:TOP], strict=True):
+            if docid in scores:
+                differs = abs(score - scores[docid]) > CLOSE * max(1, abs(score))
+            else:
+                differs = abs(score - expected.scores[-1]) > CLOSE * max(1, abs(score))
+            if differs:
+                wrong.append(f"{qid}: {docid} has {score}, expected {scores.get(docid)}")
+    return wrong
+
+
+def check(index: IndexFolder, known: str, system: str) -> None:
+    golden = read_run(GOLDEN / f"{known}-{system}.run")
+    run = answer(index, known, system)
+
+    wrong = differences(run, golden)
+
+    assert run.rankings.keys() == golden.rankings.keys()
+    assert len(wrong) <= LOOSE * TOP * len(golden.rankings), "\n".join(wrong)
+
+
+@pytest.mark.parametrize("system", ["bm25", "bm25-title", "bm25-key-terms"])
+def test_bm25_answers_to_the_digit(index: IndexFolder, system: str) -> None:
+    golden = read_run(GOLDEN / f"earlier-{system}.run")
+
+    assert answer(index, "earlier", system).rankings == golden.rankings
+
+
+@pytest.mark.parametrize("system", QUICK)
+def test_the_systems_answer_as_before(index: IndexFolder, system: str) -> None:
+    check(index, "earlier", system)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [run.stem for run in sorted(GOLDEN.glob("*.run")) if run.stem.startswith(("earlier", "train"))],
+)
+def test_every_system_answers_as_before(index: IndexFolder, name: str) -> None:
+    known, system = name.split("-", 1)
+    check(index, known, system)
+
+
+def test_a_golden_run_that_differs_is_found(index: IndexFolder) -> None:
+    golden = read_run(GOLDEN / "earlier-rrf.run")
+
+    assert differences(answer(index, "earlier", "bm25"), golden)
