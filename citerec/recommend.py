@@ -1,7 +1,9 @@
 """The pipeline on one index: `Recommender` opens the stages and runs them for drafts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.eligibility import eligible
@@ -162,6 +164,12 @@ class Recommender:
     def stages(self) -> tuple[str, ...]:
         """The names of the retrievers."""
         return self._retriever.names
+
+    def with_k(self, k: int) -> Self:
+        """Return a recommender of `k` papers per query; both share the index and the models, opened once."""
+        other = copy(self)
+        other.config = replace(self.config, k=k)
+        return other
 
     def recommend(
         self,
