@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from test_cli import Cli, cli  # noqa: F401  (a fixture)
+from test_extend import BLOCK, GUIDE
 
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
@@ -452,6 +453,9 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     (tmp_path / "right.py").write_text(CONSUMER)
     (tmp_path / "wrong.py").write_text(WRONG)
+    for language, name, code in BLOCK.findall(GUIDE.read_text()):
+        if language == "python":
+            (tmp_path / f"right_{name}").write_text(code)
     checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))
     if checker is None:
         pytest.skip("needs basedpyright")
@@ -461,5 +465,6 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
     )
 
     faults = json.loads(done.stdout)["generalDiagnostics"]
-    assert [one for one in faults if one["file"].endswith("right.py")] == []
+    assert [one for one in faults if not one["file"].endswith("wrong.py")] == []
     assert {one["range"]["start"]["line"] for one in faults} == {3, 4, 5}
+    assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == 5

@@ -42,7 +42,10 @@ class FileReader(Protocol):
         ...
 
     def records(self, stream: BinaryIO) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield the records of one file, unpacked, each with its line number (or its number), from 1."""
+        """Yield the records of one file, unpacked, each with its line number (or its number), from 1.
+
+        The stream may be closed in it, as a `TextIOWrapper` around it does.
+        """
         ...
 
     def read(self, fields: Fields) -> Paper:
@@ -103,9 +106,10 @@ def records(
     Raises:
         BadInputError: If the file cannot be read, or the reader fails.
     """
-    with _failures_named(name, file), open_unpacked(file) as (stream, raw):
-        yield from reader.records(stream)
-        read(raw.tell())
+    with _failures_named(name, file):
+        with open_unpacked(file) as (stream, _):
+            yield from reader.records(stream)
+        read(file.stat().st_size)
 
 
 @contextmanager
