@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cli import Cli, cli  # noqa: F401  (a fixture)
 from test_extend import BLOCK, GUIDE
 
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
+from citerec.cli import run
+from citerec.encode.source import auto_encoder
 from citerec.errors import BadInputError, ConfigError, IndexNotFoundError, MissingExtraError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
@@ -228,13 +229,12 @@ def test_a_notebook_shows_a_table_in_which_no_title_is_markup(build: Build) -> N
 
 
 def test_dicts_are_the_json_of_the_command_line(
-    cli: Cli,  # noqa: F811
-    sample_index: IndexFolder,
+    sample_index: IndexFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--k", "3", "--explain", "--fields", "authors,doi", "--format", "json"]
-    printed = cli(
-        "recommend", "--title", "Citation graphs", "--index", sample_index.path, *options
-    ).json
+    options = "--k 3 --explain --fields authors,doi --format json --quiet".split()
+    index = str(sample_index.path)
+    assert run(["recommend", "--title", "Citation graphs", "--index", index, *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
 
     found = citerec.open(sample_index.path).recommend(title="Citation graphs", k=3, explain=True)
 
@@ -329,6 +329,19 @@ def test_an_encoder_adds_vectors(tiny_model: str) -> None:
     with citerec.from_papers(PAPERS, encoder=tiny_model) as recommender:
         assert recommender.stages == ("bm25", "dense")
         assert len(recommender.recommend(title="zzzz")) == 4  # vectors find something for any text
+
+
+@pytest.mark.parametrize("name", ["auto", "none", None])
+def test_an_encoder_is_named_as_on_the_command_line(name: str | None) -> None:
+    lines: list[str] = []
+    expected, warning = auto_encoder() if name == "auto" else (None, None)
+
+    with citerec.from_papers(PAPERS, encoder=name, config=PLAIN, log=lines.append) as recommender:
+        assert recommender.encoder == (expected or "")
+
+    assert [line for line in lines if "encoder auto" in line] == (
+        [f"encoder auto: {warning}"] if warning else []
+    )
 
 
 def test_a_data_frame_with_gaps_is_read_like_dicts() -> None:

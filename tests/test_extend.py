@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from test_cli import COMMAND, Cli, cli  # noqa: F401  (a fixture)
 
 import citerec
 from citerec import plugins
+from citerec.cli import run
 from citerec.export import formats
 from citerec.folder import open_index
 from citerec.toml import read_toml
@@ -26,7 +26,22 @@ TABLE = (
 )
 PLAIN = ("--ranker", "none")
 
+COMMAND = Path(sys.executable).parent / "citerec"
+
 Install = Callable[..., Path]
+Cli = Callable[..., "tuple[int, str]"]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run `citerec index` in an empty folder, in this process; returns the exit code and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str]:
+        code = run(["index", *map(str, arguments), "--index", "made", "--encoder", "none"])
+        return code, capsys.readouterr().err
+
+    return call
 
 
 def forget_plugins() -> None:
@@ -86,7 +101,7 @@ def test_each_example_of_the_guide_is_short() -> None:
 @pytest.mark.parametrize("options", [("--format", "csv"), ()])
 @pytest.mark.parametrize("name", ["papers.csv", "papers.csv.gz", "folder/part.csv"])
 def test_a_table_is_indexed_by_a_registered_reader(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     guide: Path,
     tmp_path: Path,
     name: str,
@@ -96,17 +111,17 @@ def test_a_table_is_indexed_by_a_registered_reader(
     file.parent.mkdir(parents=True)
     file.write_bytes(gzip.compress(TABLE.encode()) if name.endswith(".gz") else TABLE.encode())
 
-    done = cli("index", file if name.count("/") == 0 else file.parent, "--index", "made", *options)
+    code, _ = cli(file if name.count("/") == 0 else file.parent, *options)
 
     index = open_index(tmp_path / "made")
-    assert (done.code, index.manifest.corpus["format"]) == (0, "csv")
+    assert (code, index.manifest.corpus["format"]) == (0, "csv")
     assert (index.papers[1].title, index.papers[1].year) == ("Trees, drawn", 1995)
     assert index.manifest.counts["citations"] == 1
     assert index.manifest.counts["unknown_references"] == 1
 
 
 def test_json_lines_are_recognised_by_a_registered_reader(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     guide: Path,
     tmp_path: Path,
 ) -> None:
@@ -114,38 +129,38 @@ def test_json_lines_are_recognised_by_a_registered_reader(
     other = work.replace("10.1/a", "10.1/b").replace("3}", '3, "reference": [{"DOI": "10.1/a"}]}')
     (tmp_path / "works.jsonl").write_text(work + other)
 
-    done = cli("index", "works.jsonl", "--index", "made")
+    code, _ = cli("works.jsonl")
 
     manifest = open_index(tmp_path / "made").manifest
-    assert (done.code, manifest.corpus["format"]) == (0, "crossref")
+    assert (code, manifest.corpus["format"]) == (0, "crossref")
     assert (manifest.counts["papers"], manifest.counts["citations"]) == (2, 1)
 
 
 def test_a_canonical_corpus_stays_canonical_where_readers_are_registered(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     guide: Path,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "papers.jsonl").write_text('{"id": "a", "title": "Maps"}\n')
 
-    assert cli("index", "papers.jsonl", "--index", "made").code == 0
+    assert cli("papers.jsonl")[0] == 0
 
     assert open_index(tmp_path / "made").manifest.corpus["format"] == "canonical"
 
 
 def test_a_fault_in_a_table_is_named_with_its_line_and_may_be_skipped(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     guide: Path,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "papers.csv").write_text(f"{TABLE}c,Maps,,soon,\n")
 
-    stopped = cli("index", "papers.csv", "--index", "made")
-    skipped = cli("index", "papers.csv", "--index", "made", "--skip-bad")
+    stopped = cli("papers.csv")
+    skipped = cli("papers.csv", "--skip-bad")
 
-    assert stopped.code == 2
-    assert "papers.csv, line 4: 'year' must be a year" in stopped.err
-    assert skipped.code == 0
+    assert stopped[0] == 2
+    assert "papers.csv, line 4: 'year' must be a year" in stopped[1]
+    assert skipped[0] == 0
     assert open_index(tmp_path / "made").manifest.counts["papers"] == 2
 
 
@@ -170,7 +185,7 @@ def test_a_fault_in_a_table_is_named_with_its_line_and_may_be_skipped(
     ],
 )
 def test_a_broken_reader_is_one_line_that_names_it(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     install: Install,
     tmp_path: Path,
     code: str,
@@ -179,24 +194,24 @@ def test_a_broken_reader_is_one_line_that_names_it(
     install({"mine.py": code}, "[citerec.readers]\nmine = mine\n")
     (tmp_path / "papers.csv").write_text(TABLE)
 
-    done = cli("index", "papers.csv", "--index", "made", "--format", "mine")
+    status, shown = cli("papers.csv", "--format", "mine")
 
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert message in done.err
+    assert (status, shown.count("\n")) == (2, 1)
+    assert message in shown
     assert not (tmp_path / "made").exists()
 
 
 def test_a_format_that_nobody_registered_is_refused_with_those_there_are(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     guide: Path,
     tmp_path: Path,
 ) -> None:
     (tmp_path / "papers.csv").write_text(TABLE)
 
-    done = cli("index", "papers.csv", "--format", "excel")
+    code, shown = cli("papers.csv", "--format", "excel")
 
     listed = "openresearch, citeomatic, beir, canonical, crossref, csv"
-    assert (done.code, done.err) == (2, f"citerec: error: no format 'excel'; there are: {listed}\n")
+    assert (code, shown) == (2, f"citerec: error: no format 'excel'; there are: {listed}\n")
 
 
 # --- exporters

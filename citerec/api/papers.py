@@ -17,6 +17,7 @@ from citerec.api.recommender import Recommender
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
 from citerec.corpus.readers.fields import Fields
+from citerec.encode.source import auto_encoder
 from citerec.errors import BadInputError, BadRecordError, shown
 from citerec.types import Log, Paper
 
@@ -65,8 +66,9 @@ def from_papers(
         papers: Dicts with the keys of the canonical corpus (`id` and `title`, and where known `abstract`, `year`,
             `authors`, `venue`, `citations`, `doi`, ...), `Paper` objects, or a data frame of pandas or polars with
             these columns. None, NaN and NA are missing values; whole numbers are taken as ids.
-        encoder: The model for the vectors: `minilm`, `specter`, a hub id or a folder. By default there are none: BM25
-            finds the candidates, which needs no model and no network.
+        encoder: The model for the vectors, as `citerec index --encoder` takes it: `minilm`, `specter`, a hub id, a
+            folder, or `auto`. None (or `none`) makes no vectors: BM25 alone finds the candidates, which needs no model
+            and no network.
         path: The folder of the index, which must not be there. By default the index is temporary: it is removed when
             the recommender is closed or garbage-collected, or when Python ends.
         config: How papers are found and ordered.
@@ -78,7 +80,7 @@ def from_papers(
         IndexExistsError: If an index is at `path`.
         ModelError: If there is no such encoder.
     """
-    build = BuildConfig(format="canonical", encoder=encoder)
+    build = BuildConfig(format="canonical", encoder=_encoder(encoder, log))
     with TemporaryDirectory(prefix="citerec-") as folder:
         corpus = Path(folder, "papers.jsonl")
         with corpus.open("wb") as file:
@@ -94,6 +96,16 @@ def from_papers(
         except BaseException:
             remove()
             raise
+
+
+def _encoder(name: str | None, log: Log | None) -> str | None:
+    """Return the encoder that a name means; None for BM25 alone."""
+    if name != "auto":
+        return None if name == "none" else name
+    found, warning = auto_encoder(log)
+    if warning and log:
+        log(f"encoder auto: {warning}")
+    return found
 
 
 def _remove(folder: Path, owner: int) -> None:
