@@ -44,13 +44,13 @@ def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
     sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "indexes").mkdir()
-    (tmp_path / "indexes" / "mine").symlink_to(sample_index.path)
+    (tmp_path / "indexes" / "vis").symlink_to(sample_index.path)
     monkeypatch.chdir(tmp_path)
 
     found = [
         citerec.open(str(sample_index.path)),
         citerec.open(sample_index.path),
-        citerec.open("mine"),
+        citerec.open("vis"),
         citerec.open(),
         Recommender(sample_index),
     ]
@@ -58,7 +58,7 @@ def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
     assert {one.recommend(title="Citation recommendation").ids for one in found} == {
         found[0].recommend(title="Citation recommendation").ids
     }
-    assert repr(found[2]) == "<citerec.Recommender of indexes/mine: 300 papers, bm25>"
+    assert repr(found[2]) == "<citerec.Recommender of indexes/vis: 300 papers, bm25>"
 
 
 def test_an_index_that_is_not_there_is_one_line(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_an_index_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(error.value) and "nowhere" in str(error.value)
 
 
-def test_a_closed_recommender_says_so(tiny: Recommender) -> None:
+def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
     with tiny as recommender:
         assert recommender.recommend(title="quarks").ids == ("10.1145/ABC",)
 
@@ -208,7 +208,7 @@ def test_a_result_prints_as_the_table_of_the_command_line(
     assert repr(found) == text
 
 
-def test_an_empty_result_says_why(tiny: Recommender) -> None:
+def test_an_empty_result_states_why(tiny: Recommender) -> None:
     found = tiny.recommend(title="zzzz")
 
     assert not found and found.ids == ()
@@ -250,6 +250,8 @@ def test_a_data_frame_has_a_row_per_paper_and_columns_for_the_stages(tiny: Recom
     assert frame["year"].isna().tolist() == [False, False, True]
     assert str(frame["year"].dtype) == "Int64"
     assert frame["bm25_rank"].tolist() == [1, 2, 3]
+    assert str(frame["bm25_rank"].dtype) == "Int64"
+    assert frame["probability"].isna().all()  # nothing is calibrated
     assert "venue" in frame.columns and "stages" not in frame.columns
     assert tiny.recommend(title="zzzz").to_pandas().empty
 

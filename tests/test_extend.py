@@ -169,19 +169,19 @@ def test_a_fault_in_a_table_is_named_with_its_line_and_may_be_skipped(
     [
         (
             "suffixes = ('.csv',)\ndef records(stream): yield 1, {}['x']\ndef read(fields): pass",
-            "papers.csv: the reader 'mine' failed: KeyError: 'x'",
+            "papers.csv: the reader 'broken' failed: KeyError: 'x'",
         ),
         (
             "suffixes = ('.csv',)\ndef records(stream): yield 7, {}\ndef read(fields): 1 / 0",
-            "papers.csv, line 7: the reader 'mine' failed: ZeroDivisionError: division by zero",
+            "papers.csv, line 7: the reader 'broken' failed: ZeroDivisionError: division by zero",
         ),
         (
             "from citerec import Paper\nsuffixes = ('.csv',)\n"
             "def records(stream): yield 7, {}\ndef read(fields): return Paper(id='', title='A')",
             "papers.csv, line 7: a paper: its id is empty",
         ),
-        ("suffixes = ('.csv',)\ndef read(fields): pass", "the reader 'mine' has no 'matches'"),
-        ("import nowhere", "'mine' of citerec.readers, registered as mine, cannot be loaded"),
+        ("suffixes = ('.csv',)\ndef read(fields): pass", "the reader 'broken' has no 'matches'"),
+        ("import nowhere", "'broken' of citerec.readers, registered as broken, cannot be loaded"),
     ],
 )
 def test_a_broken_reader_is_one_line_that_names_it(
@@ -191,10 +191,10 @@ def test_a_broken_reader_is_one_line_that_names_it(
     code: str,
     message: str,
 ) -> None:
-    install({"mine.py": code}, "[citerec.readers]\nmine = mine\n")
+    install({"broken.py": code}, "[citerec.readers]\nbroken = broken\n")
     (tmp_path / "papers.csv").write_text(TABLE)
 
-    status, shown = cli("papers.csv", "--format", "mine")
+    status, shown = cli("papers.csv", "--format", "broken")
 
     assert (status, shown.count("\n")) == (2, 1)
     assert message in shown

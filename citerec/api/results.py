@@ -70,7 +70,7 @@ class Recommendations(Sequence[Recommendation]):
         """Return a data frame with a row per paper.
 
         Its columns are those of `to_dicts`; `stages` becomes two columns per stage, such as `bm25_rank` and
-        `bm25_score`. `year` is a nullable integer (`Int64`).
+        `bm25_score`. `year` and ranks are nullable integers (`Int64`): a stage may not have found a paper.
 
         Args:
             fields: More columns, as for `to_dicts`.
@@ -84,7 +84,8 @@ class Recommendations(Sequence[Recommendation]):
 
         rows = [_flat(item) for item in self.to_dicts(fields)]
         names = dict.fromkeys([*COLUMNS, *fields, *(name for row in rows for name in row)])
-        return DataFrame(rows, columns=[*names]).astype({"year": "Int64"})
+        types = {name: "Int64" for name in names if name == "year" or name.endswith("rank")}
+        return DataFrame(rows, columns=[*names]).astype({**types, "probability": "float64"})
 
     def export(self, format: str) -> str:
         """Return the papers in a format of `citerec recommend --format`, such as `bibtex`, `ris`, `csl` or `trec`.
