@@ -26,19 +26,26 @@ if TYPE_CHECKING:
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
-    from citerec.types import Paper, Query, Ranking, Recommendation
+    from citerec.rank.custom import RankModel
+    from citerec.rerank.custom import Reranker
+    from citerec.types import Eligible, Hits, Paper, Query, Ranking, Recommendation, Retriever
 
 __all__ = [
     "Bm25Config",
     "BuildConfig",
     "CiterecError",
+    "Eligible",
+    "Hits",
     "Paper",
     "Query",
+    "RankModel",
     "Ranking",
     "RecommendConfig",
     "Recommendation",
     "Recommendations",
     "Recommender",
+    "Reranker",
+    "Retriever",
     "build_index",
     "from_papers",
     "open",
@@ -50,13 +57,18 @@ _HOMES = {
     "Bm25Config": "config",
     "BuildConfig": "build",
     "CiterecError": "errors",
+    "Eligible": "types",
+    "Hits": "types",
     "Paper": "types",
     "Query": "types",
+    "RankModel": "rank.custom",
     "Ranking": "types",
     "RecommendConfig": "config",
     "Recommendation": "types",
     "Recommendations": "api.results",
     "Recommender": "api.recommender",
+    "Reranker": "rerank.custom",
+    "Retriever": "types",
     "build_index": "build",
     "from_papers": "api.papers",
     "open": "api.recommender",

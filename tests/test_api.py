@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from citerec.encode.source import auto_encoder
 from citerec.errors import BadInputError, ConfigError, IndexNotFoundError, MissingExtraError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
+from citerec.retrieve.bm25 import Bm25Retriever
 
 Build = Callable[..., IndexFolder]
 
@@ -278,6 +279,24 @@ def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
         found.export("word")
 
 
+class Longest:
+    """A reranker that prefers long titles."""
+
+    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
+        return [float(len(paper.title)) for paper in papers]
+
+
+def test_stages_of_ones_own_are_passed_as_objects(build: Build) -> None:
+    index = build(PAPERS)
+    retrievers = [Bm25Retriever(index)]
+
+    recommender = citerec.Recommender(index, PLAIN, retrievers=retrievers, reranker=Longest())
+
+    assert recommender.reranker == "Longest"
+    assert recommender.recommend(title="graph", k=2).ids == ("new", "old")
+    assert recommender.recommend(title="graph").ids == ("new", "old", "undated")  # 26, 13, 13
+
+
 # --- papers in memory
 
 
@@ -482,4 +501,4 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
     faults = json.loads(done.stdout)["generalDiagnostics"]
     assert [one for one in faults if not one["file"].endswith("wrong.py")] == []
     assert {one["range"]["start"]["line"] for one in faults} == {3, 4, 5}
-    assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == 5
+    assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == 6

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ import citerec
 from citerec import plugins
 from citerec.cli import run
 from citerec.export import formats
-from citerec.folder import open_index
+from citerec.folder import IndexFolder, open_index
 from citerec.toml import read_toml
 
 GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "extend.md"
@@ -91,7 +92,7 @@ def guide(install: Install, tmp_path: Path) -> Path:
 def test_each_example_of_the_guide_is_short() -> None:
     codes = [code for language, _, code in BLOCK.findall(GUIDE.read_text()) if language == "python"]
 
-    assert len(codes) == 3
+    assert len(codes) == 4
     assert all(code.count("\n") < 30 for code in codes)
 
 
@@ -253,3 +254,30 @@ def test_the_command_line_finds_the_reader_and_the_exporter_of_an_installed_pack
     assert done.stdout == "## Trees\n\n1. Trees, drawn (1995), `b`\n\n"
     assert "'word' is not one of 'table', 'json', 'jsonl'" in wrong.stderr
     assert wrong.stderr.rstrip().endswith("'csl', 'markdown'. (see: citerec recommend --help)")
+
+
+# --- stages
+
+
+def test_the_retriever_of_the_guide_is_fused_with_bm25(
+    guide: Path,
+    sample_index: IndexFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "sample").symlink_to(sample_index.path)
+    monkeypatch.chdir(tmp_path)
+    *_, usage = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+
+    exec(usage, names)
+
+    recommender: citerec.Recommender = names["recommender"]
+    assert recommender.stages == ("bm25", "latest")
+    assert len(capsys.readouterr().out.split("\n")) > 20
+    config = citerec.RecommendConfig(ranker="none")
+    latest = citerec.Recommender(sample_index, config, retrievers=[names["Latest"](sample_index)])
+    found = latest.recommend(title="Dense retrieval of passages", year=2010, k=5)
+    assert [paper.year for paper in found.papers] == [2010] * 5

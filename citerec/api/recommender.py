@@ -11,9 +11,11 @@ from citerec.api.results import Recommendations
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, find_index, open_index
-from citerec.recommend import Recommender as Pipeline
+from citerec.rank.custom import RankModel
+from citerec.recommend import Recommender as BatchRecommender
+from citerec.rerank.custom import Reranker
 from citerec.text import plural
-from citerec.types import Log, Progress, Query, no_progress
+from citerec.types import Log, Progress, Query, Retriever, no_progress
 
 IndexPath = str | PathLike[str]
 
@@ -41,6 +43,9 @@ class Recommender:
         config: RecommendConfig | None = None,
         log: Log | None = None,
         *,
+        retrievers: Sequence[Retriever] | None = None,
+        reranker: Reranker | None = None,
+        ranker: RankModel | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         """Open an index and the models that `config` names.
@@ -51,6 +56,9 @@ class Recommender:
                 `few_queries=True` it opens in about a third of the time, and batches take longer.
             log: Receives a line for each download of a model, each draft that is a paper of the corpus, and each list
                 of papers.
+            retrievers: The first stage, in place of BM25 and the vectors of the index.
+            reranker: Scores the best candidates, in place of the reranker that `config` names.
+            ranker: Orders the candidates by their features, in place of the model that `config` names.
             on_close: Called once: by `close`, else when the recommender is garbage-collected or Python ends.
 
         Raises:
@@ -60,7 +68,9 @@ class Recommender:
         self._log = log
         if not isinstance(index, IndexFolder):
             index = open_index(find_index(None if index is None else Path(index)))
-        self._pipeline: Pipeline | None = Pipeline(index, config, log)
+        self._opened: BatchRecommender | None = BatchRecommender(
+            index, config, log, retrievers=retrievers, reranker=reranker, ranker=ranker
+        )
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
     @property
@@ -89,7 +99,7 @@ class Recommender:
         return self._open.stages
 
     def __repr__(self) -> str:
-        if self._pipeline is None:
+        if self._opened is None:
             return "<citerec.Recommender, closed>"
         found_by = " + ".join(self.stages) + (f" of {self.encoder}" if self.encoder else "")
         return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {found_by}>"
@@ -194,10 +204,10 @@ class Recommender:
         `progress` receives the number of pairs that are reranked. The other arguments and the errors are those of
         `recommend`; the errors come with the first result.
         """
-        pipeline = self._open if k is None else self._open.with_k(k)
+        recommender = self._open if k is None else self._open.with_k(k)
         out, known = self._find(excluded, "excluded"), self._find(cited, "cited")
         queries, left_out = [*queries], out.rows | known.rows
-        results = pipeline.stream(
+        results = recommender.stream(
             queries,
             year_max=year_max,
             excluded=out.rows,
@@ -206,7 +216,11 @@ class Recommender:
             progress=progress,
         )
         for query, items in zip(queries, results, strict=True):
-            why = "" if items else pipeline.why_nothing(query, year_max=year_max, excluded=left_out)
+            why = (
+                ""
+                if items
+                else recommender.why_nothing(query, year_max=year_max, excluded=left_out)
+            )
             yield Recommendations(query, items, why, (*out.not_found, *known.not_found))
 
     def unreadable(self, query: Query) -> float:
@@ -218,7 +232,7 @@ class Recommender:
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""
-        self._pipeline = None
+        self._opened = None
         if self._removal:
             self._removal()
 
@@ -229,10 +243,10 @@ class Recommender:
         self.close()
 
     @property
-    def _open(self) -> Pipeline:
-        if self._pipeline is None:
+    def _open(self) -> BatchRecommender:
+        if self._opened is None:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
-        return self._pipeline
+        return self._opened
 
     def _find(self, papers: PaperList | None, name: str) -> ListedPapers:
         found = find_listed(papers, name, self._open.index.papers)
