@@ -6,36 +6,49 @@ retrieve/ a draft, an index           -> candidates                  (BM25, vect
 rerank/   a draft, its candidates     -> the same, better ordered    (a cross-encoder reads both together)
 rank/     candidates, all that is known -> the same, and what close papers cite, in their last order (LambdaMART)
 recommend a draft                     -> papers that may be cited, best first, with reasons
+api/      what a program calls: open, from_papers, Recommender
 evaluate/ rankings, true citations    -> an honest report            (scidocs/ judges vectors alone)
 datasets/ the literature's corpora    -> files of papers             (experiment/ runs rows of its tables)
 
->>> from citerec import Query, open_index, Recommender       # doctest: +SKIP
->>> recommender = Recommender(open_index(Path("indexes/sample")))
->>> recommender.recommend([Query(id="draft", title="Dense retrieval of passages")])
+>>> import citerec                                            # doctest: +SKIP
+>>> recommender = citerec.open("indexes/sample")
+>>> print(recommender.recommend(title="Dense retrieval of passages", year=2021, k=5))
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from citerec.api.papers import from_papers
+    from citerec.api.recommender import Recommender, open  # noqa: A004
+    from citerec.api.results import Recommendations
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
-    from citerec.recommend import Recommender
-    from citerec.types import Paper, Query, Ranking, Recommendation
+    from citerec.rank.custom import RankModel
+    from citerec.rerank.custom import Reranker
+    from citerec.types import Eligible, Hits, Paper, Query, Ranking, Recommendation, Retriever
 
 __all__ = [
     "Bm25Config",
     "BuildConfig",
     "CiterecError",
+    "Eligible",
+    "Hits",
     "Paper",
     "Query",
+    "RankModel",
     "Ranking",
     "RecommendConfig",
     "Recommendation",
+    "Recommendations",
     "Recommender",
+    "Reranker",
+    "Retriever",
     "build_index",
+    "from_papers",
+    "open",
     "open_index",
     "verify_index",
 ]
@@ -44,13 +57,21 @@ _HOMES = {
     "Bm25Config": "config",
     "BuildConfig": "build",
     "CiterecError": "errors",
+    "Eligible": "types",
+    "Hits": "types",
     "Paper": "types",
     "Query": "types",
+    "RankModel": "rank.custom",
     "Ranking": "types",
     "RecommendConfig": "config",
     "Recommendation": "types",
-    "Recommender": "recommend",
+    "Recommendations": "api.results",
+    "Recommender": "api.recommender",
+    "Reranker": "rerank.custom",
+    "Retriever": "types",
     "build_index": "build",
+    "from_papers": "api.papers",
+    "open": "api.recommender",
     "open_index": "folder",
     "verify_index": "folder",
 }
@@ -61,3 +82,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'citerec' has no attribute {name!r}")
     return getattr(import_module(f"citerec.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

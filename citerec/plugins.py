@@ -3,7 +3,12 @@
 | group | name of the entry point | object |
 |---|---|---|
 | `citerec.encoders` | the file that marks a folder of such a model | `(Source, EncodeConfig | None) -> Encoder` |
+| `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
+| `citerec.readers` | a value of `citerec index --format` | `citerec.corpus.readers.registered.Reader` or `FileReader` |
 | `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.catalogue.System` |
+
+A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has an example of a reader and one
+of an exporter.
 """
 
 from functools import cache
@@ -13,6 +18,7 @@ from typing import Any
 from citerec.errors import ConfigError
 
 ENCODERS, SYSTEMS = "citerec.encoders", "citerec.systems"
+EXPORTERS, READERS = "citerec.exporters", "citerec.readers"
 
 
 @cache

@@ -1,7 +1,9 @@
 """The pipeline on one index: `Recommender` opens the stages and runs them for drafts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.eligibility import eligible
@@ -26,14 +28,14 @@ from citerec.rank.diversity import Alike, by_vectors, by_words
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.known import KnownGraph, Rows, TemporalGraph
 from citerec.rank.ltr import RankedCandidates
-from citerec.rank.ranker import Ranker, Variant, find_ranker, open_ranker
+from citerec.rank.ranker import ranker_of
 from citerec.rank.words import title_words
 from citerec.recommendations import as_recommendations
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade, wanted
 from citerec.retrieve.coverage import unreadable_share
-from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.tuned import fusion_in_force, weight_in_force
 from citerec.types import (
     CandidateSet,
@@ -80,10 +82,14 @@ class Recommender:
         """
         self.index, self._log = index, log
         self.config = config or RecommendConfig()
-        self.ranker = CustomRanker(ranker) if ranker else _open_ranker(index, self.config)
-        self._retriever = _open_retriever(index, self.config, retrievers, log)
+        self.ranker = CustomRanker(ranker) if ranker else ranker_of(index, self.config)
+        self._retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         self.cascade = self._open_cascade(reranker)
-        self.pipeline = Pipeline(
+        self._graph = TemporalGraph(index, KnownGraph.PUBLISHED)
+        self.pipeline = self._composed()
+
+    def _composed(self) -> Pipeline:
+        return Pipeline(
             self._retriever,
             self._stages(),
             depth=depth_for(
@@ -111,9 +117,8 @@ class Recommender:
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()
         if self.ranker:
-            graph = TemporalGraph(self.index, KnownGraph.PUBLISHED)
-            expander = CandidateExpander(graph, config.expand or self.ranker.expand)
-            stages += rank_stages(graph, self.ranker, cascade, k=config.k, expander=expander)
+            expander = CandidateExpander(self._graph, config.expand or self.ranker.expand)
+            stages += rank_stages(self._graph, self.ranker, cascade, k=config.k, expander=expander)
         elif cascade:
             stages.append(RerankingStage(cascade, config.k))
         if config.diversity:
@@ -162,6 +167,13 @@ class Recommender:
     def stages(self) -> tuple[str, ...]:
         """The names of the retrievers."""
         return self._retriever.names
+
+    def with_k(self, k: int) -> Self:
+        """Return a recommender of `k` papers per query; both share the index and the models, opened once."""
+        other = copy(self)
+        other.config = replace(self.config, k=k)
+        other.pipeline = other._composed()
+        return other
 
     def recommend(
         self,
@@ -280,24 +292,3 @@ class Recommender:
         if isinstance(candidates, RankedCandidates) and self.ranker:
             return explained.weighed(self.ranker, candidates, result, words, self.cascade)
         return explained.plain(result, words, self.cascade)
-
-
-def _open_retriever(
-    index: IndexFolder,
-    config: RecommendConfig,
-    retrievers: Sequence[Retriever] | None,
-    log: Log | None,
-) -> HybridRetriever:
-    if retrievers is None:
-        return open_hybrid(index, config, log)
-    return HybridRetriever(index, retrievers, config.fuse_with(None))
-
-
-def _open_ranker(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
-    variant = Variant.of(popularity=config.popularity, authors=config.authors)
-    folder = find_ranker(config.ranker, index)
-    if folder is None and variant is not Variant.FULL:
-        raise ConfigError(
-            f"{index.path} has no ranker, so there is nothing that reads popularity or authors"
-        )
-    return open_ranker(folder, variant) if folder else None

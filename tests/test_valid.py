@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citerec import CiterecError, RecommendConfig, Recommender
+from citerec import CiterecError, RecommendConfig
 from citerec.errors import ConfigError, InvalidValueError
 from citerec.folder import IndexFolder
+from citerec.recommend import Recommender
 from citerec.types import Paper, Query
 
 QUERY: dict[str, Any] = {"id": "q", "title": "Graph drawing"}

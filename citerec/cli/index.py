@@ -53,7 +53,10 @@ def index(
         Path | None, typer.Option(help="The folder to make; indexes/<corpus name> by default.")
     ] = None,
     format: Annotated[
-        str, typer.Option(help="auto, canonical, beir, openresearch or citeomatic.")
+        str,
+        typer.Option(
+            help="auto, canonical, beir, openresearch, citeomatic, or the name of a reader that a package adds."
+        ),
     ] = "auto",
     encoder: EncoderOption = "auto",
     dense_index: DenseIndexOption = DenseKind.AUTO,

@@ -19,6 +19,7 @@ from citerec.cli.console import (
     without_collection,
     write_pieces,
 )
+from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
 from citerec.cli.notices import loaded, warn_unreadable
 from citerec.cli.rank import (
     CitedOption,
@@ -48,7 +49,7 @@ from citerec.config import (
 )
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
-from citerec.export import Format, Result
+from citerec.export import Result
 from citerec.text import QueryForm, plural
 from citerec.types import Query, Recommendation
 
@@ -76,10 +77,6 @@ class Fusion(StrEnum):
     WEIGHTED = "weighted"
 
 
-FieldsOption = Annotated[
-    str | None,
-    typer.Option(help="JSON: what else of each paper, such as authors,venue,doi,abstract."),
-]
 StopWordsOption = Annotated[StopWords, typer.Option(help="BM25: which words a query leaves out.")]
 
 
@@ -125,7 +122,7 @@ def recommend(
     exclude: Annotated[
         Path | None, typer.Option(help="Papers to leave out: ids one a line, or a .bib.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="How the papers are written.")] = Format.TABLE,
+    format: FormatOption = "table",
     fields: FieldsOption = None,
     output: Annotated[Path | None, typer.Option(help="A file, in place of stdout.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say why, for each paper.")] = False,
@@ -147,7 +144,7 @@ def recommend(
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
-    more = _fields(fields, format)
+    more = checked_fields(fields, format)
     asked = _queries(query, title, abstract)
     folder = open_index(find_index(index))
     rerank = RerankOptions(
@@ -244,19 +241,6 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     if not words:
         raise ConfigError("--title is empty; give the title of your text")
     return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
-
-
-def _fields(fields: str | None, format: Format) -> tuple[str, ...]:
-    from citerec.export.jsonl import FIELDS
-
-    if fields is None:
-        return ()
-    if format not in {Format.JSON, Format.JSONL}:
-        raise ConfigError(f"--fields is for --format json and jsonl, not {format}")
-    names = tuple(name for part in fields.split(",") if (name := part.strip()))
-    if unknown := [name for name in names if name not in FIELDS]:
-        raise ConfigError(f"--fields: no field {unknown[0]!r}; there are: {', '.join(FIELDS)}")
-    return names
 
 
 def _listed(

@@ -1,15 +1,33 @@
-"""Recommendations as text, for people and for the programs they use; one module per format."""
+"""Recommendations as text, for people and for the programs they use; one module per format.
+
+Other packages add formats by entry points of the group `citerec.exporters`.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from typing import Protocol
 
+from citerec import plugins
+from citerec.errors import ConfigError
 from citerec.export.result import Result
 
-__all__ = ["Format", "Result", "dump", "pieces"]
+__all__ = ["Exporter", "Format", "Result", "dump", "formats", "pieces"]
+
+
+class Exporter(Protocol):
+    """Writes recommendations in a format that another package adds; a function is one."""
+
+    def __call__(self, results: Iterable[Result], /) -> Iterable[str]:
+        """Yield the text in pieces, such as one per result: what is yielded is written at once.
+
+        Args:
+            results: One per query, in the order of the queries; each comes when its query has been ranked.
+        """
+        ...
 
 
 class Format(StrEnum):
-    """What `citerec recommend --format` takes."""
+    """The formats of citerec itself that `citerec recommend --format` takes."""
 
     TABLE = "table"
     JSON = "json"
@@ -20,9 +38,15 @@ class Format(StrEnum):
     CSL = "csl"
 
 
+def formats() -> tuple[str, ...]:
+    """Return the names of all formats: citerec's own, and those of registered exporters."""
+    own = {str(name) for name in Format}
+    return (*Format, *(name for name in plugins.names(plugins.EXPORTERS) if name not in own))
+
+
 def dump(
     results: Sequence[Result],
-    format: Format,
+    format: str,
     *,
     batch: bool,
     width: int | None = None,
@@ -37,7 +61,7 @@ def dump(
 
 def pieces(
     results: Iterable[Result],
-    format: Format,
+    format: str,
     *,
     batch: bool,
     width: int | None = None,
@@ -50,7 +74,8 @@ def pieces(
 
     Args:
         results: One per query, in the order of the queries; exactly one where `batch` is false.
-        format: JSON is a list of papers for one query, and one of `{"query": id, "results": […]}` for a batch.
+        format: One of `formats()`. JSON is a list of papers for one query, and one of `{"query": id, "results": […]}`
+            for a batch.
         batch: Whether there were many queries.
         width: Columns of a table; those of the terminal if not given.
         color: Whether a table may hold escape codes of a terminal.
@@ -60,6 +85,7 @@ def pieces(
         Text, ended by a line feed; none where a format has nothing to say.
 
     Raises:
+        ConfigError: If there is no such format.
         OutputError: If a TREC run would hold one id for two.
     """
     match format:
@@ -84,9 +110,17 @@ def pieces(
             yield from trec.blocks(results)
         case Format.BIBTEX | Format.RIS | Format.CSL:
             yield _bibliography(results, format)
+        case _:
+            yield from _exporter(format)(results)
 
 
-def _bibliography(results: Iterable[Result], format: Format) -> str:
+def _exporter(name: str) -> Exporter:
+    if name not in formats():
+        raise ConfigError(f"no format {name!r}; there are: {', '.join(formats())}")
+    return plugins.load(plugins.EXPORTERS, name)
+
+
+def _bibliography(results: Iterable[Result], format: str) -> str:
     """Write the recommended papers in a format of reference managers."""
     match format:
         case Format.BIBTEX:

@@ -21,7 +21,7 @@ FIELDS = (
 
 def dump_list(result: Result, fields: Sequence[str] = ()) -> str:
     """Write one query's recommendations as a JSON list, indented; `fields` of `FIELDS` besides the usual ones."""
-    return _json(_items(result, fields), orjson.OPT_INDENT_2)
+    return _json(items(result, fields), orjson.OPT_INDENT_2)
 
 
 def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
@@ -35,14 +35,15 @@ def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[
 
 def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
     """Write one line a query: `{"query": id, "results": […]}`."""
-    return (_json({"query": r.query.id, "results": _items(r, fields)}) for r in results)
+    return (_json({"query": r.query.id, "results": items(r, fields)}) for r in results)
 
 
 def _json(value: Any, option: int = 0) -> str:
     return orjson.dumps(value, option=option | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def _items(result: Result, fields: Sequence[str]) -> list[dict[str, Any]]:
+def items(result: Result, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return one query's recommendations as values of JSON; `fields` of `FIELDS` besides the usual ones."""
     return [
         _item(one) | {name: _field(one.paper, name) for name in fields}
         for one in result.recommendations
@@ -50,7 +51,8 @@ def _items(result: Result, fields: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _field(paper: Paper, name: str) -> Any:
-    return paper_doi(paper) if name == "doi" else getattr(paper, name)
+    value = paper_doi(paper) if name == "doi" else getattr(paper, name)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _item(recommendation: Recommendation) -> dict[str, Any]:
@@ -63,5 +65,5 @@ def _item(recommendation: Recommendation) -> dict[str, Any]:
         "score": float(recommendation.score),
         "stages": {s: {"rank": hit.rank, "score": float(hit.score)} for s, hit in stages},
         "probability": recommendation.probability,
-        "reasons": recommendation.reasons,
+        "reasons": list(recommendation.reasons),
     }

@@ -59,9 +59,9 @@ def _print(console: PlainConsole, result: Result, *, batch: bool) -> None:
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Year", no_wrap=True)
     table.add_column("Paper", overflow="fold", ratio=1)
-    heading, figures = _figures(result.recommendations)
+    heading, shown = figures(result.recommendations)
     table.add_column(heading, justify="right", no_wrap=True)
-    for recommendation, figure in zip(result.recommendations, figures, strict=True):
+    for recommendation, figure in zip(result.recommendations, shown, strict=True):
         table.add_row(*_row(recommendation, figure))
     console.print(table)
 
@@ -72,7 +72,7 @@ def _heading(query: Query) -> Text:
     return heading.append(f" · {visible(query.id)}", style="dim") if query.named else heading
 
 
-def _figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
+def figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
     """Return what a list is shown with, and its heading: probabilities where any is known, else raw scores."""
     if any(one.probability is not None for one in recommendations):
         return "Probability", [percentage(one.probability) for one in recommendations]
@@ -89,13 +89,13 @@ def _row(recommendation: Recommendation, figure: str) -> tuple[str | Text, ...]:
     paper = recommendation.paper
     # Text, and no str: rich would read `[bold]` in a title as markup.
     cell = Text(visible(paper.title))
-    for line in (_source(paper), *recommendation.reasons):
+    for line in (source(paper), *recommendation.reasons):
         cell.append(f"\n{visible(line)}", style="dim")
     year = "" if paper.year is None else str(paper.year)
     return str(recommendation.rank), year, cell, figure
 
 
-def _source(paper: Paper) -> str:
+def source(paper: Paper) -> str:
     """Return who wrote `paper`, and its id: people need it for the next command."""
     authors = [split_name(name).family for name in paper.authors[:1]]
     more = " et al." if len(paper.authors) > 1 else ""

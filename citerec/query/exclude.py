@@ -81,6 +81,11 @@ def read_excluded(path: str | Path) -> Excluded:
     )
 
 
+def listed(texts: Iterable[str]) -> Excluded:
+    """Return a list of ids, DOIs or titles as `read_excluded` reads a file with one a line; blank ones are left out."""
+    return Excluded(entries=tuple(_from_text(text) for t in texts if (text := t.strip())))
+
+
 def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
     """Return the entries of a list in any format, and what of it could not be read."""
     kind = kind_of(text)
@@ -104,7 +109,11 @@ def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
 def _from_lines(text: str) -> list[Entry]:
     lines = [line.strip() for line in text.split("\n")]
     kept = [line for line in lines if line and not line.startswith("#")]
-    return [Entry(ids=(k,), title=k if " " in k else "", place=k) for k in kept]
+    return [_from_text(line) for line in kept]
+
+
+def _from_text(text: str) -> Entry:
+    return Entry(ids=(text,), title=text if " " in text else "", place=text)
 
 
 def _from_json(item: Item) -> Entry:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.config import ExpandConfig
+from citerec.config import ExpandConfig, RecommendConfig
 from citerec.corpus.splits import splits_sha256
 from citerec.entries import is_regular, name_fault, read_record, shown
 from citerec.errors import ConfigError, IndexDamagedError, ModelError
@@ -180,6 +180,22 @@ def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
     found: Any = told.get("calibration")
     calibration = None if found is None else Calibration.from_json(found)
     return Ranker(folder, shown, variant, tuple(told["features"]), booster, expand, calibration)
+
+
+def ranker_of(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
+    """Open the ranker that a config names, for an index; None for none.
+
+    Raises:
+        ConfigError: If there is none, and the config keeps it from features.
+        ModelError: If there is none in the folder that is named, or it is damaged.
+    """
+    variant = Variant.of(popularity=config.popularity, authors=config.authors)
+    folder = find_ranker(config.ranker, index)
+    if folder is None and variant is not Variant.FULL:
+        raise ConfigError(
+            f"{index.path} has no ranker, so there is nothing that reads popularity or authors"
+        )
+    return open_ranker(folder, variant) if folder else None
 
 
 def read_spec(folder: Path) -> dict[str, Any]:

@@ -130,13 +130,25 @@ def open_dense(
 
 
 def open_hybrid(
-    index: IndexFolder, config: RecommendConfig, log: Log | None = None
+    index: IndexFolder,
+    config: RecommendConfig,
+    log: Log | None = None,
+    *,
+    retrievers: Sequence[Retriever] | None = None,
 ) -> HybridRetriever:
     """Open BM25, and dense retrieval where the index has vectors, fused as configured or tuned.
+
+    Args:
+        index: The index.
+        config: The settings of each.
+        log: Receives what is fetched from the hub, before.
+        retrievers: To be used in place of these, fused as configured.
 
     Raises:
         CiterecError: As `open_dense` raises, or if the Lucene part is damaged.
     """
+    if retrievers is not None:
+        return HybridRetriever(index, retrievers, config.fuse_with(None))
     bm25 = Bm25Retriever(index, config.bm25)
     if dense := open_dense(index, config, log):
         vectors, encoder = dense

@@ -1,6 +1,7 @@
 """Corpus readers, one module per format; each is told from the others by the keys of its records.
 
-A new format is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`.
+A new format is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`. Other packages add
+readers by entry points (`registered.py`), of files that are not JSON lines, too.
 """
 
 import re
@@ -13,14 +14,15 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.corpus.readers import beir, canonical, citeomatic, openresearch
+from citerec.corpus.readers import beir, canonical, citeomatic, openresearch, registered
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.source import Source
+from citerec.corpus.readers.source import Source, plain_name
 from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.inputs import MAX_LINE, read_lines
 from citerec.types import Paper
 
-# The first that matches wins: canonical comes last, since its keys are common to the others.
+# The first that matches wins: canonical comes last, since its keys are common to the others; registered readers
+# come before it.
 FORMATS: Mapping[str, ModuleType] = {
     "openresearch": openresearch,
     "citeomatic": citeomatic,
@@ -59,8 +61,15 @@ class Located:
     paper: Paper | BadRecordError
 
 
+def format_names() -> tuple[str, ...]:
+    """Return the names of all formats: citerec's own, and those of registered readers."""
+    return (*FORMATS, *registered.names(FORMATS))
+
+
 def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     """Return the name of the format that the first record of a corpus is of.
+
+    A file with the suffix of a registered reader is in that reader's format.
 
     Args:
         source: The corpus.
@@ -71,6 +80,8 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     """
     first: BadInputError | None = None
     for file in source.files:
+        if name := registered.by_suffix(Path(plain_name(file)).suffix):
+            return name
         lines = read_lines(file)
         for number, line in lines:
             try:
@@ -99,15 +110,24 @@ def _format_of(file: Path, number: int, line: bytes) -> str:
     record = parse_record(file, number, line)
     if record.keys() & _CSL_KEYS and not record.keys() & {"year", "authors"}:
         raise BadInputError(file, _CSL, line=number)
-    if name := next((n for n, f in FORMATS.items() if f.matches(record)), None):
+    if name := next((name for name, reader in _matchers() if reader.matches(record)), None):
         return name
     keys = ", ".join(list(record)[:6]) or "none"
     raise BadInputError(
         file,
         f"these fields are of no format that citerec reads: {keys}; expected 'id' and "
-        f"'title', or name the format: --format {'|'.join(FORMATS)}",
+        f"'title', or name the format: --format {'|'.join(format_names())}",
         line=number,
     )
+
+
+def _matchers() -> Iterator[tuple[str, Any]]:
+    """Yield the readers of JSON lines with their names, in the order in which they are tried."""
+    *special, canonical_last = FORMATS.items()
+    yield from special
+    added = ((name, registered.load(name)) for name in registered.names(FORMATS))
+    yield from ((name, reader) for name, reader in added if hasattr(reader, "matches"))
+    yield canonical_last
 
 
 def read_papers(
@@ -117,24 +137,36 @@ def read_papers(
 
     Args:
         source: The corpus.
-        format_name: One of `FORMATS`.
+        format_name: One of `format_names()`.
         read: Is told now and then how many more bytes have been read.
 
     Raises:
         BadInputError: If a file cannot be read on: cut, damaged, not text.
         ConfigError: If there is no such format.
     """
-    if format_name not in FORMATS:
-        raise ConfigError(f"no format {format_name!r}; there are: {', '.join(FORMATS)}")
-    to_paper = FORMATS[format_name].read
+    if format_name not in format_names():
+        raise ConfigError(f"no format {format_name!r}; there are: {', '.join(format_names())}")
+    own = FORMATS.get(format_name)
+    reader: Any = own or registered.load(format_name)
+    to_paper = own.read if own else registered.paper_reader(format_name, reader)
     for file in source.files:
-        for number, line in read_lines(file, read):
+        for number, row in _rows(file, format_name, reader, read):
             try:
-                paper = to_paper(Fields(parse_record(file, number, line), file, number))
+                record = parse_record(file, number, row) if isinstance(row, bytes) else row
+                paper = to_paper(Fields(record, file, number))
             except BadRecordError as error:
                 yield Located(file, number, error)
             else:
                 yield Located(file, number, paper)
+
+
+def _rows(
+    file: Path, format_name: str, reader: Any, read: Callable[[int], None]
+) -> Iterator[tuple[int, bytes | Mapping[str, Any]]]:
+    """Yield the lines of a file of JSON lines, or the records of a file that a registered reader parses."""
+    if hasattr(reader, "records"):
+        return registered.records(format_name, reader, file, read)
+    return read_lines(file, read)
 
 
 def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from citerec.corpus.readers import registered
 from citerec.errors import BadInputError
 from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
@@ -65,7 +66,7 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
         and not _is_aside(file.relative_to(folder))
         and indexes.isdisjoint(file.parents)
     ]
-    by_stem = {_plain_name(file): file for file in files if file.parent == folder}
+    by_stem = {plain_name(file): file for file in files if file.parent == folder}
     if by_stem.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
         return [by_stem["corpus.jsonl"]], [f for f in files if f != by_stem["corpus.jsonl"]]
     shards = [file for file in files if _holds_records(file)]
@@ -76,13 +77,16 @@ def _is_aside(relative: Path) -> bool:
     return any(part.startswith((".", "_")) or part in ASIDE for part in relative.parts)
 
 
-def _plain_name(file: Path) -> str:
+def plain_name(file: Path) -> str:
+    """Return the name of a file without the suffix of its compression."""
     return file.with_suffix("").name if file.suffix in {".gz", ".zst", ".bz2"} else file.name
 
 
 def _holds_records(file: Path) -> bool:
     """Whether a file of a folder is a shard: by its name, else by how it begins."""
-    name = Path(_plain_name(file))
+    name = Path(plain_name(file))
+    if registered.by_suffix(name.suffix):
+        return True
     try:
         with open_unpacked(file) as (stream, _):
             head = stream.read(64).removeprefix(BOM).lstrip()

@@ -1,0 +1,277 @@
+"""`Recommender`: an open index and its models, with drafts in and lists of papers out."""
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Self, overload
+
+from citerec.api.listed import ListedPapers, PaperList, find_listed
+from citerec.api.results import Recommendations
+from citerec.config import RecommendConfig
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder, find_index, open_index
+from citerec.rank.custom import RankModel
+from citerec.recommend import Recommender as BatchRecommender
+from citerec.rerank.custom import Reranker
+from citerec.text import plural
+from citerec.types import Log, Progress, Query, Retriever, no_progress
+
+IndexPath = str | PathLike[str]
+
+
+def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
+    index: IndexPath | IndexFolder | None = None,
+    config: RecommendConfig | None = None,
+    log: Log | None = None,
+) -> "Recommender":
+    """Open an index and its models; see `Recommender` for the arguments."""
+    return Recommender(index, config, log)
+
+
+class Recommender:
+    """Recommends papers of one index for drafts.
+
+    >>> import citerec                                                          # doctest: +SKIP
+    >>> recommender = citerec.open("indexes/sample")
+    >>> print(recommender.recommend(title="Dense retrieval of passages", k=5))
+    """
+
+    def __init__(
+        self,
+        index: IndexPath | IndexFolder | None = None,
+        config: RecommendConfig | None = None,
+        log: Log | None = None,
+        *,
+        retrievers: Sequence[Retriever] | None = None,
+        reranker: Reranker | None = None,
+        ranker: RankModel | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        """Open an index and the models that `config` names.
+
+        Args:
+            index: A folder, or the name of one under `indexes/`; by default the only one there.
+            config: How papers are found and ordered; the defaults are those of `citerec recommend`. With
+                `few_queries=True` it opens in about a third of the time, and batches take longer.
+            log: Receives a line for each download of a model, each draft that is a paper of the corpus, and each list
+                of papers.
+            retrievers: The first stage, in place of BM25 and the vectors of the index.
+            reranker: Scores the best candidates, in place of the reranker that `config` names.
+            ranker: Orders the candidates by their features, in place of the model that `config` names.
+            on_close: Called once: by `close`, else when the recommender is garbage-collected or Python ends.
+
+        Raises:
+            IndexNotFoundError: If there is no index there, or several to choose from.
+            CiterecError: If a part of it, or a model, cannot be opened.
+        """
+        self._log = log
+        if not isinstance(index, IndexFolder):
+            index = open_index(find_index(None if index is None else Path(index)))
+        self._opened: BatchRecommender | None = BatchRecommender(
+            index, config, log, retrievers=retrievers, reranker=reranker, ranker=ranker
+        )
+        self._removal = weakref.finalize(self, on_close) if on_close else None
+
+    @property
+    def index(self) -> IndexFolder:
+        """The index that is searched."""
+        return self._open.index
+
+    @property
+    def config(self) -> RecommendConfig:
+        """How papers are found and ordered."""
+        return self._open.config
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder whose vectors are searched; empty for BM25 alone."""
+        return self._open.encoder
+
+    @property
+    def reranker(self) -> str:
+        """The name of the reranker; empty if there is none."""
+        return self._open.reranker
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of the stages that find candidates."""
+        return self._open.stages
+
+    def __repr__(self) -> str:
+        if self._opened is None:
+            return "<citerec.Recommender, closed>"
+        found_by = " + ".join(self.stages) + (f" of {self.encoder}" if self.encoder else "")
+        return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {found_by}>"
+
+    @overload
+    def recommend(
+        self,
+        query: None = None,
+        /,
+        *,
+        title: str,
+        abstract: str = "",
+        year: int | None = None,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperList | None = None,
+        cited: PaperList | None = None,
+        explain: bool = False,
+    ) -> Recommendations: ...
+    @overload
+    def recommend(
+        self,
+        query: Query,
+        /,
+        *,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperList | None = None,
+        cited: PaperList | None = None,
+        explain: bool = False,
+    ) -> Recommendations: ...
+    @overload
+    def recommend(
+        self,
+        query: Iterable[Query],
+        /,
+        *,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperList | None = None,
+        cited: PaperList | None = None,
+        explain: bool = False,
+    ) -> list[Recommendations]: ...
+    def recommend(
+        self,
+        query: Query | Iterable[Query] | None = None,
+        /,
+        *,
+        title: str | None = None,
+        abstract: str = "",
+        year: int | None = None,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperList | None = None,
+        cited: PaperList | None = None,
+        explain: bool = False,
+    ) -> Recommendations | list[Recommendations]:
+        """Recommend papers that a draft should cite, best first.
+
+        Args:
+            query: A query, or several, which are searched together.
+            title: The title of a draft, in place of `query`.
+            abstract: The abstract that goes with `title`.
+            year: The year of the draft that `title` names: papers of a later year are left out.
+            k: The number of papers; by default `config.k`, which is 20.
+            year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
+            excluded: Papers that must not come back: ids, DOIs or titles, or the path of a `.bib`, `.ris` or `.txt`.
+            cited: Papers that the draft cites already, in the same forms: the ranker learns from them, and they do
+                not come back.
+            explain: Whether to give reasons for each paper, which takes longer.
+
+        Returns:
+            The papers for a draft or a query; a list of these, in the order given, for several queries. What `excluded`
+            and `cited` name and the corpus does not have is in `not_found`.
+
+        Raises:
+            BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
+            ConfigError: If an argument is wrong, or both a query and a title are given, or neither.
+            InvalidValueError: If the title is empty, or the year is no year.
+        """
+        queries = _queries(query, title, abstract, year)
+        found = self.stream(
+            queries, k=k, year_max=year_max, excluded=excluded, cited=cited, explain=explain
+        )
+        if query is None or isinstance(query, Query):
+            return next(found)
+        return list(found)
+
+    def stream(
+        self,
+        queries: Iterable[Query],
+        *,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperList | None = None,
+        cited: PaperList | None = None,
+        explain: bool = False,
+        progress: Progress = no_progress,
+    ) -> Iterator[Recommendations]:
+        """Yield what `recommend` returns for several queries, one by one, in memory that does not grow with the batch.
+
+        `progress` receives the number of pairs that are reranked. The other arguments and the errors are those of
+        `recommend`; the errors come with the first result.
+        """
+        recommender = self._open if k is None else self._open.with_k(k)
+        out, known = self._find(excluded, "excluded"), self._find(cited, "cited")
+        queries, left_out = [*queries], out.rows | known.rows
+        results = recommender.stream(
+            queries,
+            year_max=year_max,
+            excluded=out.rows,
+            cited=known.rows,
+            explain=explain,
+            progress=progress,
+        )
+        for query, items in zip(queries, results, strict=True):
+            why = (
+                ""
+                if items
+                else recommender.why_nothing(query, year_max=year_max, excluded=left_out)
+            )
+            yield Recommendations(query, items, why, (*out.not_found, *known.not_found))
+
+    def unreadable(self, query: Query) -> float:
+        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
+
+        From about a half on, recommendations mean little: nothing covers the script or the language of the text.
+        """
+        return self._open.unreadable(query)
+
+    def close(self) -> None:
+        """Release the index and its models; a temporary index is removed. Closing twice does no harm."""
+        self._opened = None
+        if self._removal:
+            self._removal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _open(self) -> BatchRecommender:
+        if self._opened is None:
+            raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
+        return self._opened
+
+    def _find(self, papers: PaperList | None, name: str) -> ListedPapers:
+        found = find_listed(papers, name, self._open.index.papers)
+        if self._log and papers is not None:
+            missing = plural(len(found.not_found), "entry", "entries")
+            left = f", {missing} not found" if found.not_found else ""
+            self._log(f"{name}: {plural(len(found.rows), 'paper')} of this corpus{left}")
+        return found
+
+
+def _queries(
+    query: Query | Iterable[Query] | None, title: str | None, abstract: str, year: int | None
+) -> Sequence[Query]:
+    if (query is None) == (title is None):
+        raise ConfigError("give either a query, or several, or title=...")
+    if query is None:
+        words = " ".join((title or "").split())
+        return [Query(id="query", title=words, abstract=abstract.strip(), year=year, named=False)]
+    if abstract or year is not None:
+        raise ConfigError("abstract and year go with title; a query has its own")
+    if isinstance(query, Query):
+        return [query]
+    queries: list[object] = [query] if isinstance(query, str) else [*query]
+    if strange := [one for one in queries if not isinstance(one, Query)]:
+        raise ConfigError(
+            f"expected queries, found {type(strange[0]).__name__}; for a text: title=..."
+        )
+    return [one for one in queries if isinstance(one, Query)]

@@ -1,0 +1,504 @@
+"""The Python API: open an index or index papers in memory, give a draft, use what comes back."""
+
+import gc
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_extend import BLOCK, GUIDE
+
+import citerec
+from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
+from citerec.cli import run
+from citerec.encode.source import auto_encoder
+from citerec.errors import BadInputError, ConfigError, IndexNotFoundError, MissingExtraError
+from citerec.export import Format, formats
+from citerec.folder import IndexFolder
+from citerec.retrieve.bm25 import Bm25Retriever
+
+Build = Callable[..., IndexFolder]
+
+PAPERS = [
+    {"id": "old", "title": "Graph drawing", "year": 1990, "authors": ["Ann Lee", "Bo Wu"]},
+    {"id": "new", "title": "Drawing graphs with tensors", "year": 2020},
+    {"id": "undated", "title": "Tensor graphs"},
+    {"id": "10.1145/ABC", "title": "The quark model", "year": 2000},
+]
+PLAIN = RecommendConfig(ranker="none")  # BM25 alone
+
+
+@pytest.fixture
+def tiny(build: Build) -> Recommender:
+    return Recommender(build(PAPERS), PLAIN)
+
+
+# --- opening
+
+
+def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
+    sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "vis").symlink_to(sample_index.path)
+    monkeypatch.chdir(tmp_path)
+
+    found = [
+        citerec.open(str(sample_index.path)),
+        citerec.open(sample_index.path),
+        citerec.open("vis"),
+        citerec.open(),
+        Recommender(sample_index),
+    ]
+
+    assert {one.recommend(title="Citation recommendation").ids for one in found} == {
+        found[0].recommend(title="Citation recommendation").ids
+    }
+    assert repr(found[2]) == "<citerec.Recommender of indexes/vis: 300 papers, bm25>"
+
+
+def test_an_index_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFoundError) as error:
+        citerec.open(tmp_path / "nowhere")
+
+    assert "\n" not in str(error.value) and "nowhere" in str(error.value)
+
+
+def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
+    with tiny as recommender:
+        assert recommender.recommend(title="quarks").ids == ("10.1145/ABC",)
+
+    with pytest.raises(ConfigError, match="this recommender is closed"):
+        tiny.recommend(title="quarks")
+    tiny.close()
+    assert repr(tiny) == "<citerec.Recommender, closed>"
+
+
+# --- what goes in
+
+
+def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recommender) -> None:
+    query = Query(id="draft", title="graph drawing")
+
+    by_title = tiny.recommend(title=" graph\n drawing ")
+    by_query = tiny.recommend(query)
+    several = tiny.recommend([query, Query(id="other", title="quarks")])
+
+    assert by_title.ids == by_query.ids == ("old", "new", "undated")
+    assert by_title.query.title == "graph drawing"
+    assert [one.ids for one in several] == [by_query.ids, ("10.1145/ABC",)]
+    assert [one.query.id for one in tiny.stream([query])] == ["draft"]
+    assert tiny.recommend([]) == []
+
+
+def test_an_abstract_and_a_year_go_with_a_title(tiny: Recommender) -> None:
+    found = tiny.recommend(title="quarks", abstract="We draw a graph.", year=2010)
+
+    assert set(found.ids) == {"10.1145/ABC", "old", "undated"}  # "new" is of 2020
+
+
+def test_k_is_the_number_of_papers_of_one_call(tiny: Recommender) -> None:
+    assert [len(tiny.recommend(title="graph", k=k)) for k in (1, 2)] == [1, 2]
+    assert len(tiny.recommend(title="graph")) == 3
+    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+        tiny.recommend(title="graph", k=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((), {}, "give either a query, or several, or title="),
+        ((Query(id="a", title="A"),), {"title": "B"}, "give either a query, or several, or title="),
+        ((Query(id="a", title="A"),), {"abstract": "B"}, "abstract and year go with title"),
+        (("graph drawing",), {}, "expected queries, found str; for a text: title="),
+        (([{"title": "A"}],), {}, "expected queries, found dict"),
+        ((), {"title": " "}, "it has no title"),
+        ((), {"title": "A", "year": 20201}, "must be a year such as 2019"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(
+    tiny: Recommender, arguments: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CiterecError, match=message):
+        tiny.recommend(*arguments, **options)
+
+
+# --- excluded and cited
+
+
+def test_papers_are_excluded_by_id_doi_or_title(tiny: Recommender) -> None:
+    text = "graph drawing of quarks"
+
+    assert tiny.recommend(title=text, excluded=["old", "new"]).ids == ("10.1145/ABC", "undated")
+    assert "10.1145/ABC" not in tiny.recommend(title=text, excluded="doi:10.1145/abc").ids
+    assert "old" not in tiny.recommend(title=text, cited=["Graph Drawing"]).ids
+    assert "old" not in tiny.recommend(title=text, excluded="old").ids
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+def test_a_bibliography_is_given_by_its_path(
+    tiny: Recommender, tmp_path: Path, as_path: Callable[[Path], Any]
+) -> None:
+    (tmp_path / "refs.bib").write_text(
+        "@misc{a, title = {Graph drawing}}\n@misc{b, title = {Not in this corpus at all}}\n"
+    )
+
+    found = tiny.recommend(title="graph drawing", cited=as_path(tmp_path / "refs.bib"))
+
+    assert found.ids == ("new", "undated")
+    assert found.not_found == ("Not in this corpus at all",)
+
+
+def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
+    lines: list[str] = []
+    recommender = Recommender(build(PAPERS), PLAIN, lines.append)
+
+    found = recommender.recommend(title="tensor", excluded=["nope", "old"], cited=["10.1/x"])
+
+    assert found.not_found == ("nope", "10.1/x")
+    assert str(found).endswith("\nNot in this corpus: nope; 10.1/x")
+    assert lines == [
+        "excluded: 1 paper of this corpus, 1 entry not found",
+        "cited: 0 papers of this corpus, 1 entry not found",
+    ]
+
+
+def test_a_bibliography_that_is_not_there_is_one_line(tiny: Recommender, tmp_path: Path) -> None:
+    for missing in (tmp_path / "refs", str(tmp_path / "refs.bib")):
+        with pytest.raises(BadInputError, match=r"no such file$"):
+            tiny.recommend(title="tensor", excluded=missing)
+
+
+@pytest.mark.parametrize("wrong", [[3], 3, [Path("refs.bib")]])
+def test_row_numbers_are_no_ids(tiny: Recommender, wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=r"cited must be the path of a \.bib, .* ids or DOIs"):
+        tiny.recommend(title="tensor", cited=wrong)
+
+
+# --- what comes out
+
+
+def test_a_result_is_a_sequence_of_recommendations(tiny: Recommender) -> None:
+    found = tiny.recommend(title="graph drawing", explain=True)
+
+    assert (len(found), found[0].rank, found[-1].paper.id) == (3, 1, "undated")
+    assert [item.paper.id for item in found] == [*found.ids] == [p.id for p in found.papers]
+    assert found[:2] == (found[0], found[1])
+    assert found[0] in found
+    assert found[0].reasons == ("matches: drawing, graph",)
+
+
+def test_a_result_prints_as_the_table_of_the_command_line(
+    tiny: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+    text = str(tiny.recommend(title="graph drawing", k=1))
+
+    found = tiny.recommend(title="graph drawing", k=1)
+    assert [line.split() for line in text.split("\n")] == [
+        ["#", "Year", "Paper", "Score"],
+        ["1", "1990", "Graph", "drawing", f"{found[0].score:.4f}"],
+        ["Lee", "et", "al.", "·", "old"],
+    ]
+    assert repr(found) == text
+
+
+def test_an_empty_result_states_why(tiny: Recommender) -> None:
+    found = tiny.recommend(title="zzzz")
+
+    assert not found and found.ids == ()
+    assert "no word of the draft occurs in the 4 eligible papers" in found.why_nothing
+    assert str(found).startswith("No eligible paper of this corpus matches: no word of the draft")
+    assert found._repr_html_().startswith("<p>No eligible paper")
+
+
+def test_a_notebook_shows_a_table_in_which_no_title_is_markup(build: Build) -> None:
+    papers = [{"id": "<a>", "title": "Graphs <script>alert(1)</script> & trees", "year": 1990}]
+    recommender = Recommender(build(papers), PLAIN)
+
+    page = recommender.recommend(title="graphs", excluded=["<x>"])._repr_html_()
+
+    assert "Graphs &lt;script&gt;alert(1)&lt;/script&gt; &amp; trees<br><small>&lt;a&gt;" in page
+    assert "<p>Not in this corpus: &lt;x&gt;</p>" in page
+    assert page.count("<tr>") == 2
+
+
+def test_dicts_are_the_json_of_the_command_line(
+    sample_index: IndexFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "--k 3 --explain --fields authors,doi --format json --quiet".split()
+    index = str(sample_index.path)
+    assert run(["recommend", "--title", "Citation graphs", "--index", index, *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
+
+    found = citerec.open(sample_index.path).recommend(title="Citation graphs", k=3, explain=True)
+
+    assert found.to_dicts(["authors", "doi"]) == printed
+    with pytest.raises(ConfigError, match="no field 'colour'; there are: title, year"):
+        found.to_dicts(["colour"])
+
+
+def test_a_data_frame_has_a_row_per_paper_and_columns_for_the_stages(tiny: Recommender) -> None:
+    frame = tiny.recommend(title="graph drawing").to_pandas(["venue"])
+
+    assert frame["id"].tolist() == ["old", "new", "undated"]
+    assert frame["year"].isna().tolist() == [False, False, True]
+    assert str(frame["year"].dtype) == "Int64"
+    assert frame["bm25_rank"].tolist() == [1, 2, 3]
+    assert str(frame["bm25_rank"].dtype) == "Int64"
+    assert frame["probability"].isna().all()  # nothing is calibrated
+    assert "venue" in frame.columns and "stages" not in frame.columns
+    assert tiny.recommend(title="zzzz").to_pandas().empty
+
+
+def test_without_pandas_the_error_names_what_to_install(
+    tiny: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'citerec\[pandas\]'"):
+        tiny.recommend(title="graph drawing").to_pandas()
+
+
+def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
+    found = tiny.recommend(title="graph drawing", k=1)
+
+    texts = {name: found.export(name) for name in formats()}
+
+    assert "@misc{lee1990graph" in texts["bibtex"]
+    assert json.loads(texts["json"]) == found.to_dicts()
+    assert texts["trec"].startswith("query Q0 old 1 ")
+    assert set(texts) >= {*Format}
+    with pytest.raises(ConfigError, match="no format 'word'; there are: table, json"):
+        found.export("word")
+
+
+class Longest:
+    """A reranker that prefers long titles."""
+
+    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
+        return [float(len(paper.title)) for paper in papers]
+
+
+def test_stages_of_ones_own_are_passed_as_objects(build: Build) -> None:
+    index = build(PAPERS)
+    retrievers = [Bm25Retriever(index)]
+
+    recommender = citerec.Recommender(index, PLAIN, retrievers=retrievers, reranker=Longest())
+
+    assert recommender.reranker == "Longest"
+    assert recommender.recommend(title="graph", k=2).ids == ("new", "old")
+    assert recommender.recommend(title="graph").ids == ("new", "old", "undated")  # 26, 13, 13
+
+
+# --- papers in memory
+
+
+def test_papers_in_memory_are_indexed_in_one_line() -> None:
+    recommender = citerec.from_papers(PAPERS)
+
+    found = recommender.recommend(title="graph drawing", excluded=["new"])
+
+    assert recommender.stages == ("bm25",)
+    assert found.ids[0] == "old"
+    assert found[0].paper.authors == ("Ann Lee", "Bo Wu")
+    recommender.close()
+
+
+def test_the_temporary_index_is_removed_when_nobody_uses_it() -> None:
+    closed, collected = citerec.from_papers(PAPERS), citerec.from_papers(PAPERS)
+    folders = [closed.index.path.parent, collected.index.path.parent]
+    assert all(folder.is_dir() for folder in folders)
+
+    closed.close()
+    del collected
+    gc.collect()
+
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_the_temporary_index_is_removed_when_python_ends(tmp_path: Path) -> None:
+    script = (
+        "import citerec; plain = citerec.RecommendConfig(ranker='none');"
+        "r = citerec.from_papers([{'id': 'a', 'title': 'A'}], config=plain); print(r)"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert str(tmp_path) in done.stdout
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("citerec-")] == []
+
+
+def test_an_index_of_papers_may_be_kept(tmp_path: Path) -> None:
+    citerec.from_papers(PAPERS, path=tmp_path / "kept").close()
+
+    assert citerec.open(tmp_path / "kept").recommend(title="quarks").ids == ("10.1145/ABC",)
+    with pytest.raises(CiterecError, match="is there already"):
+        citerec.from_papers(PAPERS, path=tmp_path / "kept")
+
+
+def test_an_encoder_adds_vectors(tiny_model: str) -> None:
+    with citerec.from_papers(PAPERS, encoder=tiny_model) as recommender:
+        assert recommender.stages == ("bm25", "dense")
+        assert len(recommender.recommend(title="zzzz")) == 4  # vectors find something for any text
+
+
+@pytest.mark.parametrize("name", ["auto", "none", None])
+def test_an_encoder_is_named_as_on_the_command_line(name: str | None) -> None:
+    lines: list[str] = []
+    expected, warning = auto_encoder() if name == "auto" else (None, None)
+
+    with citerec.from_papers(PAPERS, encoder=name, config=PLAIN, log=lines.append) as recommender:
+        assert recommender.encoder == (expected or "")
+
+    assert [line for line in lines if "encoder auto" in line] == (
+        [f"encoder auto: {warning}"] if warning else []
+    )
+
+
+def test_a_data_frame_with_gaps_is_read_like_dicts() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "id": [1, 2, 3],
+            "title": ["Graph drawing", "Tree drawing", "Maps"],
+            "abstract": ["Forces.", None, float("nan")],
+            "year": [1990, float("nan"), 1999],
+            "citations": [[], [1], (1, 2)],
+        }
+    )
+
+    with citerec.from_papers(frame) as recommender:
+        papers = [recommender.index.papers[row] for row in range(3)]
+        citations = recommender.index.manifest.counts["citations"]
+
+    assert papers[1] == Paper(id="2", title="Tree drawing")
+    assert [paper.year for paper in papers] == [1990, None, 1999]
+    assert citations == 0 + 1 + 2
+
+
+def test_the_missing_values_of_nullable_columns_are_missing() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", "b"], "title": ["A", "B"], "year": [1990, None]})
+
+    with citerec.from_papers(frame.convert_dtypes()) as recommender:
+        assert [recommender.index.papers[row].year for row in range(2)] == [1990, None]
+
+
+def test_papers_may_be_objects_or_come_from_a_generator() -> None:
+    with citerec.from_papers(Paper(id=i, title=f"Graph {i}") for i in "ab") as recommender:
+        assert set(recommender.recommend(title="graph").ids) == {"a", "b"}
+
+
+A = {"id": "a", "title": "A"}
+
+
+@pytest.mark.parametrize(
+    ("papers", "message"),
+    [
+        ([], "papers: there is none; expected at least one paper"),
+        ([A, {"id": "b"}], "papers: record 2: no 'title' in this record"),
+        ([A, {"id": "b", "title": float("nan")}], "papers: record 2: no 'title' in this record"),
+        (
+            [A | {"abstact": "x"}],
+            "papers: record 1: unknown key 'abstact'; the keys are: id, title",
+        ),
+        ([A | {"authors": "Ann Lee"}], "papers: record 1: 'authors' must be a list"),
+        ([A | {"year": "soon"}], "papers: record 1: 'year' must be a year"),
+        ([A, A | {"year": 1990}], "papers: record 2: the id 'a' is that of record 1"),
+        (["a title"], "papers: record 1: expected a dict or a citerec.Paper, found 'a title'"),
+        ("papers.jsonl", "papers: found 'papers.jsonl'; expected a list of dicts or papers"),
+        (A, "papers: found .*; expected a list of dicts or papers"),
+        (7, "papers: found 7; expected a list of dicts or papers"),
+    ],
+)
+def test_a_record_that_is_no_paper_is_named(papers: Any, message: str) -> None:
+    with pytest.raises(BadInputError, match=message):
+        citerec.from_papers(papers)
+
+
+def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    with pytest.raises(CiterecError):
+        citerec.from_papers([A], encoder=str(tmp_path / "no model"))
+
+    assert [*tmp_path.iterdir()] == []
+
+
+# --- the package
+
+
+def test_the_package_lists_what_it_offers_and_loads_it_when_it_is_used() -> None:
+    script = (
+        "import sys, citerec; print({'open', 'from_papers', 'Recommender'} <= {*dir(citerec)}, "
+        "[n for n in ('numpy', 'torch', 'pyarrow', 'pandas', 'citerec.api.papers') if n in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "True []\n"
+    assert [name for name in citerec.__all__ if not hasattr(citerec, name)] == []
+
+
+CONSUMER = """
+from pathlib import Path
+import citerec
+
+def titles(folder: Path) -> list[str]:
+    with citerec.open(folder) as recommender:
+        found = recommender.recommend(title="Graphs", year=2020, k=3, excluded=["a"])
+        several = recommender.recommend([citerec.Query(id="q", title="Trees")], cited="refs.bib")
+        years: list[int | None] = [item.paper.year for item in found]
+        print(found, years, found.to_dicts()[0]["score"], found.not_found)
+        return [paper.title for one in several for paper in one.papers]
+
+temporary: citerec.Recommender = citerec.from_papers([{"id": "a", "title": "A"}], encoder="minilm")
+one: citerec.Recommendations = temporary.recommend(citerec.Query(id="q", title="Trees"))
+config = citerec.RecommendConfig(k=5, ranker="none")
+"""
+WRONG = """
+import citerec
+
+wrong: list[str] = citerec.open("x").recommend(title="A")
+citerec.open("x").recommend(title="A", excluded=[3])
+citerec.open("x").recommend()
+"""
+
+
+def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -> None:
+    packages = tmp_path / "env" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    packages.mkdir(parents=True)
+    installed = next(path for path in sys.path if path.endswith("site-packages"))
+    root = Path(__file__).parent.parent
+    (packages / "paths.pth").write_text(f"{root}\n{installed}\n")
+    settings = {"typeCheckingMode": "strict", "venvPath": str(tmp_path), "venv": "env"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    (tmp_path / "right.py").write_text(CONSUMER)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    for language, name, code in BLOCK.findall(GUIDE.read_text()):
+        if language == "python":
+            (tmp_path / f"right_{name}").write_text(code)
+    checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))
+    if checker is None:
+        pytest.skip("needs basedpyright")
+
+    done = subprocess.run(
+        [checker, "--outputjson"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    faults = json.loads(done.stdout)["generalDiagnostics"]
+    assert [one for one in faults if not one["file"].endswith("wrong.py")] == []
+    assert {one["range"]["start"]["line"] for one in faults} == {3, 4, 5}
+    assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == 6
