@@ -30,7 +30,7 @@ from citerec.train import due
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.batch import Collator
 from citerec.train.encoder.config import EncoderTraining, Recipe, read_training
-from citerec.train.encoder.dev import mean_reciprocal_rank
+from citerec.train.encoder.dev import mean_f1_and_mrr
 from citerec.train.encoder.examples import Examples
 from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.mine import mined
@@ -316,7 +316,7 @@ def test_mrr_is_the_mean_of_one_over_the_first_rank_of_gold() -> None:
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]], np.float32)
     gold = np.array([[False, True, True], [False, False, True]])
 
-    assert mean_reciprocal_rank(scores, gold) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert mean_f1_and_mrr(scores, gold)[1] == pytest.approx((1 / 2 + 1 / 3) / 2)
 
 
 def test_in_batch_what_a_query_cites_or_may_not_cite_does_not_stand_against_it(
@@ -473,7 +473,7 @@ def train_mrr(index: IndexFolder, model: Path) -> float:
     scores[np.arange(len(data.queries)), data.queries] = -np.inf
     gold = np.zeros(scores.shape, np.bool_)
     gold[data.gold.owners, data.gold.indices] = True
-    return mean_reciprocal_rank(scores[gold.any(1)], gold[gold.any(1)])
+    return mean_f1_and_mrr(scores[gold.any(1)], gold[gold.any(1)])[1]
 
 
 def test_the_same_seed_gives_the_same_weights_and_going_on_gives_them_too(

@@ -11,7 +11,7 @@ from citerec.lab.train_words.config import WordsTraining
 from citerec.lab.train_words.kept import KeptTraining
 from citerec.lab.words.model import WordModel
 from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.dev import Dev, load_dev, mean_f1, mean_reciprocal_rank
+from citerec.train.encoder.dev import Dev, load_dev, mean_f1_and_mrr
 from citerec.train.encoder.mine import similarities
 from citerec.types import Log, Progress
 
@@ -103,11 +103,8 @@ class GridSearch:
         asked, given = model.vectors(self.dev.queries), model.vectors(self.dev.papers)
         scores = similarities(model.similarity, asked, given)
         scores[~self.dev.allowed] = -np.inf
-        return GridTrial(
-            dict(setting),
-            mean_reciprocal_rank(scores, self.dev.gold),
-            mean_f1(scores, self.dev.gold),
-        )
+        f1, mrr = mean_f1_and_mrr(scores, self.dev.gold)
+        return GridTrial(dict(setting), mrr, f1)
 
 
 def best_of(tried: Iterable[GridTrial]) -> GridTrial:

@@ -18,6 +18,7 @@ from citerec.train.encoder.config import EncoderTraining, Loss
 from citerec.train.encoder.losses import in_batch, triplet
 from citerec.train.encoder.mine import similarities
 from citerec.train.lists import Flags, Rows
+from citerec.train.selection import f1_and_reciprocal_rank
 from citerec.types import Paper, Query
 
 
@@ -79,36 +80,25 @@ def measure(dev: Dev, encoder: Encoder, config: EncoderTraining) -> DevMeasures:
     asked, given = vectors[: len(dev.queries)], vectors[len(dev.queries) :]
     scores = similarities(encoder.spec.similarity, asked, given)
     scores[~dev.allowed] = -np.inf
-    return DevMeasures(
-        _loss(dev, asked, given, scores, config),
-        mean_reciprocal_rank(scores, dev.gold),
-        mean_f1(scores, dev.gold),
-    )
+    f1, mrr = mean_f1_and_mrr(scores, dev.gold)
+    return DevMeasures(_loss(dev, asked, given, scores, config), mrr, f1)
 
 
-def mean_f1(scores: Vectors, gold: Flags, depth: int = 20) -> float:
-    """Return the mean of each query's F1 at `depth`: 2 * found / (depth + gold).
+def mean_f1_and_mrr(scores: Vectors, gold: Flags) -> tuple[float, float]:
+    """Return the means over the queries of F1 at 20 and of 1 / rank of the first gold paper.
 
-    Args:
-        scores: Shape (queries, papers).
-        gold: Same shape; each query has one.
-        depth: Ranks that are read.
-    """
-    first = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
-    found = np.take_along_axis(gold, first, 1).sum(1)
-    return float((2 * found / (depth + gold.sum(1))).mean())
-
-
-def mean_reciprocal_rank(scores: Vectors, gold: Flags) -> float:
-    """Return the mean of 1 / rank of the first paper that is gold; of equal scores the first comes first.
+    Equal scores keep the order of the papers.
 
     Args:
         scores: Shape (queries, papers).
-        gold: Same shape; each query has one.
+        gold: Same shape; each query has at least one gold paper.
     """
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ranks = np.take_along_axis(gold, order, 1).argmax(1) + 1
-    return float((1 / ranks).mean())
+    measured = [
+        f1_and_reciprocal_rank(row, flags, int(flags.sum()))
+        for row, flags in zip(scores, gold, strict=True)
+    ]
+    f1, reciprocal_ranks = zip(*measured, strict=True)
+    return float(np.mean(f1)), float(np.mean(reciprocal_ranks))
 
 
 def frozen_encoder(parts: Parts, fingerprint: Fingerprint, config: EncoderTraining) -> Encoder:

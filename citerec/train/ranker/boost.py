@@ -15,7 +15,8 @@ from citerec.errors import ConfigError
 from citerec.rank.features import NAMES, Matrix
 from citerec.rank.library import load
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import CUTOFF, Examples
+from citerec.train.ranker.examples import Examples
+from citerec.train.selection import F1_DEPTH
 
 # What a paper has more of never speaks against it: so no corpus can teach what holds there alone.
 RISING = frozenset(
@@ -138,7 +139,7 @@ def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, An
         "lambda_l2": 20.0,
         "label_gain": [0, 1],
         "metric": "ndcg",
-        "eval_at": [CUTOFF],
+        "eval_at": [F1_DEPTH],
         "learning_rate": config.learning_rate,
         "num_leaves": config.leaves,
         "min_data_in_leaf": config.least_rows,

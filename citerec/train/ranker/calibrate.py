@@ -13,8 +13,9 @@ import numpy.typing as npt
 from citerec.evaluate.calibration import Reliability, reliability
 from citerec.rank.probability import TOP, Calibration, relative
 from citerec.train.ranker.ablation import Judged
-from citerec.train.ranker.examples import CUTOFF, Examples
+from citerec.train.ranker.examples import Examples
 from citerec.train.reranker.calibrate import platt
+from citerec.train.selection import F1_DEPTH
 
 LEAST = 20  # cited papers among those that are read; from fewer nothing is fitted
 
@@ -73,7 +74,7 @@ def fitted(lists: Sequence[Lists]) -> Calibration | None:
 
 
 def measured_at_top(
-    calibration: Calibration, examples: Examples, scores: Scores, top: int = CUTOFF
+    calibration: Calibration, examples: Examples, scores: Scores, top: int = F1_DEPTH
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
     lists = Lists.of(examples, scores, top)

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.rank.features import FEATURES, Group, Matrix, without
+from citerec.train.selection import f1_and_reciprocal_rank
 
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
-CUTOFF = 20  # of F1
 
 # How often a source is missing in a copy of a query. Words never are: every index has BM25. What the graph tells and
 # how often papers are cited are missing together, as they are where an index has no citations.
@@ -83,18 +83,15 @@ class Examples:
         """
         if not len(self):
             return {"f1@20": 0.0, "mrr": 0.0}
-        owners = self.owners
-        order = np.lexsort((np.arange(len(owners)), -scores, owners))
-        starts = np.cumsum(self.sizes) - self.sizes
-        rank = np.arange(len(owners)) - starts[owners]  # of `order`, from 0; owners rise in both
-        cited = self.cited[order]
-        found = np.bincount(owners[cited & (rank < CUTOFF)], minlength=len(self))
-        first = np.full(len(self), np.inf)
-        np.minimum.at(first, owners[cited], rank[cited] + 1)
-        return {
-            "f1@20": float((2 * found / (CUTOFF + self.gold)).mean()),
-            "mrr": float((1 / first).mean()),
-        }
+        ends = np.cumsum(self.sizes)
+        measured = [
+            f1_and_reciprocal_rank(scores[start:end], self.cited[start:end], gold)
+            for start, end, gold in zip(
+                (ends - self.sizes).tolist(), ends.tolist(), self.gold.tolist(), strict=True
+            )
+        ]
+        f1, reciprocal_ranks = zip(*measured, strict=True)
+        return {"f1@20": float(np.mean(f1)), "mrr": float(np.mean(reciprocal_ranks))}
 
 
 def spared(groups: Sequence[Group]) -> frozenset[str]:

@@ -19,9 +19,9 @@ from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.calibrate import platt
 from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.found import CandidateLists, Finder
+from citerec.train.selection import f1_and_reciprocal_rank
 
 Numbers = npt.NDArray[np.floating]
-F1_DEPTH = 20
 WEIGHTS = np.linspace(0, 1, 11)  # of the model, that mixtures are tried with
 
 
@@ -80,10 +80,9 @@ class Dev:
         f1, mrr = 0.0, 0.0
         for i, gold in enumerate(self.gold.tolist()):
             mine = slice(*self.found.lists.indptr[i : i + 2])
-            order = np.argsort(-scores[mine], kind="stable")
-            cited = self.cited[mine][order]
-            f1 += 2 * int(cited[:F1_DEPTH].sum()) / (F1_DEPTH + gold)
-            mrr += 1 / (int(cited.argmax()) + 1) if cited.any() else 0.0
+            query_f1, reciprocal_rank = f1_and_reciprocal_rank(scores[mine], self.cited[mine], gold)
+            f1 += query_f1
+            mrr += reciprocal_rank
         return f1 / len(self.gold), mrr / len(self.gold)
 
     def _loss(self, scores: Numbers) -> float:
