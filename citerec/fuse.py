@@ -130,5 +130,4 @@ def _summed(
     rows, place = np.unique(np.concatenate([hits.rows for hits in found]), return_inverse=True)
     weighted = np.concatenate([w * p for w, p in zip(weights, points, strict=True)])
     scores = np.bincount(place, weighted, len(rows)).astype(np.float32)
-    order = np.lexsort((id_rank[rows], -scores))[:k]
-    return Hits(rows[order], scores[order])
+    return Hits.ordered(rows, scores, id_rank, k)

@@ -106,13 +106,26 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What one stage found for one query, inside an index: row numbers of papers, best first.
+    """Papers that one stage found for one query, as rows of an index, best first.
 
-    Scores fall; equal scores stand by rising docid. Both arrays have the same length.
+    Scores fall; equal scores are ordered by rising docid. Both arrays have shape (hits,).
     """
 
     rows: "Rows"
     scores: "Scores"
+
+    @classmethod
+    def ordered(cls, rows: "Rows", scores: "Scores", id_rank: "Rows", k: int | None = None) -> Self:
+        """Sort papers by falling score, equal scores by rising docid, and keep the best `k`.
+
+        Args:
+            rows: Row numbers, each once, shape (hits,).
+            scores: One per row, shape (hits,).
+            id_rank: The rank of each row's docid among all docids, shape (papers of the index,).
+            k: How many to keep; None for all.
+        """
+        order = best_first(rows, scores, id_rank)[:k]
+        return cls(rows[order], scores[order])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,6 +133,18 @@ class Hits:
     def best(self, k: int) -> Self:
         """Return the first `k`."""
         return type(self)(self.rows[:k], self.scores[:k])
+
+
+def best_first(
+    rows: "Rows", scores: "npt.NDArray[np.number]", id_rank: "Rows"
+) -> "npt.NDArray[np.intp]":
+    """Return the positions in `rows` by falling score, equal scores by rising docid; shape of `rows`.
+
+    `Hits.ordered` describes the arguments.
+    """
+    import numpy as np
+
+    return np.lexsort((id_rank[rows], -scores))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from citerec.rerank.rerank import RerankState, Scores, by_score, interpolate_scores, reordered
+from citerec.rerank.rerank import RerankState, Scores, interpolate_scores, reordered
 from citerec.types import Hits
 
 ID_RANK = np.arange(10, dtype=np.int32)  # the docid of row 0 is the first of all
@@ -65,7 +65,7 @@ def test_of_nothing_read_the_list_stays() -> None:
 
 
 def test_hits_of_a_stage_stand_by_its_scores() -> None:
-    found = by_score(np.array([9, 8, 7], np.int32), floats(0.1, 0.3, 0.3), ID_RANK)
+    found = Hits.ordered(np.array([9, 8, 7], np.int32), floats(0.1, 0.3, 0.3), ID_RANK)
 
     assert found.rows.tolist() == [7, 8, 9]
     assert found.scores.tolist() == pytest.approx([0.3, 0.3, 0.1])

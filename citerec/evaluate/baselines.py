@@ -13,7 +13,7 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.known import TemporalGraph
 from citerec.run import Qrels, Run
-from citerec.types import Hits, Ranking
+from citerec.types import Hits, Ranking, best_first
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -60,7 +60,7 @@ def citation_order(counts: npt.NDArray[np.integer], id_rank: npt.NDArray[np.int3
         most cited, and its place would be chance.
     """
     rows = np.flatnonzero(counts > 0).astype(np.int32)
-    return rows[np.lexsort((id_rank[rows], -counts[rows]))]
+    return rows[best_first(rows, counts[rows], id_rank)]
 
 
 def most_cited_hits(order: Rows, counts: npt.NDArray[np.integer], allowed: Mask, k: int) -> Hits:

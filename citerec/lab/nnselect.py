@@ -81,8 +81,7 @@ def nn_select(
         rows = with_cited(hits.rows, known.cites, then)
         rows = rows[within(rule, years, rows)]
         scores = pairwise(vector, dense.vectors(rows), encoder.spec.similarity)
-        order = np.lexsort((index.id_rank[rows], -scores))[:k]
-        chosen.append(Hits(rows[order], scores[order]))
+        chosen.append(Hits.ordered(rows, scores, index.id_rank, k))
     return chosen
 
 

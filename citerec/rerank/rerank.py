@@ -49,18 +49,11 @@ def reordered(hits: Hits, read: Places, worth: Scores, id_rank: Rank) -> Hits:
     """
     if not len(read):
         return hits
-    rows = hits.rows[read]
-    order = np.lexsort((id_rank[rows], -worth))
+    top = Hits.ordered(hits.rows[read], worth, id_rank)
     others = np.delete(hits.rows, read)
-    below = float(worth[order[-1]]) - np.arange(1, len(others) + 1)
-    scores = np.concatenate([worth[order], below.astype(np.float32)])
-    return Hits(np.concatenate([rows[order], others]), scores)
-
-
-def by_score(rows: Rows, scores: Scores, id_rank: Rank) -> Hits:
-    """Put rows in the order of their scores."""
-    order = np.lexsort((id_rank[rows], -scores))
-    return Hits(rows[order], scores[order].astype(np.float32))
+    below = float(top.scores[-1]) - np.arange(1, len(others) + 1)
+    scores = np.concatenate([top.scores, below.astype(np.float32)])
+    return Hits(np.concatenate([top.rows, others]), scores)
 
 
 class RerankState:
@@ -110,7 +103,7 @@ class RerankState:
 
     def judged(self, id_rank: Rank) -> Hits:
         """Return what was read in the order of the cross-encoder alone, with its raw scores."""
-        return by_score(self._hits.rows[self._read], self._scores, id_rank)
+        return Hits.ordered(self._hits.rows[self._read], self._scores, id_rank)
 
     @property
     def _read(self) -> Places:

@@ -122,14 +122,8 @@ class Bm25Retriever:
             kept = scores[keep]
             whole = len(documents) < fetch
             if whole or (len(kept) >= k and kept[k - 1] > scores[-1]):
-                return self._ordered(rows[keep], kept, k)
+                return Hits.ordered(rows[keep], kept, self._id_rank, k)
             fetch *= 4
-
-    def _ordered(
-        self, rows: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], k: int
-    ) -> Hits:
-        order = np.lexsort((self._id_rank[rows], -scores))[:k]
-        return Hits(rows[order], scores[order])
 
     def _later_than(self, year: int | None) -> int:
         if year is None:

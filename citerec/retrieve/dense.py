@@ -93,17 +93,11 @@ class DenseRetriever:
         most = min(k, max(len(self._id_rank), 1))
         with on_threads(self.config.threads):
             found = self._vectors.nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
-        return [self._ordered(*hits, k=most) for hits in found]
+        return [Hits.ordered(*hits, self._id_rank, most) for hits in found]
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
         """Return the vectors of some papers, shape (len(rows), dim); those of an approximate index are rounded."""
         return self._vectors.vectors(rows)
-
-    def _ordered(
-        self, rows: npt.NDArray[np.int32], scores: npt.NDArray[np.float32], k: int
-    ) -> Hits:
-        order = np.lexsort((self._id_rank[rows], -scores))[:k]
-        return Hits(rows[order], scores[order])
 
 
 def _said(index: IndexFolder, encoder: Encodes) -> dict[str, Any]:

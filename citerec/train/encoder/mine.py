@@ -91,9 +91,7 @@ def _nearest(
     hits: list[Hits] = []
     for mine, near in zip(scores, best, strict=True):
         columns = near[np.isfinite(mine[near])]
-        found = pool[columns]
-        order = np.lexsort((data.index.id_rank[found], -mine[columns]))
-        hits.append(Hits(found[order], mine[columns][order]))
+        hits.append(Hits.ordered(pool[columns], mine[columns], data.index.id_rank))
     return hits
 
 
