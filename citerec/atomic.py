@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: built beside their place, moved into it at the end."""
+"""Writes files and folders that appear complete or not at all: under a temporary name first, then moved."""
 
 import ctypes
 import os
@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 from citerec.errors import OutputError, writing
 
@@ -16,6 +17,8 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
 MAX_NAME = 150  # bytes of a folder's name: 255 less what workspaces have beyond it
 
 _ASIDE = ".old"  # what is being replaced, where two folders cannot change places in one step
+
+MAX_STEM = 60  # characters of a file's name in that of its temporary file: at most 240 of 255 bytes
 
 _in_use: set[Path] = set()  # where this process builds just now
 _numbers = count()  # of its builds: several threads may build one folder at once
@@ -45,6 +48,28 @@ def building(target: Path) -> Generator[Path]:
             for folder in made:  # only those that this build made, and only if empty
                 with suppress(OSError):
                     folder.rmdir()
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
+
+    The block creates the file. It is removed if the block or the move fails; `path` then stays as it was.
+    Concurrent writers of one path use different temporary files; the last one to finish counts.
+
+    Raises:
+        OutputError: If the file cannot be moved to `path`. Errors of the block are passed on as they are.
+    """
+    temporary = path.with_name(f".{path.name[:MAX_STEM]}.{uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        try:
+            temporary.replace(path)
+        except OSError as error:
+            raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def check_name(target: Path) -> None:

@@ -10,7 +10,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
+
+from citerec.atomic import replacing
+from citerec.errors import OutputError
 
 CHECKSUMS = "sha256"  # the folder of those of large files
 LARGE = 2**23  # bytes from which on a sum is kept
@@ -55,14 +57,9 @@ def write_cached(file: Path, content: bytes) -> None:
     """Write a small file of the cache whole, or not at all; a cache that cannot be written stays as it is."""
     if not private_folder(file.parent):
         return
-    temporary = file.with_name(f".{file.name}.{uuid4().hex[:8]}.tmp")
-    with suppress(OSError):
-        try:
-            temporary.touch(mode=0o600)
-            temporary.write_bytes(content)
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with suppress(OSError, OutputError), replacing(file) as temporary:
+        temporary.touch(mode=0o600)
+        temporary.write_bytes(content)
 
 
 def sha256_of_files(files: Sequence[Path]) -> str:

@@ -12,12 +12,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import building
+from citerec.atomic import building, replacing
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.encode.encoder import Encoder
@@ -202,15 +201,10 @@ def _is_whole(file: Path, shape: tuple[int, int]) -> bool:
 
 
 def _write(file: Path, vectors: Shard) -> None:
-    beside = file.with_name(f".{uuid4().hex}.tmp")
-    try:
-        with beside.open("wb") as stream:
-            np.save(stream, vectors)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(file) as temporary, temporary.open("wb") as stream:
+        np.save(stream, vectors)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 @contextmanager

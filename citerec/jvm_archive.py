@@ -15,7 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from citerec.atomic import replacing
 from citerec.cache import cache_folder, is_private, private_folder
+from citerec.errors import OutputError
 
 FOLDER = "jvm"
 RETRY_SECONDS = 3600  # after a process that did not make an archive, and that may still run
@@ -90,17 +92,19 @@ def make(home: str | Path, jar: str | Path) -> bool:
     file, java = archive_file(home, jar), _launcher(home)
     if file is None or java is None or not private_folder(file.parent):
         return False
-    with suppress(OSError, subprocess.SubprocessError):
-        with TemporaryDirectory(dir=file.parent, prefix=".making-") as folder:
-            listed, made = Path(folder, "classes.txt"), Path(folder, "archive.jsa")
+    with suppress(OSError, OutputError, subprocess.SubprocessError):
+        with (
+            TemporaryDirectory(dir=file.parent, prefix=".making-") as folder,
+            replacing(file) as archive,
+        ):
+            listed = Path(folder, "classes.txt")
             program = _python(LIST_CLASSES.format(file=str(listed)))
             environment = _environment() | {"CITEREC_JAVA_HOME": str(home)}
             _run(program, environment, LIST_SECONDS)
-            files = f"-XX:SharedClassListFile={listed}", f"-XX:SharedArchiveFile={made}"
+            files = f"-XX:SharedClassListFile={listed}", f"-XX:SharedArchiveFile={archive}"
             dump = (java, "-Xshare:dump", *files, "-XX:+UseSerialGC", "-Xlog:disable", "-cp", jar)
             _run([str(part) for part in dump], environment, DUMP_SECONDS)
-            made.chmod(0o600)
-            made.replace(file)
+            archive.chmod(0o600)
         remove_old(file)
         file.with_suffix(".making").unlink(missing_ok=True)
     return is_private(file)

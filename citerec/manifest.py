@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from citerec.atomic import replacing
 from citerec.entries import is_regular, name_faults, read_record, shown
 from citerec.errors import (
     IndexDamagedError,
@@ -134,9 +135,8 @@ def _is_serialised(manifest: Manifest, raw: bytes) -> bool:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, with the size of each file, whole or not at all."""
     manifest = replace(manifest, sizes=sizes_of(folder, manifest.checksums))
-    beside = folder / f".{NAME}.new"
-    beside.write_bytes(manifest.to_bytes())
-    beside.replace(folder / NAME)
+    with replacing(folder / NAME) as temporary:
+        temporary.write_bytes(manifest.to_bytes())
 
 
 def checksums(folder: Path) -> dict[str, str]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TextIO, TypeAlias
-from uuid import uuid4
 
+from citerec.atomic import replacing
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import read_rows
 from citerec.types import Ranking
@@ -212,12 +212,10 @@ def _add(
 
 @contextmanager
 def _replacing(path: Path) -> Generator[TextIO]:
-    """Open a file beside `path` for writing, and move it onto `path` if all went well."""
-    beside = path.with_name(f".{path.name}.{uuid4().hex[:8]}.tmp")
-    with writing(path):
-        try:
-            with beside.open("w", encoding="utf-8", newline="\n") as file:
-                yield file
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+    """Yield a text file that replaces `path` when the block ends without an error."""
+    with (
+        writing(path),
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -526,10 +527,13 @@ def test_an_encrypted_zip_is_said_so(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("size", [100, 5_000_000])  # the first is not written until the file closes
-def test_a_full_disk_is_not_a_damaged_archive(tmp_path: Path, size: int) -> None:
+def test_a_full_disk_is_not_a_damaged_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("x", b"0" * size)
-    (tmp_path / "x.unpacking").symlink_to("/dev/full")
+    monkeypatch.setattr("citerec.atomic.uuid4", lambda: UUID(int=0))
+    (tmp_path / ".x.00000000.tmp").symlink_to("/dev/full")
 
     with pytest.raises(OutputError, match="No space left on device"):
         take_member(tmp_path / "a.zip", "x", tmp_path / "x", lambda done, size: None)

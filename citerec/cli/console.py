@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import typer
 
+from citerec.atomic import replacing
 from citerec.errors import OutputError
 from citerec.export.clean import visible, visible_line
 from citerec.types import Progress
@@ -204,14 +204,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         _write(pieces, output, output)
         return
     file = output.resolve()
-    beside = file.with_name(f".{file.name[:200]}.{uuid4().hex[:8]}.tmp")
-    try:
-        _write(pieces, beside, output)
-        with _naming(output):
-            beside.replace(file)
-    finally:
-        with _naming(output):
-            beside.unlink(missing_ok=True)
+    with replacing(file) as temporary:
+        _write(pieces, temporary, output)
 
 
 def _write(pieces: Iterable[str], file: Path, output: Path) -> None:

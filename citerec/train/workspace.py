@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from citerec.atomic import replacing
 from citerec.errors import ConfigError, writing
 
 PLAN, WHOLE, BEFORE = "training.json", "whole", "before.json"
@@ -89,9 +90,9 @@ class Workspace:
     def save(self, name: str, arrays: Mapping[str, Numbers]) -> None:
         """Keep arrays that took long to make."""
         for part, numbers in arrays.items():
-            beside = self.folder / f"new_{name}_{part}.npy"
-            np.save(beside, numbers)
-            beside.replace(self.folder / f"{name}_{part}.npy")
+            file = self.folder / f"{name}_{part}.npy"
+            with replacing(file) as temporary, temporary.open("wb") as stream:
+                np.save(stream, numbers)
 
     def saved(self, name: str, *parts: str) -> dict[str, Numbers] | None:
         """Return the arrays that were kept; None unless all of these are there."""

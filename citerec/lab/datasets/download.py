@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from citerec.atomic import replacing
 from citerec.errors import OutputError, writing
 from citerec.lab.datasets.dataset import DatasetError, megabytes
 
@@ -174,9 +175,8 @@ def _keep_only_parts_of(offered: Offered, part: Path) -> None:
     with writing(part):
         if part.exists() and _noted(note) != about:
             part.unlink()
-        beside = note.with_name(f".{note.name}.new")
-        beside.write_bytes(orjson.dumps(about))
-        beside.replace(note)
+        with replacing(note) as temporary:
+            temporary.write_bytes(orjson.dumps(about))
 
 
 def _noted(note: Path) -> Any:

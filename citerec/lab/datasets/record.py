@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import orjson
 
+from citerec.atomic import replacing
 from citerec.errors import BadInputError, writing
 from citerec.lab.datasets.dataset import DIGEST, DatasetError, Remote
 from citerec.manifest import sha256_of
@@ -90,10 +91,8 @@ def _numbers(counts: Any, name: str) -> list[Any]:
 
 def write_record(folder: Path, record: Record) -> None:
     """Write a record, whole or not at all; over several lines, which no corpus reader takes for a paper."""
-    beside = folder / f".{NAME}.new"
-    with writing(folder / NAME):
-        beside.write_bytes(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2) + b"\n")
-        beside.replace(folder / NAME)
+    with writing(folder / NAME), replacing(folder / NAME) as temporary:
+        temporary.write_bytes(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def check(path: Path, remote: Remote, first: Record | None) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from citerec.atomic import replacing
 from citerec.errors import BadInputError, writing
 from citerec.lab.datasets.download import check_space
 
@@ -35,17 +36,11 @@ def take_member(
         BadInputError: If the archive is damaged, or holds no such file.
         OutputError: If the disk is too small, or the file cannot be written.
     """
-    part = target.with_name(f"{target.name}.unpacking")
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with _opened(archive, member) as (stream, size):
-            check_space(target.parent, size, what=target.name)
-            _copy(archive, stream, part, lambda done: progress(done, size))
-        with writing(target):
-            part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(target) as temporary, _opened(archive, member) as (stream, size):
+        check_space(target.parent, size, what=target.name)
+        _copy(archive, stream, temporary, lambda done: progress(done, size))
 
 
 def _copy(archive: Path, stream: IO[bytes], part: Path, progress: Callable[[int], None]) -> None:

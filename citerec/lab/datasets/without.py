@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.atomic import replacing
 from citerec.corpus.readers import detect_format, read_papers
 from citerec.corpus.readers.source import find_source
 from citerec.corpus.splits import FOLDER as SPLITS
@@ -139,7 +140,5 @@ def _papers(folder: Path) -> Iterator[Paper]:
 
 def _write_ids(file: Path, ids: list[str]) -> None:
     """Write a file of ids, whole or not at all."""
-    beside = file.with_name(f".{file.name}.new")
-    with writing(file):
-        beside.write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")
-        beside.replace(file)
+    with writing(file), replacing(file) as temporary:
+        temporary.write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")

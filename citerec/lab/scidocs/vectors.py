@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
+from citerec.atomic import replacing
 from citerec.config import DenseKind
 from citerec.encode.encoder import Encoder
 from citerec.encode.spec import Fingerprint
@@ -112,10 +112,5 @@ class CachedVectors:
 
 
 def _write(file: Path, vectors: Vectors) -> None:
-    beside = file.with_name(f".{uuid4().hex}.tmp")
-    try:
-        with beside.open("wb") as stream:
-            np.save(stream, vectors)
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(file) as temporary, temporary.open("wb") as stream:
+        np.save(stream, vectors)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.atomic import replacing
 from citerec.errors import ConfigError, ModelError
 from citerec.lab.words.folder import read_words, write_words
 from citerec.lab.words.model import WordModel
@@ -43,9 +44,8 @@ class KeptTraining:
         self.timer.begin()
         folder = self._begun(self.workspace)
         content = {**arrays, FACTS: np.frombuffer(json.dumps(facts).encode(), np.uint8)}
-        partial = folder / f"{name}.new.npz"
-        np.savez(partial, allow_pickle=False, **content)
-        partial.replace(folder / f"{name}.npz")
+        with replacing(folder / f"{name}.npz") as temporary, temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **content)
         self.timer.done()
 
     def save_if_due(self, name: str, arrays: Arrays, facts: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.atomic import replacing
 from citerec.errors import writing
 from citerec.rank.library import read_booster
 from citerec.train.due import CheckpointTimer
@@ -68,9 +69,8 @@ class KeptExamples:
         joined = Examples.joined(parts)
         arrays = {one.name: getattr(joined, one.name) for one in fields(Examples)}
         arrays[STATE] = np.frombuffer(json.dumps(state).encode(), np.uint8)
-        beside = self.file.with_suffix(".new.npz")
-        np.savez(beside, allow_pickle=False, **arrays)
-        beside.replace(self.file)
+        with replacing(self.file) as temporary, temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **arrays)
 
 
 @dataclass(slots=True)
@@ -102,11 +102,9 @@ class KeptTrees:
             return fit(train, dev, features, config, trees)
         file = self.folder / f"trees-{self.made}.txt"
         if not file.is_file():
-            partial = file.with_suffix(".new")
             text = fit(train, dev, features, config, trees).text
-            with writing(file):
-                partial.write_text(text)
-                partial.replace(file)
+            with writing(file), replacing(file) as temporary:
+                temporary.write_text(text)
         self.progress("boosted models", self.made, self.total)
         booster = read_booster(file, len(features)).model
         return Trees(booster, tuple(features), booster.num_trees())
