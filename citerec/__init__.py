@@ -1,14 +1,14 @@
 """citerec recommends the papers that a text should cite.
 
-corpus/   files of papers             -> papers and who cites whom   (build.py makes the index)
+corpus/   files of papers             -> papers and the citation graph (build.py makes the index)
 encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
 retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
-rerank/   a draft, its candidates     -> the same, better ordered    (a cross-encoder reads both together)
-rank/     candidates, all that is known -> the same, and what close papers cite, in their last order (LambdaMART)
-recommend a draft                     -> papers that may be cited, best first, with reasons
+rerank/   a draft, its candidates     -> the candidates, reordered   (a cross-encoder reads draft and candidate)
+rank/     candidates and their features -> candidates extended by expansion, in their final order (LambdaMART)
+recommend a draft                     -> recommended papers, best first, with reasons
 api/      what a program calls: open, from_papers, Recommender
-evaluate/ rankings, true citations    -> an honest report            (scidocs/ judges vectors alone)
-datasets/ the literature's corpora    -> files of papers             (experiment/ runs rows of its tables)
+evaluate/ rankings, true citations    -> a report: metrics, intervals, tests
+lab/      published corpora and tables -> datasets, SciDocs, experiments: what reproduces papers
 
 >>> import citerec                                            # doctest: +SKIP
 >>> recommender = citerec.open("indexes/sample")
@@ -78,7 +78,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for, so that `import citerec` stays quick."""
+    """Import a public name at its first use, so that `import citerec` is fast."""
     if name not in _HOMES:
         raise AttributeError(f"module 'citerec' has no attribute {name!r}")
     return getattr(import_module(f"citerec.{_HOMES[name]}"), name)

@@ -1,6 +1,6 @@
-"""Arrays of an index, mapped into memory: nothing but the numbers that are expected, and no pickle.
+"""Opens arrays of an index as memory maps, after checking their type, length and range; reads no pickle.
 
-What is in them reaches code of C++, which asks no questions: so kind, length and range are checked first.
+C++ libraries read these arrays without checks of their own, so damaged files have to be refused here.
 """
 
 from pathlib import Path
@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 
 def open_array(path: Path, *kinds: npt.DTypeLike, length: int | None = None) -> npt.NDArray[Any]:
-    """Map the file of an array of one dimension into memory.
+    """Map the file of a one-dimensional array into memory.
 
     Args:
-        path: What `numpy.save` wrote.
-        kinds: The types that its numbers may have.
-        length: How many there must be; any number if None.
+        path: A file that `numpy.save` wrote.
+        kinds: The allowed types of its numbers.
+        length: The expected length, shape (length,); None for any.
 
     Raises:
         OSError: If it cannot be read.
-        ValueError: If it holds anything else, or more or fewer bytes than its header says.
+        ValueError: If type, shape or length differ, or the file has more or fewer bytes than its header states.
     """
     with path.open("rb") as stream:
         shape, dtype = _header(stream, path.name)
@@ -33,17 +33,19 @@ def open_array(path: Path, *kinds: npt.DTypeLike, length: int | None = None) -> 
     if length is not None and shape[0] != length:
         raise ValueError(f"{path.name} holds {shape[0]:,} numbers, expected {length:,}")
     if path.stat().st_size != offset + shape[0] * dtype.itemsize:
-        raise ValueError(f"{path.name} has not as many bytes as its {shape[0]:,} numbers take")
+        raise ValueError(
+            f"{path.name} does not have as many bytes as its {shape[0]:,} numbers need"
+        )
     if not shape[0]:
         return np.zeros(0, dtype)
     return np.memmap(path, dtype, "r", offset, shape)
 
 
 def check_range(name: str, numbers: npt.NDArray[Any], end: int) -> None:
-    """Check that numbers are rows: from 0 to below `end`.
+    """Check that numbers are row numbers: at least 0 and below `end`.
 
     Raises:
-        ValueError: If one is not.
+        ValueError: If one is outside this range.
     """
     if len(numbers) and not ((low := int(numbers.min())) >= 0 and int(numbers.max()) < end):
         wrong = low if low < 0 else int(numbers.max())
@@ -51,10 +53,10 @@ def check_range(name: str, numbers: npt.NDArray[Any], end: int) -> None:
 
 
 def check_distinct(name: str, numbers: npt.NDArray[Any], end: int) -> None:
-    """Check that numbers are rows, and none is there twice.
+    """Check that numbers are row numbers below `end`, each at most once.
 
     Raises:
-        ValueError: If they are not.
+        ValueError: If one is outside the range or repeated.
     """
     check_range(name, numbers, end)
     seen = np.zeros(end, np.bool_)
@@ -64,7 +66,7 @@ def check_distinct(name: str, numbers: npt.NDArray[Any], end: int) -> None:
 
 
 def check_ends(name: str, ends: npt.NDArray[Any], last: int) -> None:
-    """Check the offsets of lists that follow one another: from 0 to `last`, none falling.
+    """Check the offsets of consecutive lists: they start at 0, end at `last` and never fall.
 
     Raises:
         ValueError: If they are not.
@@ -79,6 +81,6 @@ def _header(stream: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         if version != (1, 0):
             raise ValueError(f"version {version}")
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    except Exception as error:  # whatever a header that is Python source makes numpy raise
+    except Exception as error:  # numpy parses the header as Python: it may raise anything
         raise ValueError(f"{name} is not an array as numpy writes it") from error
     return shape, dtype

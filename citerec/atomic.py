@@ -14,38 +14,39 @@ from uuid import uuid4
 from citerec.errors import OutputError, writing
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
-MAX_NAME = 150  # bytes of a folder's name: 255 less what workspaces have beyond it
+MAX_NAME = 150  # bytes of a folder's name: 255 less the longest prefix and suffix of a workspace
 
-_ASIDE = ".old"  # what is being replaced, where two folders cannot change places in one step
+_ASIDE = ".old"  # suffix of the folder that is being replaced, where two folders cannot be swapped in one step
 
 MAX_STEM = 60  # characters of a file's name in that of its temporary file: at most 240 of 255 bytes
 
-_in_use: set[Path] = set()  # where this process builds just now
-_numbers = count()  # of its builds: several threads may build one folder at once
+_in_use: set[Path] = set()  # workspaces of builds that run in this process
+# numbers the builds of this process: several threads may build one folder at once
+_numbers = count()
 
 
 @contextmanager
 def building(target: Path) -> Generator[Path]:
-    """Give a folder to build in; when the block ends well it stands at `target`, replacing what was there.
+    """Yield a temporary folder next to `target`, which replaces `target` when the block ends without an error.
 
-    If the block fails or is interrupted, nothing is left of it and `target` is as it was.
-    What a killed build left beside `target` is removed. Where `target` is a link, it stays one.
-    Of two builds of one folder at once, the one that ends last counts.
+    If the block fails or is interrupted, the temporary folder is removed and `target` stays as it was.
+    Temporary folders of killed builds of `target` are removed. If `target` is a link, its destination is replaced.
+    If two builds of one folder run at once, the one that ends last counts.
 
     Raises:
-        OutputError: If the folder cannot be made or moved.
+        OutputError: If the folder cannot be created or moved.
     """
     with writing(target):
         check_name(target)
         target = Path(os.path.realpath(target))
-        made = _make_parents(target.parent)
+        created = _make_parents(target.parent)
         try:
             _remove_leftovers(target)
             with _workspace(target) as workspace:
                 yield workspace
                 _move(workspace, target)
         finally:
-            for folder in made:  # only those that this build made, and only if empty
+            for folder in created:  # only those that this build made, and only if empty
                 with suppress(OSError):
                     folder.rmdir()
 
@@ -73,10 +74,10 @@ def replacing(path: Path) -> Generator[Path]:
 
 
 def check_name(target: Path) -> None:
-    """Refuse a folder whose workspaces, with longer names beside it, no file system could hold.
+    """Refuse a folder whose name is too long: its workspaces need longer names than it has.
 
     Raises:
-        OutputError: If its name is too long.
+        OutputError: If the name has more than `MAX_NAME` bytes.
     """
     name = os.path.realpath(target).rpartition(os.sep)[2]
     if (length := len(os.fsencode(name))) > MAX_NAME:
@@ -86,10 +87,10 @@ def check_name(target: Path) -> None:
 
 
 def check_writable(target: Path) -> None:
-    """Refuse a folder or file that could not be made, before the work that fills it.
+    """Refuse a folder or file that cannot be created, before the work that fills it starts.
 
     Raises:
-        OutputError: If the nearest folder above it that is there is none, or cannot be written to.
+        OutputError: If its nearest existing parent is not a folder, or cannot be written to.
     """
     with writing(target):
         parent = Path(os.path.realpath(target)).parent
@@ -105,7 +106,8 @@ def check_writable(target: Path) -> None:
 def _workspace(target: Path) -> Generator[Path]:
     workspace = target.with_name(f"{_prefix(target)}{os.getpid()}-{next(_numbers)}")
     try:
-        _in_use.add(workspace)  # before it is there: another thread may be clearing up
+        # registered before it exists: another thread may be removing leftovers
+        _in_use.add(workspace)
         workspace.mkdir()
         yield workspace
     finally:
@@ -114,14 +116,14 @@ def _workspace(target: Path) -> Generator[Path]:
 
 
 def _make_parents(folder: Path) -> list[Path]:
-    """Make a folder and its parents; return those made, deepest first."""
-    made: list[Path] = []
+    """Create a folder and its parents; return those that were created, deepest first."""
+    created: list[Path] = []
     while not folder.exists():
-        made.append(folder)
+        created.append(folder)
         folder = folder.parent
-    for new in reversed(made):
+    for new in reversed(created):
         new.mkdir(exist_ok=True)  # another build may have come first
-    return made
+    return created
 
 
 def _prefix(target: Path) -> str:
@@ -135,7 +137,7 @@ def _remove_leftovers(target: Path) -> None:
         pid = workspace.name.removeprefix(prefix).partition("-")[0]
         if not folder.name.startswith(prefix) or not pid.isdigit():
             continue
-        # Ids come again, in containers at once: our own says nothing of who made the folder.
+        # Containers share process ids: the id of this process does not prove that it made the folder.
         if workspace in _in_use or (int(pid) != os.getpid() and _is_alive(int(pid))):
             continue
         if folder.name.endswith(_ASIDE) and not target.exists():
@@ -154,13 +156,13 @@ def _is_alive(pid: int) -> bool:
 
 
 def _move(workspace: Path, target: Path) -> None:
-    """Put `workspace` at `target`; what was there ends up at `workspace`, to be removed."""
+    """Move `workspace` to `target`; a folder that was at `target` is removed."""
     if not target.exists():
-        with suppress(OSError):  # another build may come first; then it is replaced
+        with suppress(OSError):  # another build may create it in between; then it is replaced below
             workspace.rename(target)
             return
     if not target.exists():
-        workspace.rename(target)  # which says what is wrong
+        workspace.rename(target)  # raises with the reason
     elif not _exchange(workspace, target):
         aside = workspace.with_name(f"{workspace.name}{_ASIDE}")
         target.rename(aside)
@@ -173,7 +175,7 @@ def _move(workspace: Path, target: Path) -> None:
 
 
 def _exchange(a: Path, b: Path) -> bool:
-    """Swap two folders in one step, where the system can: then no reader ever finds neither."""
+    """Swap two folders in one step where the system supports it, so that a reader always sees one of them."""
     if sys.platform != "linux":
         return False
     rename = getattr(ctypes.CDLL(None), "renameat2", None)

@@ -1,4 +1,4 @@
-"""Builds an index folder from a corpus: reads it once, feeds papers and Lucene side by side."""
+"""Builds an index folder from a corpus: reads the corpus once and writes papers and Lucene's index in parallel."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
@@ -34,23 +34,23 @@ from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.types import Log, Paper, Progress, no_progress
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
-LUCENE_QUEUE = 2  # batches that may wait for it
+LUCENE_QUEUE = 2  # batches that may wait for Lucene
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildConfig:
-    """How a corpus is read and what is made of it."""
+    """How a corpus is read, and what its index contains."""
 
     format: str = "auto"
-    force: bool = False  # replace an index that is there
-    skip_bad: bool = False  # leave out records that cannot be taken
+    force: bool = False  # replace an existing index
+    skip_bad: bool = False  # skip invalid records
     threads: int = 0  # for Lucene; 0 for one per processor
-    heap: str | None = None  # of the JVM, such as "2g"
-    encoder: str | None = None  # its name, hub id or folder; None for BM25 alone
+    heap: str | None = None  # memory limit of the JVM, such as "2g"
+    encoder: str | None = None  # name, hub id or folder; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
     dense: DenseIndexConfig = DenseIndexConfig()
-    shard: int = SHARD  # papers whose vectors a killed build loses at most
-    resume: bool = False  # go on with the vectors that a broken-off build left
+    shard: int = SHARD  # papers per shard; a killed build loses the vectors of at most one shard
+    resume: bool = False  # reuse the shards of vectors of an interrupted build
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -59,11 +59,11 @@ class BuildConfig:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build kept, and what it left out."""
+    """What a build indexed and what it skipped."""
 
     index: Path
     manifest: Manifest
-    examples: tuple[str, ...]  # the first faults, each with its place
+    examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
 
 
@@ -74,18 +74,18 @@ def build_index(
     progress: Progress | None = None,
     log: Log | None = None,
 ) -> BuildReport:
-    """Build an index folder from a corpus; it appears whole or not at all.
+    """Build an index folder from a corpus; it appears complete or not at all.
 
     Args:
         corpus: A file, or a folder of shards.
-        index: The folder to make.
-        config: How.
-        progress: Receives how far the build is.
-        log: Receives what is fetched from the hub, before.
+        index: The folder to create.
+        config: How the corpus is read and indexed.
+        progress: Receives the stage of the build and how much of it is done.
+        log: Receives what is fetched from the hub, before the download starts.
 
     Raises:
-        IndexExistsError: If the folder is there and `config.force` is not set.
-        BadInputError: If the corpus cannot be read, or a record is bad and `skip_bad` is not set.
+        IndexExistsError: If the folder exists and `config.force` is not set.
+        BadInputError: If the corpus cannot be read, or a record is invalid and `skip_bad` is not set.
         ModelError: If there is no such encoder.
         OutputError: If the folder cannot be written.
     """
@@ -100,31 +100,26 @@ def build_index(
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
-        _read(
-            folder,
-            source,
-            read_papers(source, name, _bytes_read(source, progress)),
-            collector,
-            config,
-        )
+        records = read_papers(source, name, _bytes_read(source, progress))
+        _read(folder, records, collector, config, corpus=source.path)
         _finish(folder, source, collector, progress)
         vectors = _vectors(folder, index, encoder, config, progress)
         carry_models(index, folder)
         manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
         write_manifest(folder, manifest)
-        check_target(index, force=config.force)  # another build may have come first
+        check_target(index, force=config.force)  # another build may have finished in between
     if encoder:
         forget_shards(index)
     return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
-    """Check what a build needs before anything is read, fetched or made; return the files of the corpus.
+    """Check the inputs of a build before anything is read, fetched or created; return the files of the corpus.
 
     Raises:
         IndexExistsError, ConfigError: As for `check_target`.
         BadInputError: If there is no corpus, or its splits or queries cannot be read or are not complete.
-        OutputError: If the folder cannot be made.
+        OutputError: If the folder cannot be created.
     """
     check_target(index, force=force)
     source = find_source(corpus)
@@ -134,7 +129,7 @@ def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
 
 
 def check_splits(folder: Path) -> None:
-    """Check the splits, or the queries with their qrels, that a corpus folder ships.
+    """Check the splits, or the queries with their qrels, that are shipped with a corpus.
 
     Raises:
         BadInputError: If they cannot be read or are not complete.
@@ -144,11 +139,11 @@ def check_splits(folder: Path) -> None:
 
 
 def check_target(index: Path, *, force: bool) -> None:
-    """Refuse to build over what is there, unless it is an index and `force` says so.
+    """Refuse to overwrite `index`, unless it is an index and `force` is set.
 
     Raises:
-        IndexExistsError: If an index is there.
-        ConfigError: If something else is there, or the name is none that a folder can have.
+        IndexExistsError: If `index` is an index and `force` is not set.
+        ConfigError: If `index` exists and is something else, or its name is not valid.
         OutputError: If the name is too long.
     """
     try:
@@ -161,9 +156,9 @@ def check_target(index: Path, *, force: bool) -> None:
         raise ConfigError(f"{str(index)!r} is not UTF-8; name another folder") from error
     except OSError as error:
         raise ConfigError(f"{index} cannot be made: {error.strerror}") from error
-    if not parts or not (index / NAME).is_file():  # others have a file of that name, too
+    if not parts or not (index / NAME).is_file():  # other programs use this file name, too
         raise ConfigError(
-            f"{index} is there and is no index; it is left alone, name another folder"
+            f"{index} already exists and is not an index; it was not changed; name another folder"
         )
     if not force:
         raise IndexExistsError(index)
@@ -171,10 +166,11 @@ def check_target(index: Path, *, force: bool) -> None:
 
 def _read(
     folder: Path,
-    source: Source,
     records: Iterator[Located],
     collector: Collector,
     config: BuildConfig,
+    *,
+    corpus: Path,
 ) -> None:
     """Stream the records into papers.arrow, the graph and Lucene."""
     threads = config.threads or cpu_count() or 1
@@ -185,7 +181,7 @@ def _read(
     ):
         batch: list[Paper] = []
         for located in records:
-            if (paper := collector.take(located)) is None:
+            if (paper := collector.add(located)) is None:
                 continue
             papers.add(paper)
             spill.add(len(collector.rows) - 1, paper.citations)
@@ -194,7 +190,7 @@ def _read(
                 index_batch(batch)
                 batch = []
         if not collector.rows:
-            raise ConfigError(f"{source.path} holds no paper that can be taken; nothing is built")
+            raise ConfigError(f"{corpus} holds no valid paper; no index was built")
         index_batch(batch)
         spill.close()
         graph = write_graph(folder / CITATIONS, spill, collector.rows)
@@ -203,7 +199,7 @@ def _read(
 
 @contextmanager
 def _lucene(folder: Path, threads: int) -> Generator[Callable[[list[Paper]], None]]:
-    """Index batches in a thread of their own, so that reading goes on meanwhile."""
+    """Yield a function that indexes a batch in a separate thread, so that reading continues meanwhile."""
     builder = Bm25Builder(folder, threads=threads)
     waiting: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1) as pool:
@@ -227,7 +223,7 @@ def _lucene(folder: Path, threads: int) -> Generator[Callable[[list[Paper]], Non
 
 
 def _finish(folder: Path, source: Source, collector: Collector, progress: Progress) -> None:
-    """Write what needs every paper: the rows of Lucene's documents, the order of ids, the splits."""
+    """Write what depends on all papers: the rows of Lucene's documents, the order of docids, the splits."""
     progress("finishing", 0, 3)
     ids = list(collector.rows)
     collector.counts["bm25_documents"] = write_rows(folder / BM25, collector.rows)
@@ -255,11 +251,11 @@ def _finish(folder: Path, source: Source, collector: Collector, progress: Progre
 def _vectors(
     folder: Path, index: Path, encoder: Encoder | None, config: BuildConfig, progress: Progress
 ) -> dict[str, Any]:
-    """Embed the papers, if they are to be; return what the manifest says of it."""
+    """Embed the papers if an encoder is configured; return the settings of the vectors for the manifest."""
     if encoder is None:
         return {"encoder": None}
-    how = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
-    return embed(folder, index, encoder, how, progress)
+    embed_config = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
+    return embed(folder, index, encoder, embed_config, progress)
 
 
 def _manifest(

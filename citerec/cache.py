@@ -1,6 +1,6 @@
-"""The user's cache folder: what citerec keeps between commands to start faster.
+"""The user's cache folder: files that make the next commands start faster.
 
-Nothing in it is needed. Where it cannot be written, or belongs to somebody else, commands do without it.
+Every file in it can be recreated. Commands run without the cache if it cannot be written or another user owns it.
 """
 
 import hashlib
@@ -14,38 +14,37 @@ from pathlib import Path
 from citerec.atomic import replacing
 from citerec.errors import OutputError
 
-CHECKSUMS = "sha256"  # the folder of those of large files
-LARGE = 2**23  # bytes from which on a sum is kept
-SETTLED_SECONDS = (
-    2  # a file that changed less long ago may change again without a trace in its times
-)
+CHECKSUMS = "sha256"  # folder of the checksums of large files
+LARGE = 2**23  # bytes; checksums of files of at least this size in total are cached
+# seconds since the last change; a later change within the same clock tick would be missed
+SETTLED_SECONDS = 2
 
 
 def cache_folder() -> Path | None:
-    """Return citerec's folder in the user's cache (XDG_CACHE_HOME, else the system's), which may not exist yet.
+    """Return citerec's folder in the user's cache (XDG_CACHE_HOME, else the system's); it may not exist yet.
 
-    None where the system names no such folder.
+    Returns None where the system names no such folder.
     """
     from platformdirs import user_cache_path
 
     folder = user_cache_path("citerec", appauthor=False)
-    return folder if folder.is_absolute() else None  # "~" where nobody knows the home folder
+    return folder if folder.is_absolute() else None  # "~" stays where the home folder is unknown
 
 
 def is_private(file: Path) -> bool:
-    """Whether a cached file is there and only this user could have written it."""
+    """Whether a cached file exists and no other user could have written it."""
     try:
         status = file.stat()
     except OSError:
         return False
-    if not hasattr(os, "geteuid"):  # Windows keeps the folder of a user to the user
+    if not hasattr(os, "geteuid"):  # Windows protects the folders of a user
         return file.is_file()
     others_write = status.st_mode & 0o022
     return file.is_file() and status.st_uid == os.geteuid() and not others_write
 
 
 def private_folder(folder: Path) -> bool:
-    """Make a folder in the cache if need be; return whether it can be written."""
+    """Create a folder in the cache if it does not exist; return whether it can be written."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -54,7 +53,7 @@ def private_folder(folder: Path) -> bool:
 
 
 def write_cached(file: Path, content: bytes) -> None:
-    """Write a small file of the cache whole, or not at all; a cache that cannot be written stays as it is."""
+    """Write a small cache file completely or not at all; nothing is raised if the cache cannot be written."""
     if not private_folder(file.parent):
         return
     with suppress(OSError, OutputError), replacing(file) as temporary:
@@ -63,19 +62,19 @@ def write_cached(file: Path, content: bytes) -> None:
 
 
 def sha256_of_files(files: Sequence[Path]) -> str:
-    """Return one sha256 of the contents of files, in their order; of a single one, its own.
+    """Return one sha256 of the contents of files, in the given order; for one file its own sha256.
 
-    That of large files is kept in the cache folder, and taken from there as long as the system reports the same
-    places on the disk, sizes, and times of the last change (which, unlike that of the last write, nobody can set).
+    Checksums of large files are cached. A cached one is used while the system reports the same paths, inodes, sizes
+    and change times; unlike the time of the last write, the change time cannot be set by programs.
     """
     before = _identity(files)
-    kept = cache_folder() if sum(size for _, _, _, size, *_ in before) >= LARGE else None
-    if kept is None:
+    cache = cache_folder() if sum(size for _, _, _, size, *_ in before) >= LARGE else None
+    if cache is None:
         return _sha256(files)
-    file = kept / CHECKSUMS / hashlib.sha256(repr(before).encode(errors="replace")).hexdigest()
-    known = _read(file)
-    if re.fullmatch("[0-9a-f]{64}", known):
-        return known
+    file = cache / CHECKSUMS / hashlib.sha256(repr(before).encode(errors="replace")).hexdigest()
+    cached = _read(file)
+    if re.fullmatch("[0-9a-f]{64}", cached):
+        return cached
     digest = _sha256(files)
     newest = max(changed for *_, changed in before) / 1e9
     if before == _identity(files) and abs(time.time() - newest) > SETTLED_SECONDS:
@@ -84,10 +83,10 @@ def sha256_of_files(files: Sequence[Path]) -> str:
 
 
 def _identity(files: Sequence[Path]) -> list[tuple[str, int, int, int, int, int]]:
-    """Return what changes when a file does: path, device, inode, size, times of the last write and change."""
-    found = [(str(file.resolve()), file.stat()) for file in files]
+    """Return what identifies the contents of files: path, device, inode, size, times of the last write and change."""
+    statuses = [(str(file.resolve()), file.stat()) for file in files]
     return [
-        (path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in found
+        (path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in statuses
     ]
 
 

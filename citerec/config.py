@@ -1,4 +1,4 @@
-"""The settings of each stage: frozen, keyword-only, checked at birth."""
+"""The settings of each stage: frozen, keyword-only, validated on construction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,15 +9,15 @@ from typing import Literal
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
 
-MAX_K1 = 1000  # far above any use; Lucene's float32 scores vanish with a k1 of 1e30
+MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0
 
 
 class StopWords(StrEnum):
     """Which words a BM25 query leaves out."""
 
-    ANSERINI = "anserini"  # Lucene's 33, as in the literature's tables
-    LONG = "long"  # Snowball's 120 and single characters, too
-    AUTO = "auto"  # long where most papers have no abstract, else Anserini's
+    ANSERINI = "anserini"  # Lucene's 33, as in published tables
+    LONG = "long"  # also Snowball's 120 and single characters
+    AUTO = "auto"  # long if most papers have no abstract, else Anserini's
 
 
 def _at_least(config: object, least: Mapping[str, int]) -> None:
@@ -28,14 +28,14 @@ def _at_least(config: object, least: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bm25Config:
-    """The lexical first stage. The defaults are Lucene's, which suit queries as long as an abstract."""
+    """BM25, the lexical first stage. The defaults are Lucene's, which suit queries as long as an abstract."""
 
-    k1: float = 1.2  # how fast a repeated term stops counting; in [0, 1000]
-    b: float = 0.75  # how much a long paper is held back, in [0, 1]
+    k1: float = 1.2  # how fast the weight of a repeated term saturates; in [0, 1000]
+    b: float = 0.75  # how strongly long papers are normalised; in [0, 1]
     form: QueryForm = QueryForm.TITLE_ABSTRACT
-    key_terms: int = 20  # terms that the form "key-terms" keeps, of highest tf * idf
+    key_terms: int = 20  # terms that the form "key-terms" keeps: those of highest tf * idf
     stop_words: StopWords = StopWords.AUTO
-    threads: int = 0  # searches at once; 0 for one per processor
+    threads: int = 0  # parallel searches; 0 for one per processor
 
     def __post_init__(self) -> None:
         if not 0 <= self.k1 <= MAX_K1:
@@ -51,29 +51,31 @@ class Bm25Config:
 class DenseKind(StrEnum):
     """How the vectors of an index are searched."""
 
-    EXACT = "exact"  # every vector is looked at
-    HNSW = "hnsw"  # a graph of neighbours over vectors of one byte a dimension
-    IVF = "ivf"  # lists of close vectors, compressed to a quarter of a byte a dimension
+    EXACT = "exact"  # compares the query with every vector
+    HNSW = "hnsw"  # a graph of nearest neighbours over vectors of one byte per dimension
+    # inverted lists of similar vectors, compressed to a quarter of a byte per dimension
+    IVF = "ivf"
     AUTO = "auto"  # exact up to a million papers, else hnsw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DenseIndexConfig:
-    """How the vectors of an index are kept. `exact` reads nothing of it but `kind`."""
+    """How the vectors of an index are stored. `exact` reads only `kind`."""
 
     kind: DenseKind = DenseKind.AUTO
-    hnsw_m: int = 32  # links of a vector, twice as many on the ground floor
-    ef_construction: int = 200  # candidates looked at for the links of a vector
-    ef_search: int = 1024  # candidates of a search; doubled until the recall is reached
-    ivf_lists: int | None = None  # None for 4 * sqrt(papers), fewer where training asks for it
-    nprobe: int = 64  # lists that a search looks at; doubled until the recall is reached
+    hnsw_m: int = 32  # links of a vector; twice as many on the lowest layer
+    ef_construction: int = 200  # candidates that are compared when a vector is linked
+    ef_search: int = 1024  # candidates of a search; doubled until the recall target is reached
+    # None for 4 * sqrt(papers), or fewer if there are too few training vectors
+    ivf_lists: int | None = None
+    nprobe: int = 64  # lists that a search reads; doubled until the recall target is reached
     training_papers: int = 262_144  # at most; drawn at random
-    recall_target: float = 0.95  # of the exact search's hits, in [0, 1]
-    recall_depth: int = 1000  # hits that the recall is measured over
-    recall_queries: int = 200  # papers that it is measured with, drawn at random
+    recall_target: float = 0.95  # share of the exact search's hits, in [0, 1]
+    recall_depth: int = 1000  # hits over which the recall is measured
+    recall_queries: int = 200  # papers that serve as queries for it, drawn at random
     seed: int = 0
     threads: int = 0  # 0 for all
-    reproducible: bool = True  # hnsw links vectors on one thread: several never link alike twice
+    reproducible: bool = True  # hnsw links vectors on one thread: with several threads the links differ between builds
 
     def __post_init__(self) -> None:
         least = {
@@ -96,33 +98,33 @@ class DenseIndexConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DenseConfig:
-    """The dense first stage: what a search may spend."""
+    """Dense retrieval, the semantic first stage: how much a search reads."""
 
-    ef_search: int | None = None  # of an hnsw index; None for what its build chose
-    nprobe: int | None = None  # of an ivf index; None for what its build chose
+    ef_search: int | None = None  # of an hnsw index; None for the value that its build chose
+    nprobe: int | None = None  # of an ivf index; None for the value that its build chose
     threads: int = 0  # 0 for all
 
     def __post_init__(self) -> None:
-        given = {"ef_search": 1, "nprobe": 1, "threads": 0}
-        _at_least(self, {name: n for name, n in given.items() if getattr(self, name) is not None})
+        least = {"ef_search": 1, "nprobe": 1, "threads": 0}
+        _at_least(self, {name: n for name, n in least.items() if getattr(self, name) is not None})
 
 
 class FuseMethod(StrEnum):
-    """How the rankings of the first stages become one."""
+    """How the ranked lists of the first stages are fused."""
 
     RRF = "rrf"  # by ranks alone
-    WEIGHTED = "weighted"  # by scores, each ranking's stretched to [0, 1]
+    WEIGHTED = "weighted"  # by scores, min-max scaled per ranked list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuseConfig:
-    """How BM25 and dense retrieval are put together."""
+    """How BM25 and dense retrieval are fused."""
 
     method: FuseMethod = FuseMethod.RRF
-    k0: int = 60  # rrf: how little the first ranks stand out
+    k0: int = 60  # rrf: damping; higher values weaken the first ranks
     bm25_weight: float = 0.5  # weighted: in [0, 1]
     dense_weight: float = 0.5  # weighted: in [0, 1]
-    depth: int = 1000  # hits of each stage that are read
+    depth: int = 1000  # hits per stage that are fused
 
     def __post_init__(self) -> None:
         _at_least(self, {"k0": 0, "depth": 1})
@@ -130,7 +132,7 @@ class FuseConfig:
             if not 0 <= weight <= 1:
                 raise ConfigError(f"the weight of {name} must lie in [0, 1], got {weight}")
         if not any(self.weights.values()):
-            raise ConfigError("the weights of bm25 and dense are both 0; give one of them more")
+            raise ConfigError("the weights of bm25 and dense are both 0; set one of them above 0")
 
     @property
     def weights(self) -> dict[str, float]:
@@ -140,12 +142,13 @@ class FuseConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankStage:
-    """One cross-encoder, and how many of the candidates it reads."""
+    """One cross-encoder, and how many candidates it scores."""
 
-    model: str = "auto"  # auto: the index's own; else its folder or hub id
+    model: str = "auto"  # auto: the index's own; else folder or hub id
     depth: int = 0  # candidates per query; 0 for what suits model and device
-    query_tokens: int = 0  # of an input, special tokens within; 0 for what the model was made for
-    candidate_tokens: int = 0  # likewise
+    # query tokens of an input, with special tokens; 0 for the model's own setting
+    query_tokens: int = 0
+    candidate_tokens: int = 0  # likewise for the candidate
 
     def __post_init__(self) -> None:
         if not self.model.strip():
@@ -155,13 +158,12 @@ class RerankStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankConfig:
-    """The second stage: a cross-encoder, or several, each of which reads the best that the one before left."""
+    """The second stage: a cross-encoder, or several; each scores the best candidates of the one before."""
 
     stages: tuple[RerankStage, ...] = (RerankStage(),)  # cheapest first
-    weight: float | None = (
-        None  # of the last reranker against the first stages, in [0, 1]; None: as tuned, else 1
-    )
-    early_stop: bool = False  # stop reading where the list cannot change any more
+    # of the last reranker against the first stages, in [0, 1]; None: the tuned weight, else 1
+    weight: float | None = None
+    early_stop: bool = False  # stop scoring when the best k cannot change any more
     device: str = "auto"  # or cpu, cuda, cuda:1
     precision: str = "auto"  # of `citerec.encode.config.Precision`
     backend: str = "auto"  # of `citerec.encode.config.Backend`
@@ -175,23 +177,25 @@ class RerankConfig:
             raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
         if self.early_stop and self.weight == 1 and len(self.stages) == 1:
             raise ConfigError(
-                "stopping early needs a weight below 1: with the reranker alone, any paper that it has not read "
+                "stopping early needs a weight below 1: with the reranker alone, any paper that it has not scored "
                 "may still be the best"
             )
         depths = [stage.depth for stage in self.stages if stage.depth]
         if any(a <= b for a, b in pairwise(depths)):
-            found = ", ".join(map(str, depths))
-            raise ConfigError(f"the depths of the rerankers must fall, cheapest first, got {found}")
+            listed = ", ".join(map(str, depths))
+            raise ConfigError(
+                f"the depths of the rerankers must fall, cheapest first, got {listed}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandConfig:
-    """How the papers that close ones cite join the candidates."""
+    """How papers that the nearest candidates cite are added to the candidates (expansion)."""
 
-    neighbours: int = 50  # close papers that are asked, the best of the first stages
+    neighbours: int = 50  # the best papers of the first stages, whose references are added
     k0: int = 60  # a neighbour weighs 1 / (k0 + rank)
-    extra: int = 1000  # papers that the expansion finds per query, at most; 0 for none
-    weight: float = 0.3  # of the expansion against the first stages, where both make one list
+    extra: int = 1000  # papers that the expansion adds per query, at most; 0 for none
+    weight: float = 0.3  # of the expansion against the first stages when both are fused
 
     def __post_init__(self) -> None:
         _at_least(self, {"neighbours": 1, "k0": 0, "extra": 0})
@@ -201,24 +205,23 @@ class ExpandConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendConfig:
-    """How many papers come back, and how they are found."""
+    """How many papers are recommended, and how they are retrieved and ranked."""
 
     k: int = 20  # recommendations per query
     bm25: Bm25Config = Bm25Config()
     encoder: str = "auto"  # auto: the index's own, if it has vectors; none: BM25 alone; else its name or folder
     dense: DenseConfig = DenseConfig()
-    fuse: FuseConfig | FuseMethod | None = (
-        None  # a method alone: with the tuned weights; None: as tuned, else RRF
-    )
-    reranker: Literal["auto", "none"] | RerankConfig = (
-        "auto"  # auto: the index's own, if it has one
-    )
-    ranker: str = "auto"  # auto: the index's own, else the package's; none; or its folder
+    # a method alone: with the tuned weights; None: the tuned fusion, else RRF
+    fuse: FuseConfig | FuseMethod | None = None
+    # auto: the index's own, if it has one
+    reranker: Literal["auto", "none"] | RerankConfig = "auto"
+    ranker: str = "auto"  # auto: the index's own, else the package's; none; or a folder
     popularity: bool = True  # whether the ranker may read citation counts and ages
-    authors: bool = True  # whether it may read who wrote a paper
-    expand: ExpandConfig | None = None  # of the ranker's candidates; None: as it learned
-    diversity: float = 0.0  # how much papers like those above are held back, in [0, 1]
-    few_queries: bool = False  # of a process that ends after them: what opens sooner is chosen, not what runs faster
+    authors: bool = True  # whether the ranker may read authors
+    # of the ranker's candidates; None: the expansion that it was trained with
+    expand: ExpandConfig | None = None
+    diversity: float = 0.0  # penalty for similarity to papers ranked above, in [0, 1]
+    few_queries: bool = False  # the process ends after a few queries: prefer what opens faster
 
     def __post_init__(self) -> None:
         if not self.ranker.strip():
@@ -239,8 +242,8 @@ class RecommendConfig:
             )
 
     def fuse_with(self, tuned: FuseConfig | None) -> FuseConfig:
-        """Return how the stages are fused on an index for which `tuned` was found best."""
+        """Return the fusion for an index whose tuned fusion is `tuned` (None if it was not tuned)."""
         if isinstance(self.fuse, FuseConfig):
             return self.fuse
-        found = tuned or FuseConfig()
-        return replace(found, method=self.fuse) if self.fuse else found
+        fusion = tuned or FuseConfig()
+        return replace(fusion, method=self.fuse) if self.fuse else fusion

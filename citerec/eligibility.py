@@ -1,4 +1,4 @@
-"""Who may be recommended: one rule, which every stage asks."""
+"""Which papers may be recommended: the one rule that all stages use."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,46 +16,46 @@ def eligible(
     year_max: int | None = None,
     excluded: Iterable[int] = (),
 ) -> list[Eligible]:
-    """Decide which papers each query may be given: not itself, not from its future, none excluded.
+    """Decide which papers are eligible for each query: not itself, not later than it, not excluded.
 
-    An unknown year is let through, on either side: dropping it would lower recall without a trace.
+    A paper or query of unknown year passes the rule: dropping it would lower recall silently.
 
     Args:
-        queries: The year of each bounds the papers' years unless `year_max` does.
+        queries: The year of each is the latest eligible year, unless `year_max` is given.
         papers: The papers of the index.
-        year_max: The latest year of a paper; by default the query's.
-        excluded: Rows that are out whatever their year.
+        year_max: The latest eligible year; None for the query's.
+        excluded: Rows that are not eligible, whatever their year.
     """
     out = frozenset(excluded)
     return [
-        Eligible(query.year if year_max is None else year_max, out.union(own))
-        for query, own in zip(queries, own_rows(queries, papers), strict=True)
+        Eligible(query.year if year_max is None else year_max, out.union(docids))
+        for query, docids in zip(queries, own_rows(queries, papers), strict=True)
     ]
 
 
 def own_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]]:
-    """Return the rows of the papers that each query is itself, rising; none for a draft outside the corpus.
+    """Return the rows of the papers that are the query itself, rising; none for a draft outside the corpus.
 
-    These papers are not recommended to the query, and no stage may read their references. They are found by the
-    query's id and by its `corpus_ids`. An id that citerec made up (`named` is false) is no paper's id.
+    These papers are not recommended to the query, and no stage may read their references. They are identified by the
+    query's id and by its `corpus_ids`. An id that citerec generated (`named` is false) is not the id of a paper.
     """
     ids = [(*([query.id] if query.named else []), *query.corpus_ids) for query in queries]
-    rows = iter(papers.rows_of([docid for own in ids for docid in own]).tolist())
-    return [tuple(sorted({row for _ in own if (row := next(rows)) >= 0})) for own in ids]
+    rows = iter(papers.rows_of([docid for docids in ids for docid in docids]).tolist())
+    return [tuple(sorted({row for _ in docids if (row := next(rows)) >= 0})) for docids in ids]
 
 
 def within(
     eligible: Eligible, years: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
-    """Return which of `rows` are eligible, in their shape; `years` holds the year of each row."""
+    """Return which of `rows` are eligible, same shape; `years` holds the year of each row of the index."""
     out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
     keep = np.isin(rows, out, invert=True)
     if eligible.year_max is not None:
-        mine = years[rows]
-        keep &= (mine <= eligible.year_max) | (mine == NO_YEAR)
+        row_years = years[rows]
+        keep &= (row_years <= eligible.year_max) | (row_years == NO_YEAR)
     return keep
 
 
 def mask(eligible: Eligible, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which rows are eligible, shape (n,): `within` for a stage that looks at every row."""
+    """Return which rows are eligible, shape (n,): `within` for a stage that reads every row."""
     return within(eligible, years, np.arange(len(years), dtype=np.int32))

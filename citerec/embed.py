@@ -1,7 +1,7 @@
-"""Gives an index its vectors: shard by shard, so that a broken-off run can go on where it was.
+"""Embeds the papers of an index shard by shard, so that an interrupted run can resume.
 
-Shards lie beside the index until its vectors are in place. Each goes by what it was made from, encoder and texts:
-what `resume` finds is what an unbroken run would have made.
+Shards are stored next to the index until its vectors are complete. The name of a shard is a key of encoder and
+texts: a resumed run gives the same vectors as an uninterrupted one.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from citerec.index.dense.write import resolve, write_dense
 from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, no_progress
 
-SHARD = 2048  # papers: what a killed run loses at most
+SHARD = 2048  # papers per shard; a killed run loses at most one shard
 
 Shard = npt.NDArray[np.float32]
 
@@ -37,8 +37,8 @@ class EmbedConfig:
     """How the papers of an index are embedded."""
 
     dense: DenseIndexConfig = DenseIndexConfig()
-    resume: bool = False  # go on with the shards that a broken-off run left
-    shard: int = SHARD  # papers in each
+    resume: bool = False  # reuse the shards of an interrupted run
+    shard: int = SHARD  # papers per shard
 
     def __post_init__(self) -> None:
         if self.shard < 1:
@@ -48,13 +48,13 @@ class EmbedConfig:
 def embed(
     folder: Path, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
 ) -> dict[str, Any]:
-    """Embed the papers of an index that is being built; return what its manifest says of the vectors.
+    """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
     Args:
-        folder: Where the index is being built; its papers are there.
-        target: Where it will stand; shards lie beside.
-        encoder: Whose vectors.
-        config: How.
+        folder: The folder in which the index is built; it holds the papers.
+        target: The final place of the index; shards are stored next to it.
+        encoder: Gives the vectors.
+        config: How to embed.
         progress: Receives how many papers are embedded.
 
     Raises:
@@ -79,12 +79,12 @@ def embed(
 def embed_anew(
     path: Path, encoder: Encoder, config: EmbedConfig, progress: Progress | None = None
 ) -> None:
-    """Replace the vectors of an index; a reader sees it with the old ones or with the new ones.
+    """Replace the vectors of an index; readers see either the old or the new ones.
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
         IndexReplacedError: If a build put another index in its place meanwhile.
-        ConfigError: If another process embeds papers for it.
+        ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
     index = open_index(path)
@@ -99,7 +99,7 @@ def embed_anew(
             folder,
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
-        carry_models(path, folder)  # as late as can be: some may have been trained meanwhile
+        carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
         _carry(path / TOKENS, folder / TOKENS)
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
@@ -107,48 +107,48 @@ def embed_anew(
 
 
 def carry_models(index: Path, folder: Path) -> None:
-    """Take the models that were trained on an index along into the folder that will replace it."""
+    """Copy the models that were trained on an index into the folder that will replace it."""
     for model in sorted((index / MODELS).glob("*")):
         if model.is_symlink():
             (folder / MODELS).mkdir(exist_ok=True)
             (folder / MODELS / model.name).symlink_to(model.readlink())
             continue
-        _carry(model, folder / MODELS / model.name)  # a training that can go on, too
+        _carry(model, folder / MODELS / model.name)  # including a training that can be resumed
 
 
-def _carry(source: Path, to: Path) -> None:
+def _carry(source: Path, destination: Path) -> None:
     for file in sorted(source.rglob("*")):
         unfinished = ".building-" in file.relative_to(source.parent).as_posix()
         if file.is_file() and not file.is_symlink() and not unfinished:
-            link(file, to / file.relative_to(source))
+            link(file, destination / file.relative_to(source))
 
 
-def link(file: Path, to: Path) -> None:
-    """Let a file stand in a second place: linked where the disk can, else copied. Never what a link leads to."""
-    to.parent.mkdir(parents=True, exist_ok=True)
+def link(file: Path, destination: Path) -> None:
+    """Link a file to a second path, or copy it where the disk has no links; a symbolic link is not followed."""
+    destination.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(file, to, follow_symlinks=False)
+        os.link(file, destination, follow_symlinks=False)
     except (OSError, NotImplementedError):
-        shutil.copy2(file, to, follow_symlinks=False)
+        shutil.copy2(file, destination, follow_symlinks=False)
 
 
-def store_of(target: Path) -> Path:
-    """Return where the shards for an index lie while it is embedded."""
+def shard_folder(target: Path) -> Path:
+    """Return the folder of the shards of an index that is being embedded."""
     target = Path(os.path.realpath(target))
     return target.with_name(f".{target.name}.encoding")
 
 
-def kept_shards(target: Path) -> int:
-    """Return how many shards a broken-off run left for an index."""
-    return len([*store_of(target).glob("*.npy")])
+def shard_count(target: Path) -> int:
+    """Return how many shards an interrupted run left for an index."""
+    return len([*shard_folder(target).glob("*.npy")])
 
 
 @contextmanager
 def shards_of(
     papers: Papers, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
 ) -> Generator[Callable[[], Iterator[Shard]]]:
-    """Embed papers shard by shard; give what reads the shards, which stay until `forget_shards`."""
-    store = store_of(target)
+    """Embed papers shard by shard; yield a function that reads the shards, which exist until `forget_shards`."""
+    store = shard_folder(target)
     with writing(store), _locked(store):
         if not config.resume:
             for old in store.glob("*.npy"):
@@ -158,8 +158,8 @@ def shards_of(
 
 
 def forget_shards(target: Path) -> None:
-    """Remove the shards for an index, which has its vectors now."""
-    shutil.rmtree(store_of(target), ignore_errors=True)
+    """Remove the shards of an index that has its vectors now."""
+    shutil.rmtree(shard_folder(target), ignore_errors=True)
 
 
 def _embedded(
@@ -171,28 +171,28 @@ def _embedded(
         rows = range(first, min(first + config.shard, total))
         batch = [*papers.at(rows).values()]
         file = store / f"{first:09}-{_key(encoder, batch)[:24]}.npy"
-        if not _is_whole(file, (len(batch), encoder.dim)):
-            _write(file, encoder.encode(batch, _beyond(progress, first, total)))
+        if not _is_complete(file, (len(batch), encoder.dim)):
+            _write(file, encoder.encode(batch, _shifted(progress, first, total)))
         progress("encoding", rows.stop, total)
         yield file
 
 
-def _beyond(progress: Progress, first: int, total: int) -> Progress:
+def _shifted(progress: Progress, first: int, total: int) -> Progress:
     return lambda what, done, _: progress(what, first + done, total)
 
 
 def _key(encoder: Encoder, papers: list[Paper]) -> str:
-    """Return what a shard goes by: two shards of one key hold the same vectors."""
+    """Return the key of a shard: two shards of one key hold the same vectors."""
     run = encoder.config
-    made = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
-    digest = hashlib.sha256(repr(made).encode())
+    setup = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
+    digest = hashlib.sha256(repr(setup).encode())
     for paper in papers:
-        read = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)
-        digest.update(repr(read).encode(errors="surrogatepass"))
+        fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)
+        digest.update(repr(fields).encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 
-def _is_whole(file: Path, shape: tuple[int, int]) -> bool:
+def _is_complete(file: Path, shape: tuple[int, int]) -> bool:
     try:
         shard = np.load(file, mmap_mode="r")
     except (OSError, ValueError, EOFError):
@@ -209,13 +209,13 @@ def _write(file: Path, vectors: Shard) -> None:
 
 @contextmanager
 def _locked(store: Path) -> Generator[None]:
-    """Hold a folder of shards for this process; it goes if no shard is in it at the end."""
+    """Lock a folder of shards for this process; an empty folder is removed at the end."""
     store.mkdir(parents=True, exist_ok=True)
     with (store / "lock").open("w") as lock:
         if not _lock(lock.fileno()):
             raise ConfigError(f"another process embeds papers into {store}; wait until it is done")
-        for left in store.glob(".*.tmp"):
-            left.unlink(missing_ok=True)
+        for leftover in store.glob(".*.tmp"):
+            leftover.unlink(missing_ok=True)
         try:
             yield
         finally:
@@ -226,7 +226,7 @@ def _locked(store: Path) -> Generator[None]:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file until it is closed; where the system has no such locks, nothing is held."""
+    """Lock a file until it is closed; return whether it is locked now, or the system has no such locks."""
     try:
         import fcntl
     except ImportError:

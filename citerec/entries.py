@@ -1,6 +1,6 @@
-"""The entries of a folder that may have been downloaded: no name leads out of it, and nothing is read that is no file.
+"""Checks the entries of a folder that may have been downloaded: names stay inside it, and only files are read.
 
-An index and a model name their files in records of their own (`manifest.json`, `checksums.json`, `ranker.json`) and in
+An index and a model name their files in records of citerec (`manifest.json`, `checksums.json`, `ranker.json`) and of
 those of other libraries. Each name is checked here before it becomes a path.
 """
 
@@ -20,9 +20,9 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", 
 
 
 def name_fault(name: object) -> str | None:
-    """Return why a name is not the path of a file inside its folder; None if it is.
+    """Return why a name is not the path of a file inside its folder; None if it is valid.
 
-    Such a path is relative and normalised, has slashes, and means the same file on every system.
+    A valid path is relative and normalised, uses slashes, and names the same file on every system.
     """
     if not isinstance(name, str) or not name:
         return "is not a file name"
@@ -39,10 +39,10 @@ def name_fault(name: object) -> str | None:
 
 
 def name_faults(names: Collection[object]) -> list[str]:
-    """Return what is wrong with the names in a record, a line each.
+    """Return the faults of the names in a record, one line each.
 
-    Besides the fault of each one: two names that differ in case only are one file on some systems, and no
-    name can be both a file and a folder.
+    Two names that differ in case only are a fault, too: they are one file on some systems. So is a name that is both a
+    file and a folder.
     """
     if wrong := [f"{shown(name)} {fault}" for name in names if (fault := name_fault(name))]:
         return wrong
@@ -58,7 +58,7 @@ def name_faults(names: Collection[object]) -> list[str]:
 
 
 def shown(name: object) -> str:
-    """Return a name as a message can show it: in quotes, short."""
+    """Return a name for a message: quoted and shortened."""
     text = ascii(name)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -66,9 +66,9 @@ def shown(name: object) -> str:
 def entry_faults(
     folder: Path, names: Iterable[str], *, links_into: Path | None = None
 ) -> dict[str, str]:
-    """Return, by name, why something is not a file of a folder: it is missing, a link, or of another kind.
+    """Return the fault of each name that is not a file of a folder: missing, a link, or of another kind.
 
-    The folder itself may be reached by a link; what is inside may not, unless the link leads into `links_into`.
+    The folder itself may be a link; entries inside it may not, except for links into `links_into`.
     """
     parents: dict[str, str | None] = {}
     faults = ((name, _entry_fault(folder, name, parents, links_into)) for name in names)
@@ -76,7 +76,7 @@ def entry_faults(
 
 
 def entries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the path within a folder and the kind of everything that is in it, without following a link.
+    """Yield path and kind of every entry of a folder, recursively; links are not followed.
 
     Kinds: "file", "link", "folder" (yielded if it is empty, hidden or cannot be read) and "special" (a pipe, a
     socket, a device).
@@ -86,9 +86,7 @@ def entries(folder: Path) -> Iterator[tuple[str, str]]:
         path = pending.pop()
         try:
             mode = path.lstat().st_mode
-        except (
-            FileNotFoundError
-        ):  # removed since its folder was listed, as when an index is replaced
+        except FileNotFoundError:  # removed since its folder was listed, by a rebuild, perhaps
             continue
         name = path.relative_to(folder).as_posix()
         if not stat.S_ISDIR(mode):
@@ -104,7 +102,7 @@ def entries(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_record(path: Path) -> bytes:
-    """Read a small file, such as one of JSON; never waits at a pipe.
+    """Read a small file, such as a JSON record; a pipe is refused, so the call never blocks.
 
     Raises:
         OSError: If it cannot be read, is not a regular file, or is far too large for a record.
@@ -118,7 +116,7 @@ def read_record(path: Path) -> bytes:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether there is a file at a path, reached by a link or not."""
+    """Whether a path leads to a file, directly or by a link."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
@@ -132,7 +130,7 @@ def _entry_fault(
         if parent not in parents:
             parents[parent] = _fault(folder / parent, "folder", links_into)
         if fault := parents[parent]:
-            return "is missing" if fault == "is missing" else f"is not there, {parent} {fault}"
+            return "is missing" if fault == "is missing" else f"is missing: {parent} {fault}"
     return _fault(folder / name, "file", links_into)
 
 
@@ -149,14 +147,14 @@ def _fault(path: Path, kind: str, links_into: Path | None) -> str | None:
         return "is missing"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    found = "folder" if stat.S_ISDIR(mode) else _kind(mode)
+    actual = "folder" if stat.S_ISDIR(mode) else _kind(mode)
     names = {
         "link": "a link",
         "special": "a pipe or a device",
         "folder": "a folder",
         "file": "a file",
     }
-    return None if found == kind else f"is {names[found]}, expected a {kind}"
+    return None if actual == kind else f"is {names[actual]}, expected a {kind}"
 
 
 def _kind(mode: int) -> str:
@@ -166,10 +164,9 @@ def _kind(mode: int) -> str:
 
 
 def _listed(folder: Path) -> list[Path]:
-    with os.scandir(folder) as there:
-        return sorted(
-            (Path(entry.path) for entry in there), reverse=True
-        )  # a stack: first comes last
+    with os.scandir(folder) as directory:
+        # a stack: the first entry is the last of the list
+        return sorted((Path(entry.path) for entry in directory), reverse=True)
 
 
 def _parents(name: str) -> list[str]:

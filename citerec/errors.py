@@ -1,21 +1,21 @@
-"""Everything that citerec raises on purpose; the command line prints it as one line and exits with 2.
+"""All errors that citerec raises on purpose; the command line prints them as one line and exits with 2.
 
 CiterecError
-├── ConfigError             an option or a setting that cannot be
-├── InvalidValueError       a paper or a query that cannot be, such as one without a title
-├── BadInputError           a file that cannot be read as what it should be
+├── ConfigError             an invalid option or setting
+├── InvalidValueError       an invalid paper or query, such as one without a title
+├── BadInputError           a file that cannot be read in the expected format
 │   └── BadRecordError      one record of a corpus, with its file and line
-├── IndexNotFoundError      no index folder there, or more than one to choose from
-├── IndexExistsError        a build would replace an index, and nobody said so
+├── IndexNotFoundError      no index folder, or more than one to choose from
+├── IndexExistsError        a build would replace an index without --force
 ├── IndexFormatError        an index folder of another format version
-├── IndexDamagedError       a file of an index is missing or is not what was written
-├── IndexReplacedError      a build put another index in its place while it was opened
-├── ModelError              a model that is not there, or is not what it should be
-│   ├── ModelDamagedError       a file of a model is missing or is not what was written
+├── IndexDamagedError       a file of an index is missing or was changed
+├── IndexReplacedError      a build replaced an index while it was being opened
+├── ModelError              a model that does not exist or cannot be used
+│   ├── ModelDamagedError       a file of a model is missing or was changed
 │   ├── EncoderMismatchError    an index was embedded by another encoder
-│   └── ModelExistsError        a training would replace a model, and nobody said so
+│   └── ModelExistsError        a training would replace a model without --force
 ├── MissingExtraError       an optional part of citerec that is not installed
-├── DatasetError            a dataset that cannot be fetched, or is not what it was (citerec.lab.datasets)
+├── DatasetError            a dataset that cannot be fetched, or has changed (citerec.lab.datasets)
 ├── OutputError             a folder or file that cannot be written, or a full disk
 └── JavaError               no Java that can run Lucene
 """
@@ -25,26 +25,26 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-_REPR = reprlib.Repr()  # bounded in depth and length: JSON may nest lists 1,000 deep
+_REPR = reprlib.Repr()  # limits depth and length: JSON may nest lists 1,000 deep
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
 
 
 def shown(value: object) -> str:
-    """Return a value as a message can show it: one short line."""
+    """Return a value for a message: one short line."""
     text = _REPR.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class CiterecError(Exception):
-    """What the user can mend: the message says what was found, what was expected, what to do."""
+    """An error that the user can fix: the message states what was found, what was expected and what to do."""
 
 
 class ConfigError(CiterecError):
-    """An option or a setting that cannot be."""
+    """An invalid option or setting."""
 
 
 class InvalidValueError(CiterecError):
-    """A paper or a query that cannot be, such as a query without a title."""
+    """An invalid paper or query, such as a query without a title."""
 
     def __init__(self, subject: str, fault: str) -> None:
         super().__init__(f"{subject}: {fault}")
@@ -52,7 +52,7 @@ class InvalidValueError(CiterecError):
 
 
 class BadInputError(CiterecError):
-    """A file that cannot be read as what it should be."""
+    """A file that cannot be read in the expected format."""
 
     def __init__(self, path: Path | str, message: str, *, line: int | None = None) -> None:
         where = f"{path}" if line is None else f"{path}, line {line}"
@@ -61,7 +61,7 @@ class BadInputError(CiterecError):
 
 
 class BadRecordError(BadInputError):
-    """One record of a corpus that cannot be taken; `kind` is the name it is counted under."""
+    """An invalid record of a corpus; faults are counted by `kind`."""
 
     def __init__(self, path: Path | str, line: int, message: str, *, kind: str) -> None:
         super().__init__(path, message, line=line)
@@ -69,15 +69,15 @@ class BadRecordError(BadInputError):
 
 
 class IndexNotFoundError(CiterecError):
-    """No index folder there, or more than one to choose from."""
+    """No index folder, or more than one to choose from."""
 
 
 class IndexExistsError(CiterecError):
-    """A build would replace an index, and nobody said so."""
+    """A build would replace an index without --force."""
 
     def __init__(self, index: Path) -> None:
         super().__init__(
-            f"{index} is there already; replace it with --force, or name another folder with --index"
+            f"{index} already exists; replace it with --force, or name another folder with --index"
         )
         self.index = index
 
@@ -94,20 +94,20 @@ class IndexFormatError(CiterecError):
 
 
 class IndexDamagedError(CiterecError):
-    """A file of an index is missing or is not what was written."""
+    """A file of an index is missing or was changed."""
 
     def __init__(self, index: Path, faults: list[str]) -> None:
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
-        if all(fault.startswith("models/") for fault in faults):  # a rebuild takes them along
+        if all(fault.startswith("models/") for fault in faults):  # a rebuild would keep them
             advice = f"train the model again, or remove it from {index / 'models'}"
         elif all(fault.startswith("tokens/") for fault in faults):
-            advice = f"remove {index / 'tokens'}: it is made again when it is needed"
+            advice = f"remove {index / 'tokens'}; it is rebuilt when needed"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.index, self.faults = index, faults
 
 
 class IndexReplacedError(CiterecError):
-    """A build put another index in its place while it was opened."""
+    """A build replaced an index while it was being opened."""
 
     def __init__(self, index: Path) -> None:
         super().__init__(f"{index} was replaced while it was opened; run this again")
@@ -115,11 +115,11 @@ class IndexReplacedError(CiterecError):
 
 
 class ModelError(CiterecError):
-    """A model that is not there, or is not what it should be."""
+    """A model that does not exist or cannot be used."""
 
 
 class ModelDamagedError(ModelError):
-    """A file of a model is missing or is not what was written."""
+    """A file of a model is missing or was changed."""
 
     def __init__(self, model: Path, faults: list[str]) -> None:
         super().__init__(
@@ -140,11 +140,11 @@ class EncoderMismatchError(ModelError):
 
 
 class ModelExistsError(ModelError):
-    """A training would replace a model, and nobody said so."""
+    """A training would replace a model without --force."""
 
     def __init__(self, model: Path) -> None:
         super().__init__(
-            f"{model} is there already; replace it with --force, or name another folder with --output"
+            f"{model} already exists; replace it with --force, or name another folder with --output"
         )
         self.model = model
 
@@ -162,7 +162,7 @@ class OutputError(CiterecError):
 
 
 class JavaError(CiterecError):
-    """No Java that can run Lucene."""
+    """No Java that can run Lucene was found."""
 
 
 def _some(faults: list[str]) -> str:
@@ -184,5 +184,5 @@ def writing(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        what = error.strerror or str(error)
-        raise OutputError(f"cannot write {error.filename or path}: {what}") from error
+        reason = error.strerror or str(error)
+        raise OutputError(f"cannot write {error.filename or path}: {reason}") from error

@@ -1,7 +1,7 @@
-"""An index folder, opened: its manifest, its papers, its graph, and where its other parts lie.
+"""Opens an index folder: its manifest, papers and citation graph, and the paths of its other parts.
 
-A rebuild may swap the folder at any moment. Who reads it holds the manifest from before against the one
-from after: where they differ, what was read between is of two indexes, and is read again.
+A rebuild may replace the folder at any moment. So a reader compares the manifests from before and after reading: if
+they differ, it has read parts of two indexes, and reads again.
 """
 
 from collections.abc import Generator, Mapping
@@ -24,24 +24,25 @@ from citerec.errors import CiterecError, IndexDamagedError, IndexNotFoundError, 
 from citerec.java import is_java_exception
 from citerec.manifest import MODELS, NAME, Manifest, faults, opening_faults, read_manifest
 
-INDEXES = Path("indexes")  # where indexes lie unless a folder is named
+INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
 DENSE = "dense"
 
 
 @dataclass(frozen=True)
 class IndexFolder:
-    """An index on disk; its parts are mapped into memory, and stay what they are if it is replaced."""
+    """An index on disk; its parts are memory maps, which stay unchanged when the index is replaced."""
 
     path: Path
     manifest: Manifest
     papers: Papers
-    graph: Graph  # the citations among them
-    id_rank: npt.NDArray[np.int32]  # of each row's docid among all docids, shape (n,): breaks ties
+    graph: Graph  # citations among the papers of the index
+    # rank of each row's docid among all docids, shape (papers,): breaks ties
+    id_rank: npt.NDArray[np.int32]
 
     @property
     def bm25(self) -> Path:
-        """The folder of the Lucene part."""
+        """The folder of Lucene's index."""
         return self.path / BM25
 
     @property
@@ -71,8 +72,7 @@ def open_index(path: Path) -> IndexFolder:
     Raises:
         IndexNotFoundError: If there is none.
         IndexFormatError: If it is of another format version.
-        IndexDamagedError: If its manifest is not what was written, or a file is missing or cannot be
-            made out.
+        IndexDamagedError: If its manifest was changed, or a file is missing or cannot be read.
     """
     manifest = read_manifest(path)
     try:
@@ -105,27 +105,33 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
 
 
 def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
-    """Check what a manifest says of the encoder and of the vectors.
+    """Check the encoder and the vectors of a manifest's settings.
 
     Raises:
-        ValueError: If there cannot be such ones.
+        ValueError: If they cannot be parsed, or contradict each other.
     """
     if not settings.get("encoder"):
         return
     try:
         encoder, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
-        found = tuple(dense[name] for name in ("papers", "dim", "bytes", "kind", "similarity"))
+        vectors = tuple(dense[name] for name in ("papers", "dim", "bytes", "kind", "similarity"))
     except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
-        raise ValueError("what it says of the encoder cannot be made out") from error
-    if found[:2] != (papers, encoder.dim) or list(map(type, found)) != [int, int, int, str, str]:
-        raise ValueError("what it says of the vectors does not fit the papers and the encoder")
+        raise ValueError("its encoder cannot be parsed") from error
+    if vectors[:2] != (papers, encoder.dim) or list(map(type, vectors)) != [
+        int,
+        int,
+        int,
+        str,
+        str,
+    ]:
+        raise ValueError("its vectors do not match the papers and the encoder")
 
 
 def verify_index(path: Path) -> Manifest:
-    """Check every byte of an index against its manifest.
+    """Check every byte of an index against its manifest, and return the manifest.
 
     Raises:
-        IndexDamagedError: If a file is missing, altered, or does not belong to it.
+        IndexDamagedError: If a file is missing, changed, or does not belong to the index.
     """
     manifest = read_manifest(path)
     if wrong := faults(path, manifest):
@@ -137,10 +143,10 @@ def verify_index(path: Path) -> Manifest:
 
 @contextmanager
 def verifying_on_failure(index: IndexFolder) -> Generator[None]:
-    """Verify an index if something unexpected fails in the block; what is wrong with its files is the error then.
+    """Verify an index if the block fails unexpectedly; faults of its files then become the error.
 
     Raises:
-        IndexDamagedError: If a file is not what was written, or Lucene or Arrow could not read one.
+        IndexDamagedError: If a file was changed, or Lucene or Arrow could not read one.
     """
     try:
         yield
@@ -161,22 +167,23 @@ def verifying_on_failure(index: IndexFolder) -> Generator[None]:
 
 
 def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
-    """Return the index folder that is meant: the named one, else the only one under `root`.
+    """Return an index folder: the named one, else the only one under `root`.
 
-    A bare name is looked up under `root`, too.
+    A bare name is also searched under `root`.
 
     Raises:
         IndexNotFoundError: If there is none, or several to choose from.
     """
     if named is not None:
         return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
-    there = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
-    there = [folder for folder in there if not folder.name.startswith(".")]  # a build on its way
-    if len(there) == 1:
-        return there[0]
-    if not there:
+    folders = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
+    # a build in progress
+    folders = [folder for folder in folders if not folder.name.startswith(".")]
+    if len(folders) == 1:
+        return folders[0]
+    if not folders:
         raise IndexNotFoundError(
             f"no index under {root}/; build one: citerec index CORPUS, or try: citerec demo"
         )
-    listed = ", ".join(str(p) for p in there)
+    listed = ", ".join(str(p) for p in folders)
     raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")

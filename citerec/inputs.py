@@ -1,7 +1,7 @@
-"""Files from outside, read within bounds: no line, file or nesting may use up the memory or the stack.
+"""Reads untrusted files within limits on line length, file size and nesting, to protect memory and stack.
 
-gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so that a bound holds for the
-unpacked bytes. What exceeds a bound is refused before a parser sees it.
+gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so limits apply to the unpacked
+bytes. A parser never receives what exceeds a limit.
 """
 
 import bz2
@@ -21,15 +21,15 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-MAX_LINE = 64 * 2**20  # bytes of a JSON record; the longest real record that we met has 2 MB
-MAX_ROW = 2**20  # bytes of a row of a run, of judgements, ids or word vectors
+MAX_LINE = 64 * 2**20  # bytes of a JSON record; the longest known record has 2 MB
+MAX_ROW = 2**20  # bytes of a row of a run, of qrels, ids or word vectors
 MAX_FILE = 256 * 2**20  # bytes of a file that is read as a whole
 MAX_DATASET = 4 * 2**30  # bytes of a published dataset's file that is read as a whole
 PACKED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
-    rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a frame to skip, by pzstd
+    rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a skippable frame, written by pzstd
 )
-FOREIGN = {
+OTHER_FORMATS = {
     b"%PDF": "a PDF",
     b"PK\x03\x04": "a zip archive",
     b"\x89PNG": "a PNG image",
@@ -40,14 +40,14 @@ FOREIGN = {
     b"ARROW1": "an Arrow file",
     b"\xfd7zXZ": "xz-packed",
 }
-UNREADABLE = (EOFError, OSError, zlib.error, zstd.ZstdError)  # what reading a bad file raises
+UNREADABLE = (EOFError, OSError, zlib.error, zstd.ZstdError)  # raised when a damaged file is read
 BOM = b"\xef\xbb\xbf"
 REPORT_EVERY = 1000  # lines
 
 
 @contextmanager
 def reading(path: Path) -> Generator[None]:
-    """Turn a failed read of `path` (gone, no permission, a name too long) into a `BadInputError`."""
+    """Turn a failed read of `path` (missing, no permission, a name too long) into a `BadInputError`."""
     try:
         yield
     except OSError as error:
@@ -56,7 +56,7 @@ def reading(path: Path) -> Generator[None]:
 
 @contextmanager
 def open_unpacked(path: Path) -> Generator[tuple[BinaryIO, BinaryIO]]:
-    """Open a file, unpacking gzip, zstd and bz2 by their first bytes; give the text and the raw stream."""
+    """Open a file, unpacking gzip, zstd and bz2; yield the unpacked and the raw stream."""
     with path.open("rb") as raw:
         packed = PACKED.match(raw.read(8))
         kind = packed.lastgroup if packed else None
@@ -81,18 +81,18 @@ def read_lines(
     longest: int = MAX_LINE,
     expected: str = "JSON lines",
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1; blank ones are left out.
+    """Yield the lines of a file with their numbers, from 1; blank lines are skipped.
 
-    A line of over `longest` bytes comes cut, one byte longer than that: the caller may skip it.
+    A line of more than `longest` bytes is truncated to `longest` + 1 bytes, so that the caller can recognise it.
 
     Args:
-        path: The file, plain or packed.
-        read: Called now and then with how many more bytes of the file have been read.
-        longest: Bytes that a line may have.
-        expected: What the file should hold, for messages.
+        path: The file, plain or compressed.
+        read: Receives from time to time how many more bytes of the file have been read.
+        longest: The limit of a line, in bytes.
+        expected: The expected content, for messages.
 
     Raises:
-        BadInputError: If the file cannot be read, is packed and cut or damaged, or is no text.
+        BadInputError: If the file cannot be read, is truncated or damaged, or is not text.
     """
     number = position = 0
     try:
@@ -101,7 +101,7 @@ def read_lines(
                 number += 1
                 if number == 1:
                     line = line.removeprefix(BOM)
-                    _refuse_foreign(path, line, expected)
+                    _refuse_other_formats(path, line, expected)
                 if len(line) > longest:
                     _skip_line(stream, line)
                 if number % REPORT_EVERY == 0:
@@ -115,14 +115,14 @@ def read_lines(
 
 
 def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of a text file with their line numbers, from 1; blank ones are left out.
+    """Yield the rows of a text file with their line numbers, from 1; blank lines are skipped.
 
     Args:
-        path: The file, plain or packed.
-        expected: What it should hold, for messages.
+        path: The file, plain or compressed.
+        expected: The expected content, for messages.
 
     Raises:
-        BadInputError: If a row has more than `MAX_ROW` bytes or holds a NUL, or the file cannot be read.
+        BadInputError: If a row has more than `MAX_ROW` bytes or a NUL, or the file cannot be read.
     """
     for number, row in read_lines(path, longest=MAX_ROW, expected=expected):
         if len(row) > MAX_ROW:
@@ -135,7 +135,7 @@ def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
 
 
 def read_whole(path: Path, *, most: int = MAX_FILE) -> bytes:
-    """Return the bytes of a file as it is, not unpacked.
+    """Return the bytes of a file, not unpacked.
 
     Raises:
         BadInputError: If it cannot be read, or has more than `most` bytes.
@@ -148,26 +148,26 @@ def read_stream(stream: BinaryIO, name: Path | str, *, most: int = MAX_FILE) -> 
     """Return all bytes of a stream.
 
     Raises:
-        BadInputError: If there are more than `most`; at most one more is read.
+        BadInputError: If there are more than `most` bytes; at most one more is read.
     """
     data = stream.read(most + 1)
     if len(data) > most:
         raise BadInputError(
-            name, f"more than {most // 2**20:,} MB, the most that is read at once; split it"
+            name, f"more than {most // 2**20:,} MB, the limit for one file; split it"
         )
     return data
 
 
 def _skip_line(stream: BinaryIO, line: bytes) -> None:
-    """Read on to the end of a line that was read in part."""
+    """Skip the rest of a line that was read in part."""
     while line and not line.endswith(b"\n"):
         line = stream.readline(2**20)
 
 
-def _refuse_foreign(path: Path, line: bytes, expected: str) -> None:
-    for magic, what in FOREIGN.items():
+def _refuse_other_formats(path: Path, line: bytes, expected: str) -> None:
+    for magic, format_name in OTHER_FORMATS.items():
         if line.startswith(magic):
-            raise BadInputError(path, f"this is {what}; expected {expected} in UTF-8")
+            raise BadInputError(path, f"this is {format_name}; expected {expected} in UTF-8")
     if b"\0" in line[:4096]:
         raise BadInputError(path, f"this is binary data; expected {expected} in UTF-8")
 
@@ -175,7 +175,7 @@ def _refuse_foreign(path: Path, line: bytes, expected: str) -> None:
 def _fault(path: Path, line: int, error: Exception) -> BadInputError:
     if isinstance(error, OSError) and error.errno is not None:
         return BadInputError(path, f"cannot be read: {error.strerror}")
-    what = "cut off" if isinstance(error, EOFError) else "damaged"
+    condition = "cut off" if isinstance(error, EOFError) else "damaged"
     return BadInputError(
-        path, f"the file is {what} after line {line} ({error}); fetch it again or repack it"
+        path, f"the file is {condition} after line {line} ({error}); fetch it again or repack it"
     )

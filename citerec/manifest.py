@@ -1,7 +1,7 @@
-"""What an index folder says of itself: format, corpus, counts, settings, checksums of its files.
+"""The manifest of an index folder: format, corpus, counts, settings, checksums of its files.
 
-The manifest is sealed with a checksum of its own, so that a flipped byte in it is found, too. Checksums find damage,
-not malice: who offers an index for download writes them, too. So names and types are checked as well.
+The manifest has a checksum of its own, so that a changed byte in it is detected, too. Checksums detect damage, not
+attacks: who publishes an index can also write its checksums. So names and types are validated as well.
 """
 
 import re
@@ -35,13 +35,14 @@ __all__ = ["sha256_of"]
 
 FORMAT = 1
 NAME = "manifest.json"
-MODELS = "models"  # trained on an index after it was built: each has checksums of its own
-TOKENS = "tokens"  # of the papers, for cross-encoders: a cache that has checksums of its own, too
+# models that were trained on the index after it was built: each has its own checksums
+MODELS = "models"
+TOKENS = "tokens"  # token ids of the papers, for cross-encoders: a cache with its own checksums
 MODEL_SUMS = "checksums.json"
-TRAINED = "training.json"  # is in every model that citerec trained, and so are checksums
-CARD = "README.md"  # of a model
+TRAINED = "training.json"  # is in every model that citerec trained, as are checksums
+CARD = "README.md"  # the model card
 SNAPSHOTS = "snapshots"  # holds the models of a repository in the cache of a hub
-_IN_PROGRESS = re.compile(r"\..+\.(training|building-.+)")  # beside the model that will be
+_IN_PROGRESS = re.compile(r"\..+\.(training|building-.+)")  # next to a model that is being trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,9 @@ class Manifest:
     format: int = FORMAT
 
     def to_bytes(self) -> bytes:
-        """Return the manifest as it is written: sealed, the same bytes for the same content."""
+        """Return the manifest as it is written, with its seal; the same content gives the same bytes."""
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if not self.sizes:  # of an index that was built before they were written
+        if not self.sizes:  # an index that was built before sizes were written
             del content["sizes"]
         return serialised(content | {"seal": seal_of(content)})
 
@@ -70,15 +71,15 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an index folder.
 
     Raises:
-        IndexNotFoundError: If there is no index folder, or one that this user may not read.
-        IndexDamagedError: If the manifest is not what was written.
-        IndexFormatError: If it was written in another format version.
+        IndexNotFoundError: If there is no index folder, or no permission to read it.
+        IndexDamagedError: If the manifest was changed.
+        IndexFormatError: If it is of another format version.
     """
     try:
         raw = read_record(folder / NAME)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexNotFoundError(
-            f"{folder} is no index (it holds no {NAME}); build one: "
+            f"{folder} is not an index (it has no {NAME}); build one: "
             "citerec index CORPUS --index FOLDER, where FOLDER is new or empty"
         ) from error
     except OSError as error:
@@ -90,7 +91,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise IndexDamagedError(folder, [f"{NAME} cannot be read"]) from error
     if version != FORMAT:
         raise IndexFormatError(folder, found=version, expected=FORMAT)
-    content.pop("seal", None)  # `to_bytes` makes it again
+    content.pop("seal", None)  # `to_bytes` computes it again
     if content.keys() | {"sizes"} != Manifest.__dataclass_fields__.keys():
         raise IndexDamagedError(folder, [f"{NAME} is not what was written"])
     if wrong := _type_faults(content) or name_faults(content["checksums"]):
@@ -102,15 +103,17 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _type_faults(content: dict[str, Any]) -> list[str]:
-    """Return which parts of a manifest are not of the kind that they should be, a line each."""
+    """Return the entries of a manifest that have a wrong type, one line each."""
 
     def is_table(name: str, *kinds: type) -> bool:
         table = content.get(name, {})
         values: list[object] = [*table.values()] if isinstance(table, dict) else [None]
-        return (not kinds and isinstance(table, dict)) or all(type(one) in kinds for one in values)
+        return (not kinds and isinstance(table, dict)) or all(
+            type(value) in kinds for value in values
+        )
 
     texts = {name: isinstance(content[name], str) for name in ("name", "created", "citerec")}
-    good = {
+    is_valid = {
         **texts,
         "corpus": is_table("corpus", str, int) and isinstance(content["corpus"].get("sha256"), str),
         "counts": is_table("counts", int),
@@ -118,7 +121,7 @@ def _type_faults(content: dict[str, Any]) -> list[str]:
         "checksums": is_table("checksums", str),
         "sizes": is_table("sizes", int),
     }
-    wrong = [f"its {name} cannot be made out" for name, is_good in good.items() if not is_good]
+    wrong = [f"its {name} has a wrong type" for name, valid in is_valid.items() if not valid]
     name = content["name"]
     if not wrong and (PurePath(name).name != name or name in {"", ".."}):
         return [f"its name, {shown(name)}, is not that of a folder"]
@@ -128,19 +131,19 @@ def _type_faults(content: dict[str, Any]) -> list[str]:
 def _is_serialised(manifest: Manifest, raw: bytes) -> bool:
     try:
         return manifest.to_bytes() == raw
-    except TypeError:  # nested deeper than orjson writes
+    except TypeError:  # nested deeper than orjson supports
         return False
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, with the size of each file, whole or not at all."""
+    """Write the manifest, with the size of each file, completely or not at all."""
     manifest = replace(manifest, sizes=sizes_of(folder, manifest.checksums))
     with replacing(folder / NAME) as temporary:
         temporary.write_bytes(manifest.to_bytes())
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of an index but its manifest, models and tokens, by path within it."""
+    """Return the sha256 of every file of an index except its manifest, models and tokens, by path in the folder."""
     apart = (f"{MODELS}/", f"{TOKENS}/")
     return checksums_of(
         folder, {n for n in files_in(folder) if n != NAME and not n.startswith(apart)}
@@ -148,10 +151,10 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def faults(folder: Path, manifest: Manifest) -> list[str]:
-    """Compare every file of an index with its manifest; return what is wrong, a line each.
+    """Compare every file of an index with its manifest; return the faults, one line each.
 
-    The models that were trained on it are held against the checksums that their trainers wrote, and so are the
-    tokens that it keeps. What does not belong to the index is wrong, too: a further file, a link, a pipe.
+    Models that were trained on it and stored tokens are compared with their own checksums. Entries that do not belong
+    to the index are faults, too: an additional file, a link, a pipe.
     """
     wrong = content_faults(folder, manifest.checksums, manifest.sizes, whole=True)
     wrong += unexpected(folder, {NAME, *manifest.checksums}, but=(MODELS, TOKENS))
@@ -161,9 +164,9 @@ def faults(folder: Path, manifest: Manifest) -> list[str]:
 
 
 def opening_faults(folder: Path, manifest: Manifest) -> list[str]:
-    """Compare an index with its manifest as far as that is done at every opening; return what is wrong, a line each.
+    """Compare an index with its manifest by the checks of every opening; return the faults, one line each.
 
-    Small files are read, large ones have to have their size.
+    Small files are read; of large files only the size is compared.
     """
     wrong = content_faults(folder, manifest.checksums, manifest.sizes, whole=False)
     return wrong + _linked_parts(folder)
@@ -182,12 +185,12 @@ def seal_model(folder: Path) -> None:
 
 
 def model_faults(model: Path, *, whole: bool = True) -> list[str]:
-    """Compare the files of a model with the checksums in its folder; return what is wrong, a line each.
+    """Compare the files of a model with the checksums in its folder; return the faults, one line each.
 
     Args:
-        model: Its folder.
-        whole: Whether every file is read, and further files are wrong, too; otherwise small files are read, and
-            large ones have to have their size.
+        model: The folder of the model.
+        whole: If true, every file is read, and additional files are faults; otherwise small files are read, and of
+            large files only the size is compared.
     """
     try:
         content: Any = orjson.loads(raw := read_record(model / MODEL_SUMS))
@@ -197,26 +200,27 @@ def model_faults(model: Path, *, whole: bool = True) -> list[str]:
             {**content, "seal": seal}
         ):
             return [f"{MODEL_SUMS} is not what was written"]
-        sums.pop(MODEL_SUMS, None)  # some were sealed twice
+        sums.pop(MODEL_SUMS, None)  # some models were sealed twice
         if not whole:
-            sums.pop(CARD, None)  # people write into it
+            sums.pop(CARD, None)  # users may edit it
         wrong = name_faults(sums)
     except (FileNotFoundError, NotADirectoryError):
         return [f"{MODEL_SUMS} is missing"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return [f"{MODEL_SUMS} cannot be read"]
-    cache = model.parent.parent if model.parent.name == SNAPSHOTS else None  # whose files are links
+    # there, files are links
+    cache = model.parent.parent if model.parent.name == SNAPSHOTS else None
     wrong = wrong or content_faults(model, sums, sizes, whole=whole, links_into=cache)
     return wrong + (unexpected(model, {MODEL_SUMS, *sums}) if whole else [])
 
 
 def check_model(model: Path) -> None:
-    """Check a model as it is opened, if it has checksums: small files by content, large ones by size.
+    """Check a model when it is opened, if it has checksums: small files by content, large ones by size.
 
-    A folder that was made by other software has no checksums, and need not have any.
+    A folder of other software has no checksums, and needs none.
 
     Raises:
-        ModelDamagedError: If a file is missing or is not what was written.
+        ModelDamagedError: If a file is missing or was changed.
     """
     has_sums = any((model / name).exists() for name in (MODEL_SUMS, TRAINED))
     wrong = model_faults(model, whole=False) if has_sums else []
@@ -230,7 +234,7 @@ def _special(folder: Path) -> list[str]:
 
 
 def _part_faults(part: Path) -> list[str]:
-    """Return what is wrong in a folder of models or of tokens, a line each."""
+    """Return the faults in a folder of models or tokens, one line each."""
     wrong: list[str] = []
     for path in [] if part.is_symlink() else _listed(part):
         if path.is_dir() and not path.name.startswith("."):
@@ -241,7 +245,7 @@ def _part_faults(part: Path) -> list[str]:
 
 
 def _linked_parts(folder: Path) -> list[str]:
-    """Return which folders, that models and tokens are written to, are links; a line each."""
+    """Return which of the folders of models and tokens are links, one line each."""
     links = [name for name in (MODELS, TOKENS) if (folder / name).is_symlink()]
     return [f"{name} is a link, expected a folder" for name in links]
 

@@ -1,4 +1,4 @@
-"""Why a query gets no recommendation: with numbers, and what to change."""
+"""Explains why a query has no recommendations: with numbers, and what to change."""
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.eligibility import within
@@ -8,43 +8,43 @@ from citerec.types import Eligible
 
 
 def why_nothing(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
-    """Return why no paper was found: none is eligible, or none shares a word.
+    """Return why no paper was found: none is eligible, or none has a word of the query.
 
     Args:
-        index: What was searched.
+        index: The index that was searched.
         rule: Which papers are eligible.
-        has_vectors: Whether vectors were searched, too; these find something wherever a paper is eligible.
+        has_vectors: Whether vectors were searched, too: they find every eligible paper.
     """
     import numpy as np
 
     years, papers = index.papers.years, len(index.papers)
     in_time = within(Eligible(rule.year_max), years, np.arange(papers, dtype=np.int32))
-    left = papers - int(in_time.sum())
+    too_late = papers - int(in_time.sum())
     excluded = sum(bool(in_time[row]) for row in rule.excluded)
-    if left == papers:
+    if too_late == papers:
         first = int(years[years != NO_YEAR].min())
         return (
             f"{_all(papers)} later than {rule.year_max}: the earliest is of {first}; "
             f"give --year-max {first} or a later year, or correct the draft's year"
         )
-    if excluded + left == papers:
+    if excluded + too_late == papers:
         bound = (
-            f", and {plural(left, 'paper is', 'papers are')} later than {rule.year_max}"
-            if left
+            f", and {plural(too_late, 'paper is', 'papers are')} later than {rule.year_max}"
+            if too_late
             else ""
         )
         return (
-            f"{plural(excluded, 'paper is', 'papers are')} excluded{bound}: none of {papers:,} is left; "
+            f"{plural(excluded, 'paper is', 'papers are')} excluded{bound}: none of {papers:,} is eligible; "
             "leave out --exclude or --cited, or name fewer papers in them"
         )
-    searched = plural(papers - left - excluded, "eligible paper")
-    why = f"no word of the draft occurs in the {searched}"
+    searched = plural(papers - too_late - excluded, "eligible paper")
+    no_match = f"no word of the draft occurs in the {searched}"
     if has_vectors:
         return f"nothing was found in the {searched}"
     if index.is_embedded:
-        return f"{why}, and its vectors were not searched; leave out --encoder none"
+        return f"{no_match}, and its vectors were not searched; leave out --encoder none"
     return (
-        f"{why}, and this index has no vectors to search by meaning; add an abstract, or vectors: "
+        f"{no_match}, and this index has no vectors for a semantic search; add an abstract, or vectors: "
         f"citerec encode --index {index.path} --encoder MODEL"
     )
 

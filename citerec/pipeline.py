@@ -113,7 +113,7 @@ class RerankingStage:
                 before,
                 hits=after.hits,
                 stages={**before.stages, **after.stages},
-                probabilities=self.cascade.likely(after) if self.calibrated else None,
+                probabilities=self.cascade.probabilities(after) if self.calibrated else None,
             )
             for before, after in zip(candidates, done, strict=True)
         ]

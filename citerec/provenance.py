@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine, commit."""
+"""The provenance of a result: versions, machine, commit."""
 
 import os
 import platform
@@ -26,10 +26,10 @@ PACKAGES = (
 
 
 def provenance(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what somebody needs to get the same result again, as JSON values.
+    """Return what is needed to reproduce a result, as JSON values.
 
     Args:
-        settings: How the result was made.
+        settings: The settings of the run.
     """
     return {
         "versions": {"python": platform.python_version()} | versions(PACKAGES),
@@ -44,14 +44,14 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Return the version of each package, None for one that is not installed."""
-    found: dict[str, str | None] = {}
+    """Return the version of each package; None for one that is not installed."""
+    installed: dict[str, str | None] = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
-    return found
+            installed[package] = None
+    return installed
 
 
 def _processor() -> str:
@@ -64,9 +64,9 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout that citerec runs from, None for an installed one.
+    """Return the commit of the checkout that citerec runs from; None for an installed package.
 
-    It ends in "-dirty" where the code differs from that commit; what else changed, such as results, does not count.
+    It ends in "-dirty" if the code differs from that commit; other changes, for example to results, do not count.
     """
     package = Path(__file__).parent
     if not (package.parent / ".git").exists():

@@ -33,7 +33,7 @@ from citerec.rank.words import title_words
 from citerec.recommendations import as_recommendations
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.custom import Reranker, cascade_of
-from citerec.rerank.opening import open_cascade, wanted
+from citerec.rerank.opening import open_cascade, requested_reranking
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.tuned import fusion_in_force, weight_in_force
@@ -102,7 +102,7 @@ class Recommender:
         )
 
     def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
-        requested = wanted(self.config.reranker, self.index)
+        requested = requested_reranking(self.config.reranker, self.index)
         weight = requested.weight if requested else None
         if weight is None and self.ranker and not self.ranker.reads_reranker:
             weight = BLEND

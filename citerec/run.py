@@ -1,7 +1,7 @@
-"""Rankings by query, the judgements they are held against, and both as TREC files.
+"""Runs (ranked lists by query) and qrels (their relevance judgements), and both as TREC files.
 
-A run file has `qid Q0 docid rank score tag` on a line, a qrels file `qid 0 docid rel`. Columns stand
-apart by white space, so an id is written with `_` for each white-space character (`trec_id`).
+A run file has lines of `qid Q0 docid rank score tag`, a qrels file lines of `qid 0 docid rel`. Columns are separated
+by white space, so each white-space character of an id is written as `_` (`trec_id`).
 """
 
 import re
@@ -19,64 +19,64 @@ from citerec.inputs import read_rows
 from citerec.types import Ranking
 
 Qrels: TypeAlias = Mapping[str, frozenset[str]]
-"""The papers that each query cites; a query without any has no place in it."""
+"""The papers that each query cites; a query without any is left out."""
 
 _RUN_COLUMNS = "qid Q0 docid rank score tag"
 _QRELS_COLUMNS = "qid 0 docid rel"
 _BEIR_HEADER = ["query-id", "corpus-id", "score"]
-# NUL and a byte order mark read as another encoding, and half a surrogate pair has no UTF-8.
+# A NUL or a byte order mark would be read as another encoding; an unpaired surrogate has no UTF-8 form.
 _UNWRITABLE = re.compile("[\\s\0\ufeff\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one system recommends for each query; a query with nothing found has an empty ranking."""
+    """The recommendations of one system for each query; a query without any has an empty ranking."""
 
     name: str
     rankings: Mapping[str, Ranking]
 
 
 def trec_id(text: str) -> str:
-    """Return an id as a TREC file can hold it: one `_` for each white-space character."""
+    """Return an id for a TREC file: each white-space character is replaced by `_`."""
     return _UNWRITABLE.sub("_", text) or "_"
 
 
 def trec_ids(ids: Iterable[str], file: Path | str) -> Iterator[str]:
-    """Yield distinct ids as `trec_id` gives them, in their order.
+    """Yield distinct ids in the form of `trec_id`, in their order.
 
     Raises:
         OutputError: If two of them would be the same in `file`.
     """
     written: dict[str, str] = {}
-    for given in ids:
-        here = trec_id(given)
-        other = written.setdefault(here, given)
-        if other != given:
+    for original in ids:
+        written_id = trec_id(original)
+        first_id = written.setdefault(written_id, original)
+        if first_id != original:
             raise OutputError(
-                f"cannot write {file}: the ids {other!r} and {given!r} are the same in a TREC file, "
+                f"cannot write {file}: the ids {first_id!r} and {original!r} are the same in a TREC file, "
                 "where white space becomes '_'; rename one of them"
             )
-        yield here
+        yield written_id
 
 
 def trec_qrels(qrels: Qrels) -> Qrels:
-    """Return `qrels` with all ids as `trec_id` writes them, so that they meet those of run files."""
+    """Return `qrels` with all ids in the form of `trec_id`, to match those of run files."""
     return {trec_id(qid): frozenset(map(trec_id, gold)) for qid, gold in qrels.items()}
 
 
 def read_run(path: Path, name: str | None = None) -> Run:
-    """Read a TREC run file, plain or packed.
+    """Read a TREC run file, plain or compressed.
 
-    As in trec_eval, scores decide the order and the rank column is not read; equal scores stand by
-    rising docid. Lines may come in any order.
+    As in trec_eval, scores decide the order and the rank column is ignored; equal scores are ordered by rising
+    docid. Lines may be in any order.
 
     Args:
         path: The file.
-        name: What to call the run; the tag of its last line if not given.
+        name: The name of the run; None for the tag of its last line.
 
     Raises:
-        BadInputError: If there is no line, or one without six columns, with a score that is no
-            finite number, or with a paper that the query has already.
+        BadInputError: If there is no line, or one without six columns, with a score that is not a finite number, or
+            with a paper that occurs above for the same query.
     """
     scores: dict[str, dict[str, float]] = {}
     tag = ""
@@ -86,15 +86,15 @@ def read_run(path: Path, name: str | None = None) -> Run:
         _add(scores, qid, docid, _number(path, number, score), where=(path, number))
     if not scores:
         raise BadInputError(path, f"an empty run; expected lines of {_RUN_COLUMNS}")
-    rankings = {qid: Ranking.from_scores(found) for qid, found in scores.items()}
+    rankings = {qid: Ranking.from_scores(values) for qid, values in scores.items()}
     return Run(tag if name is None else name, rankings)
 
 
 def write_run(run: Run, path: Path) -> None:
-    """Write a TREC run file, in one step: `path` holds the whole run or what it held before.
+    """Write a TREC run file in one step: `path` holds the complete run or its old content.
 
-    Scores are printed in full, so that reading gives the same floats. A query with an empty ranking
-    has no line.
+    Scores are printed in full precision, so that reading gives the same floats. A query with an empty ranking has
+    no line.
 
     Raises:
         OutputError: If the file cannot be written, or two ids would be the same in it.
@@ -111,20 +111,21 @@ def write_run(run: Run, path: Path) -> None:
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Read TREC qrels, or BEIR's table with the header `query-id corpus-id score`; plain or packed.
+    """Read TREC qrels, or BEIR's table with the header `query-id corpus-id score`; plain or compressed.
 
-    A relevance of 0 or less is no citation, and a query without any citation is left out. BEIR's
-    columns stand apart by tabs, so its ids may hold spaces.
+    A relevance of 0 or less is not a citation, and a query without a citation is left out. BEIR's columns are
+    separated by tabs, so its ids may contain spaces.
 
     Raises:
-        BadInputError: If no line tells a citation, or one has the wrong columns, a relevance that is
-            no finite number, or a paper that the query has already.
+        BadInputError: If no line states a citation, or one has the wrong columns, a relevance that is not a finite
+            number, or a paper that occurs above for the same query.
     """
-    judged: dict[str, dict[str, float]] = {}
-    for number, qid, docid, relevance in _judgements(path):
-        _add(judged, qid, docid, _number(path, number, relevance), where=(path, number))
+    relevances: dict[str, dict[str, float]] = {}
+    for number, qid, docid, relevance in _qrels_lines(path):
+        _add(relevances, qid, docid, _number(path, number, relevance), where=(path, number))
     gold = {
-        qid: frozenset(i for i, rel in found.items() if rel > 0) for qid, found in judged.items()
+        qid: frozenset(i for i, rel in values.items() if rel > 0)
+        for qid, values in relevances.items()
     }
     qrels = {qid: ids for qid, ids in gold.items() if ids}
     if not qrels:
@@ -149,11 +150,11 @@ def _as_trec(ranking: Ranking, path: Path) -> Ranking:
     ids = list(trec_ids(ranking.ids, path))
     if ids == list(ranking.ids):
         return ranking
-    # Among equal scores another id may mean another place: the file must say what a reader finds.
+    # Other ids may order equal scores differently: the file must have the order that a reader restores.
     return Ranking.from_scores(dict(zip(ids, ranking.scores, strict=True)))
 
 
-def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
+def _qrels_lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
     beir = False
     for number, line in read_rows(path, f"lines of {_QRELS_COLUMNS}"):
         if number == 1 and line.decode(errors="replace").lower().split() == _BEIR_HEADER:
@@ -170,7 +171,7 @@ def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
 def _columns(
     path: Path, number: int, line: bytes, *, expected: str, separator: bytes | None = None
 ) -> list[str]:
-    # Bytes split at ASCII white space only: a no-break space belongs to its id.
+    # Bytes are split at ASCII white space only: a no-break space is part of an id.
     fields = line.strip().split(separator)
     if len(fields) != len(expected.split()):
         raise BadInputError(
@@ -195,17 +196,17 @@ def _number(path: Path, line: int, text: str) -> float:
 
 
 def _add(
-    found: dict[str, dict[str, float]],
+    values: dict[str, dict[str, float]],
     qid: str,
     docid: str,
     value: float,
     *,
     where: tuple[Path, int],
 ) -> None:
-    papers = found.setdefault(qid, {})
+    papers = values.setdefault(qid, {})
     if docid in papers:
         path, line = where
-        raise BadInputError(path, f"paper {docid!r} stands twice for query {qid!r}", line=line)
+        raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)
     # One string per paper, not one per line: a run of 20 000 queries names each paper many times.
     papers[sys.intern(docid)] = value
 

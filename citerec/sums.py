@@ -1,4 +1,4 @@
-"""Checksums of the files of a folder: written once, compared at each opening and, whole, by `verify`."""
+"""Checksums of the files of a folder: small files are checked at each opening, all files by `verify`."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -9,8 +9,9 @@ import orjson
 
 from citerec.entries import entries, entry_faults
 
-SMALL = 2**20  # bytes: files of at most so many are read at every opening, a millisecond each
-OTHERS = {
+# bytes: files up to this size are read at every opening, which takes a millisecond each
+SMALL = 2**20
+UNEXPECTED = {
     "link": "is a link, which does not belong to it",
     "special": "is a pipe or a device, which does not belong to it",
     "file": "does not belong to it",
@@ -24,12 +25,12 @@ def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
 
 
 def sizes_of(folder: Path, names: Collection[str]) -> dict[str, int]:
-    """Return the bytes of files of a folder, by name."""
+    """Return the sizes of files of a folder in bytes, by name."""
     return {name: (folder / name).stat().st_size for name in sorted(names)}
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """Yield the path within a folder of every file that is in it."""
+    """Yield the path within a folder of every file in it."""
     return (name for name, kind in entries(folder) if kind == "file")
 
 
@@ -41,14 +42,14 @@ def content_faults(
     whole: bool,
     links_into: Path | None = None,
 ) -> list[str]:
-    """Compare files with what was written; return what is wrong, a line each.
+    """Compare files with their recorded checksums and sizes; return the faults, one line each.
 
     Args:
-        folder: Where they lie.
-        sums: The sha256 of each, by its path within the folder.
-        sizes: The bytes of each, as far as they are known.
-        whole: Whether every file is read; otherwise small ones are, and large ones have to have their size.
-        links_into: A folder into which a link may lead; no link is right if there is none.
+        folder: The folder of the files.
+        sums: The sha256 of each file, by its path within the folder.
+        sizes: The bytes of each file; older records lack some.
+        whole: If true, every file is read; otherwise small ones are, and of large ones the size is compared.
+        links_into: A folder into which links may lead; None if links are faults.
     """
     wrong = entry_faults(folder, sums, links_into=links_into)
     for name in sums.keys() - wrong.keys():
@@ -58,48 +59,49 @@ def content_faults(
 
 
 def unexpected(folder: Path, known: Collection[str], *, but: tuple[str, ...] = ()) -> list[str]:
-    """Return what is in a folder and does not belong there, a line each.
+    """Return the entries of a folder that do not belong to it, one line each.
 
     Args:
         folder: The folder.
         known: The files that belong to it.
-        but: Folders of it that are left out.
+        but: Folders of it that are not examined.
     """
-    beyond = tuple(f"{name}/" for name in but)
-    theirs = {str(parent) for name in known for parent in PurePosixPath(name).parents}
-    belongs = {*known, *but, *theirs}  # a folder that lost its files is no further fault
+    skipped = tuple(f"{name}/" for name in but)
+    parents = {str(parent) for name in known for parent in PurePosixPath(name).parents}
+    # a folder whose files are missing is not an additional fault
+    belongs = {*known, *but, *parents}
     return [
-        f"{name} {OTHERS[kind]}"
+        f"{name} {UNEXPECTED[kind]}"
         for name, kind in sorted(entries(folder))
-        if (name not in belongs or (name in theirs and kind != "folder"))
-        and not name.startswith(beyond)
+        if (name not in belongs or (name in parents and kind != "folder"))
+        and not name.startswith(skipped)
     ]
 
 
 def sha256_of(path: Path) -> str:
     """Return the sha256 of a file."""
-    if path.stat().st_size <= SMALL:  # at once: four times as fast as in pieces
+    if path.stat().st_size <= SMALL:  # in one call: four times as fast as in pieces
         return hashlib.sha256(path.read_bytes()).hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def seal_of(content: Mapping[str, Any]) -> str:
-    """Return the sha256 of a record as it is written."""
+    """Return the sha256 of a record in its serialised form."""
     return hashlib.sha256(serialised(content)).hexdigest()
 
 
 def serialised(content: Mapping[str, Any]) -> bytes:
-    """Return a record as it is written: JSON, the same bytes for the same content."""
+    """Return a record as JSON; the same content gives the same bytes."""
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
 def _fault(file: Path, expected: str, size: int | None, *, whole: bool) -> str | None:
     try:
-        found = file.stat().st_size
-        if size is not None and found != size:
+        size_found = file.stat().st_size
+        if size is not None and size_found != size:
             return "is not what was written"
-        if whole or found <= SMALL:
+        if whole or size_found <= SMALL:
             return None if sha256_of(file) == expected else "is not what was written"
     except OSError as error:
         return f"cannot be read: {error.strerror}"

@@ -1,4 +1,4 @@
-"""How a paper or a draft becomes the text that a stage reads; decided here and nowhere else."""
+"""Turns a paper or a draft into the text that a stage reads; the only place that does."""
 
 import re
 import unicodedata
@@ -21,13 +21,15 @@ STOP_WORDS = frozenset(
     so than too very
     """.split()
 )
-MAX_MARKS = 30  # combining marks on a letter; more are in no language
-_MANY_MARKS = re.compile(f"[\u0300-\U0010ffff]{{{MAX_MARKS + 1}}}")  # no mark is below U+0300
-WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*(?![+#])")  # "3.14" and "e.g" are one, "C++" is none
+MAX_MARKS = 30  # combining marks on a letter; no language uses more
+# no combining mark is below U+0300
+_MANY_MARKS = re.compile(f"[\u0300-\U0010ffff]{{{MAX_MARKS + 1}}}")
+# "3.14" and "e.g" are one word, "C++" is none
+WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*(?![+#])")
 
 
 class QueryForm(StrEnum):
-    """What of a query BM25 is given (the forms that the reranker paper compares)."""
+    """The parts of a query that BM25 reads (the forms that the reranker paper compares)."""
 
     TITLE = "title"
     TITLE_ABSTRACT = "title+abstract"
@@ -35,7 +37,7 @@ class QueryForm(StrEnum):
 
 
 class EncoderForm(StrEnum):
-    """What of a paper an encoder reads (SPECTER's table 2 compares them)."""
+    """The parts of a paper that an encoder reads (SPECTER's table 2 compares them)."""
 
     TITLE = "title"
     TITLE_ABSTRACT = "title+abstract"
@@ -44,31 +46,31 @@ class EncoderForm(StrEnum):
 
 
 def contents(paper: Paper | Query) -> str:
-    """Return the text that is indexed and, as title + abstract, searched with."""
+    """Return title and abstract: the indexed text, and the BM25 query of the form title + abstract."""
     return f"{paper.title}\n{paper.abstract}" if paper.abstract else paper.title
 
 
 def pair_text(paper: Paper | Query) -> str:
-    """Return what a cross-encoder reads of either side of a pair, before it is cut into tokens."""
+    """Return the text that a cross-encoder reads of either side of a pair, before it is truncated."""
     return f"{paper.title} {paper.abstract}".strip()
 
 
 def query_text(query: Query, form: QueryForm) -> str:
-    """Return the words of `query` that `form` reads; key terms are picked from title + abstract."""
+    """Return the text of `query` for `form`; key terms are selected from title + abstract."""
     return query.title if form is QueryForm.TITLE else contents(query)
 
 
 def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str:
-    """Return what an encoder reads of a paper or a draft, before it is cut into tokens.
+    """Return the text that an encoder reads of a paper or a draft, before it is truncated.
 
-    SPECTER's is title + "[SEP]" + abstract, the separator also where there is no abstract
-    (https://huggingface.co/allenai/specter). Venue and authors stand before the abstract, so that a long one
-    does not push them out.
+    SPECTER's is title + "[SEP]" + abstract, with the separator even without an abstract
+    (https://huggingface.co/allenai/specter). Venue and authors precede the abstract, so that a long abstract does not
+    push them out.
 
     Args:
-        paper: What is read.
-        form: Which of its parts.
-        separator: What stands between the parts: the tokenizer's separator, or a space.
+        paper: A paper or draft.
+        form: The parts to read.
+        separator: The text between the parts: the tokenizer's separator token, or a space.
     """
     between = {
         EncoderForm.VENUE: [paper.venue],
@@ -79,7 +81,7 @@ def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str
 
 
 def normalized(form: Literal["NFC", "NFKD"], text: str) -> str:
-    """Return `text` in a normal form of Unicode, without the marks beyond `MAX_MARKS` on one letter.
+    """Return `text` in a normal form of Unicode, with at most `MAX_MARKS` combining marks on one letter.
 
     Normalisation sorts the marks of a letter in quadratic time: 160 kB of them took 7 s.
 
@@ -103,12 +105,12 @@ def stream_safe(text: str) -> str:
 
 @cache
 def _is_mark(char: str) -> bool:
-    """Whether a character, decomposed, begins with one that is sorted among the marks of a letter."""
+    """Whether the decomposition of a character begins with a combining mark, which normalisation sorts."""
     return unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0  # noqa: TID251
 
 
 def without_stop_words(text: str) -> str:
-    """Drop function words and single characters; a text of nothing else is returned as it is."""
+    """Drop function words and single characters; a text that has only these is returned unchanged."""
     kept = WORD.sub(lambda word: "" if _is_function_word(word[0]) else word[0], text)
     return kept if WORD.search(kept) else text
 
@@ -118,12 +120,12 @@ def _is_function_word(word: str) -> bool:
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
-    """Return a count with its noun, such as `1 paper` or `2,000 papers`; `several` where no s is added."""
+    """Return a count with its noun, such as `1 paper` or `2,000 papers`; `several` is an irregular plural."""
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def percentage(probability: float | None) -> str:
-    """Return a probability in [0, 1] as whole percents; none is certain, and an unknown one is a dash."""
+    """Return a probability in [0, 1] as whole percents, between <1% and >99%; a dash for None."""
     if probability is None:
         return "-"
     percents = round(100 * probability)

@@ -1,6 +1,6 @@
-"""TOML files of settings and experiments, refused before parsing where tomllib would take minutes or overflow.
+"""Reads TOML files; files on which tomllib would take minutes or overflow the stack are refused before parsing.
 
-tomllib needs quadratic time for a dotted key of many parts and the stack for arrays within arrays.
+tomllib needs quadratic time for a dotted key of many parts, and recursion for nested arrays.
 """
 
 import re
@@ -13,8 +13,8 @@ from citerec.inputs import read_whole
 
 MAX_BYTES = 2**20  # the longest file of the project has 4 kB
 MAX_PARTS = 32  # of a dotted key
-MAX_DEPTH = 32  # arrays and tables within each other
-# Each alternative consumes what it opens, to the end of the file if need be: so the scan is linear.
+MAX_DEPTH = 32  # of nested arrays and tables
+# Each alternative consumes a whole token, if necessary to the end of the file: so the scan takes linear time.
 _TOKEN = re.compile(
     r'''
       """(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5})?
@@ -45,14 +45,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise BadInputError(path, "not TOML: it is not UTF-8 text", line=line) from error
-    except (
-        ValueError
-    ) as error:  # more than TOMLDecodeError: a number of 5,000 digits, a 32nd of May
+    except ValueError as error:  # besides TOMLDecodeError: a number of 5,000 digits, a 32nd of May
         raise BadInputError(path, f"not TOML: {error}") from error
 
 
 def _check_nesting(path: Path, text: str) -> None:
-    """Refuse dotted keys of many parts and deep arrays, which are found without parsing."""
+    """Refuse dotted keys of many parts and deeply nested arrays, which are found without parsing."""
     depth = dots = 0
     for token in _TOKEN.finditer(text):
         match token.lastgroup:
@@ -67,10 +65,10 @@ def _check_nesting(path: Path, text: str) -> None:
             case _:
                 pass
         if depth > MAX_DEPTH or dots >= MAX_PARTS:
-            what = (
+            fault = (
                 f"arrays or tables within each other more than {MAX_DEPTH} deep"
                 if depth > MAX_DEPTH
                 else f"a key of more than {MAX_PARTS} parts"
             )
             line = text.count("\n", 0, token.start()) + 1
-            raise BadInputError(path, f"{what}; settings are flat: write key = value", line=line)
+            raise BadInputError(path, f"{fault}; settings are flat: write key = value", line=line)

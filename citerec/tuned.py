@@ -1,6 +1,6 @@
-"""What was tuned on an index: how BM25 and dense retrieval are weighed, and the reranker against both.
+"""Reads and writes what was tuned on an index: the fusion of BM25 and dense retrieval, and the rerank weight.
 
-It lies beside the models trained on the index.
+The file is stored next to the models that were trained on the index.
 """
 
 import os
@@ -24,20 +24,20 @@ FOLDER, FILE = "fusion", "fusion.json"
 
 @dataclass(frozen=True, slots=True)
 class RerankWeight:
-    """How much a reranker counts against the first stages."""
+    """The weight of a reranker against the first stages."""
 
     weight: float  # in [0, 1]
     reranker: str  # sha256 of its weights
-    depth: int  # that it was tuned at, candidates per query
-    query_tokens: int  # that it read meanwhile, special tokens within
-    candidate_tokens: int  # likewise
+    depth: int  # candidates per query in the tuning
+    query_tokens: int  # tokens of the query in the tuning, including special tokens
+    candidate_tokens: int  # likewise for the candidate
 
     def __post_init__(self) -> None:
-        RerankConfig(weight=self.weight)  # which checks it
+        RerankConfig(weight=self.weight)  # validates it
 
     @property
     def how(self) -> tuple[int, int, int]:
-        """At what depth, and with how many tokens of each side it was tuned."""
+        """Depth, query tokens and candidate tokens of the tuning."""
         return self.depth, self.query_tokens, self.candidate_tokens
 
 
@@ -47,13 +47,13 @@ def write_tuned(
     how: Mapping[str, Any],
     rerank: RerankWeight | None = None,
 ) -> Path:
-    """Write how the stages of an index are to be put together, and how that was found; return the file.
+    """Write the tuned fusion and rerank weight of an index, with a record of the tuning; return the file.
 
     Args:
-        index: For which it was found.
-        config: How the first stages are fused; None for the default.
-        how: What is worth knowing of the tuning.
-        rerank: How much the reranker counts; None for the default.
+        index: The index.
+        config: The fusion of the first stages; None for the default.
+        how: The record of the tuning, as JSON values.
+        rerank: The weight of the reranker; None for the default.
 
     Raises:
         OutputError: If it cannot be written.
@@ -71,10 +71,10 @@ def write_tuned(
 
 
 def read_tuned(index: IndexFolder) -> FuseConfig | None:
-    """Return how the stages of an index are to be fused; None if tuning with its papers and encoder kept nothing.
+    """Return the tuned fusion of an index; None if its papers and encoder have none.
 
     Raises:
-        BadInputError: If it cannot be made out.
+        BadInputError: If the file cannot be read.
     """
     with _reading(index):
         content = _content(index)
@@ -84,31 +84,31 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
 
 
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
-    """Return how much a reranker counts against the first stages; None if it was not tuned so.
+    """Return the tuned weight of a reranker; None if there is none for it.
 
     Args:
-        index: With whose papers and encoder it was tuned.
-        reranker: The sha256 of the weights of the one in use.
+        index: The index; a weight that was tuned with other papers or another encoder does not count.
+        reranker: The sha256 of the reranker's weights.
 
     Raises:
-        BadInputError: If it cannot be made out.
+        BadInputError: If the file cannot be read.
     """
     with _reading(index):
-        found: Any = (_content(index) or {}).get("rerank_weight")
-        if found and found["reranker"] == reranker:
-            return RerankWeight(**found)
+        stored: Any = (_content(index) or {}).get("rerank_weight")
+        if stored and stored["reranker"] == reranker:
+            return RerankWeight(**stored)
     return None
 
 
 def fusion_in_force(index: IndexFolder, config: RecommendConfig | None = None) -> str:
-    """Return how the first stages are fused, and where that comes from: `rrf, k 60 (default)`.
+    """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`.
 
     Args:
-        index: That may have been tuned.
-        config: What its user wants; None for nothing in particular.
+        index: The index, which may have been tuned.
+        config: The configuration in use; None for the default.
 
     Raises:
-        BadInputError: If what was tuned cannot be made out.
+        BadInputError: If the tuned settings cannot be read.
     """
     tuned, config = read_tuned(index), config or RecommendConfig()
     fuse = config.fuse_with(tuned)
@@ -124,17 +124,17 @@ def fusion_in_force(index: IndexFolder, config: RecommendConfig | None = None) -
 def weight_in_force(
     index: IndexFolder, weight: float, reranker: str, *, is_option: bool, has_ranker: bool
 ) -> str:
-    """Return the weight of a reranker, and where it comes from: `1 (default)`.
+    """Return the weight of a reranker, and its origin: `1 (default)`.
 
     Args:
-        index: That may have been tuned.
-        weight: With which it is mixed in.
-        reranker: The sha256 of its weights.
-        is_option: Whether its user gave the weight.
-        has_ranker: Whether it is mixed in after a learned ranker, for which no weight is tuned.
+        index: The index, which may have been tuned.
+        weight: The weight in use.
+        reranker: The sha256 of the reranker's weights.
+        is_option: Whether the user gave the weight.
+        has_ranker: Whether it is applied after a learning-to-rank model, for which no weight is tuned.
 
     Raises:
-        BadInputError: If what was tuned cannot be made out.
+        BadInputError: If the tuned settings cannot be read.
     """
     if is_option:
         origin = "option"
@@ -148,43 +148,45 @@ def weight_in_force(
 
 
 def shown_fusion(fuse: FuseConfig) -> str:
-    """Return a way to fuse in a few words."""
+    """Describe a fusion in a few words."""
     if fuse.method is FuseMethod.RRF:
         return f"rrf, k {fuse.k0}"
     return f"weighted, bm25 {fuse.bm25_weight:g} + dense {fuse.dense_weight:g}"
 
 
 def _settings(index: IndexFolder) -> dict[str, Any]:
-    """Return what was written of the tuning itself; nothing if there was none."""
+    """Return the settings of the tuning itself; empty if there was none."""
     with _reading(index):
-        told: Any = (_content(index) or {}).get("how", {})
-        return dict(told.get("settings", {}))
+        record: Any = (_content(index) or {}).get("how", {})
+        return dict(record.get("settings", {}))
     return {}
 
 
 def _queries(index: IndexFolder) -> str:
-    told = _settings(index)
-    return f"{told['queries']:,} {told['split']} queries" if "queries" in told else "dev queries"
+    record = _settings(index)
+    return (
+        f"{record['queries']:,} {record['split']} queries" if "queries" in record else "dev queries"
+    )
 
 
-def _rejected(index: IndexFolder, what: str) -> str:
-    """Return that tuning found nothing better than a default, if that was tried."""
-    check = (_settings(index).get("checks") or {}).get(what)
+def _rejected(index: IndexFolder, setting: str) -> str:
+    """Return a note that tuning found nothing better than a default, if it was tried; else empty."""
+    check = (_settings(index).get("checks") or {}).get(setting)
     if not check:
         return ""
     return f"; tuning on {_queries(index)} found nothing better, p {check['p']:.2g}"
 
 
 def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
-    """Return the weight that stands there, of whatever reranker; None if there is none, or it cannot be made out."""
+    """Return the stored weight, of any reranker; None if there is none, or it cannot be read."""
     with suppress(BadInputError), _reading(index):
-        found: Any = (_content(index) or {}).get("rerank_weight")
-        return RerankWeight(**found) if found else None
+        stored: Any = (_content(index) or {}).get("rerank_weight")
+        return RerankWeight(**stored) if stored else None
     return None
 
 
 def _content(index: IndexFolder) -> dict[str, Any] | None:
-    """Return what was written for these papers and that encoder."""
+    """Return the content of the file; None if it is missing or was tuned for other papers or another encoder."""
     file = index.models / FOLDER / FILE
     if not os.path.lexists(file.parent):
         return None
@@ -203,11 +205,11 @@ def _reading(index: IndexFolder) -> Generator[None]:
     ) as error:
         advice = f"citerec tune --index {index.path}"
         file = index.models / FOLDER / FILE
-        raise BadInputError(file, f"cannot be made out; make it again: {advice}") from error
+        raise BadInputError(file, f"cannot be read; tune again: {advice}") from error
 
 
 def _of(index: IndexFolder) -> dict[str, str | None]:
-    """Return what a tuning is good for: these papers, that encoder."""
+    """Return what a tuning is valid for: the sha256 of the papers and of the encoder's weights."""
     recorded = index.manifest.settings.get("encoder")
     encoder = recorded["weights"] if recorded else None
     return {"corpus": index.manifest.corpus["sha256"], "encoder": encoder}

@@ -1,4 +1,4 @@
-"""What flows through the pipeline: papers in, queries, hits between the stages, recommendations out."""
+"""The data of the pipeline: papers, queries, hits of the stages, recommendations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     Scores = npt.NDArray[np.float32]
 
 
-Progress = Callable[[str, int, int], None]  # is told what is done, how much of it, out of how much
-Log = Callable[[str], None]  # is told what is worth a line
+# receives the task, and how much of how much of it is done
+Progress = Callable[[str, int, int], None]
+Log = Callable[[str], None]  # receives a message for the user
 
 
-# What bibliographies state of a paper beside its authors, title, year and venue; all of it text.
+# Bibliographic fields of a paper besides its authors, title, year and venue; all of them text.
 BIBLIOGRAPHIC = ("doi", "url", "type", "volume", "issue", "pages", "publisher")
 
 
@@ -34,7 +35,7 @@ class Paper:
     year: int | None = None
     authors: tuple[str, ...] = ()
     venue: str = ""
-    citations: tuple[str, ...] = ()  # ids of its own references, in the order given
+    citations: tuple[str, ...] = ()  # ids of its references, in the order given
     doi: str = ""  # as the corpus states it, bare or as a link
     url: str = ""
     type: str = ""  # as the corpus states it
@@ -60,7 +61,7 @@ class Paper:
 class Query:
     """A text that needs references.
 
-    It carries none of its own: what it cites lives in qrels, so it cannot leak into a stage.
+    It does not contain any references: those are in the qrels, so that they cannot leak into a stage.
     """
 
     id: str
@@ -69,8 +70,8 @@ class Query:
     year: int | None = None  # papers of a later year are not eligible
     authors: tuple[str, ...] = ()
     venue: str = ""
-    named: bool = True  # whether the id is its own; one that we made up means no paper
-    doi: str = ""  # by which a draft is recognised in the corpus
+    named: bool = True  # whether the id was given; a generated one is not the id of a paper
+    doi: str = ""  # a draft is recognised in the corpus by it
     corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
 
     def __post_init__(self) -> None:
@@ -87,10 +88,10 @@ class Query:
 
     @classmethod
     def of(cls, paper: Paper) -> Self:
-        """Make the query that asks what `paper` should cite.
+        """Make the query for the references of `paper`.
 
-        A paper without a title asks with its abstract, and one without any text with its id, so that no query of a
-        split is lost.
+        The query of a paper without a title is its abstract, or its id if it has no text, so that no query of a split
+        is lost.
         """
         has_title = bool(paper.title.strip())
         return cls(
@@ -158,18 +159,26 @@ class Ranking:
         if len(self.ids) != len(self.scores):
             raise ValueError(f"{len(self.ids)} ids but {len(self.scores)} scores")
         if len(set(self.ids)) != len(self.ids):
-            raise ValueError("a paper stands twice in one ranking")
-        if bad := [s for s in self.scores if not isfinite(s)]:
-            raise ValueError(f"scores must be finite, got {bad[0]}")
+            raise ValueError("a paper occurs twice in one ranking")
+        if not_finite := [s for s in self.scores if not isfinite(s)]:
+            raise ValueError(f"scores must be finite, got {not_finite[0]}")
         for (a, x), (b, y) in pairwise(zip(self.ids, self.scores, strict=True)):
             if x < y or (x == y and a > b):
-                raise ValueError(f"{a!r} stands before {b!r}; build with Ranking.from_scores")
+                raise ValueError(
+                    f"{a!r} is ranked before {b!r} against their scores; build with Ranking.from_scores"
+                )
 
     @classmethod
     def from_scores(cls, scores: Mapping[str, float]) -> Self:
-        """Sort papers by score; a NaN or infinite score is a `ValueError`."""
-        if bad := [i for i, s in scores.items() if not isfinite(s)]:
-            raise ValueError(f"scores must be finite; {bad[0]!r} has {scores[bad[0]]}")
+        """Sort papers by falling score, equal scores by rising docid.
+
+        Raises:
+            ValueError: If a score is NaN or infinite.
+        """
+        if not_finite := [i for i, s in scores.items() if not isfinite(s)]:
+            raise ValueError(
+                f"scores must be finite; {not_finite[0]!r} has {scores[not_finite[0]]}"
+            )
         ids = sorted(scores, key=lambda i: (-scores[i], i))
         return cls(tuple(ids), tuple(scores[i] for i in ids))
 
@@ -194,7 +203,7 @@ class CandidateSet:
 
 @dataclass(frozen=True, slots=True)
 class StageHit:
-    """Where one stage put a paper."""
+    """Rank and score that one stage gave a paper."""
 
     rank: int  # from 1
     score: float  # comparable only within this stage and query
@@ -202,14 +211,13 @@ class StageHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """One recommended paper, with where each stage put it and why."""
+    """One recommended paper, with its rank and score in each stage, and reasons."""
 
     rank: int  # from 1
     paper: Paper
-    score: float  # of the last stage; orders this list alone
-    probability: float | None = (
-        None  # calibrated, that the query cites it; None where nothing is calibrated
-    )
+    score: float  # of the last stage; comparable only within this list
+    # calibrated probability that the query cites it; None if no stage is calibrated
+    probability: float | None = None
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
 
@@ -218,7 +226,8 @@ class Recommendation:
 class Eligible:
     """Which papers one query may be given; see `citerec.eligibility` for the rule."""
 
-    year_max: int | None = None  # papers of a later year are out; a paper without a year stays in
+    # papers of a later year are not eligible; a paper without a year is
+    year_max: int | None = None
     excluded: frozenset[int] = frozenset()  # row numbers
 
 
@@ -246,16 +255,16 @@ class QueryBatch:
         )
 
 
-def no_progress(what: str, done: int, total: int) -> None:
-    """Tell nobody how far it is: the `Progress` of who does not want to know."""
+def no_progress(task: str, done: int, total: int) -> None:
+    """Ignore progress: a `Progress` for callers that show none."""
 
 
 class Retriever(Protocol):
-    """Finds candidates in an index: a first stage."""
+    """Finds candidates in an index: a first-stage retriever."""
 
     @property
     def name(self) -> str:
-        """What its hits go by."""
+        """The name of its hits."""
         ...
 
     def retrieve(
@@ -263,6 +272,6 @@ class Retriever(Protocol):
     ) -> list[Hits]:
         """Return one `Hits` per query, in the order given: its `k` best eligible papers.
 
-        Fewer than `k` come back only where fewer eligible papers match at all.
+        Fewer than `k` are returned only if fewer eligible papers match.
         """
         ...

@@ -1,4 +1,4 @@
-"""What every paper and every query must be, whoever makes them: a reader, the command line or a program."""
+"""Validates the fields of papers and queries, from readers, the command line or programs."""
 
 import unicodedata
 from operator import index
@@ -21,7 +21,7 @@ def id_fault(value: object) -> str:
 
 
 def year_fault(value: object) -> str:
-    """Return why a value cannot be a year; empty if it can. A bool is a number in Python, but no year."""
+    """Return why a value cannot be a year; empty if it can. A bool is not a year, although it is a number in Python."""
     is_number = hasattr(value, "__index__") and not isinstance(value, bool)
     if value is None or (is_number and index(value) in YEARS):  # pyright: ignore[reportArgumentType]
         return ""
@@ -29,12 +29,12 @@ def year_fault(value: object) -> str:
 
 
 def whole(value: Any) -> Any:
-    """Return a float such as 2019.0, which tables with gaps hold in place of 2019, as an int; all else as it is."""
+    """Return a float such as 2019.0, which tables with gaps have instead of 2019, as an int; other values unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def check_id(value: object, what: str) -> None:
-    """Refuse what cannot be the id of a paper or a query.
+    """Refuse a value that cannot be the id of a paper or a query.
 
     Raises:
         InvalidValueError: If it cannot.
@@ -44,10 +44,10 @@ def check_id(value: object, what: str) -> None:
 
 
 def check_title(value: object, what: str, *, may_be_empty: bool = False) -> None:
-    """Refuse what cannot be a title.
+    """Refuse a value that cannot be a title.
 
     Raises:
-        InvalidValueError: If it is no string, or holds no word where it must.
+        InvalidValueError: If it is not a string, or has no word although it must.
     """
     if not isinstance(value, str):
         raise InvalidValueError(what, f"its title must be a string, found {shown(value)}")
@@ -56,20 +56,20 @@ def check_title(value: object, what: str, *, may_be_empty: bool = False) -> None
 
 
 def check_text(value: object, name: str, what: str) -> None:
-    """Refuse what is no text; an empty one may be.
+    """Refuse a value that is not a text; it may be empty.
 
     Raises:
-        InvalidValueError: If it is no string.
+        InvalidValueError: If it is not a string.
     """
     if not isinstance(value, str):
         raise InvalidValueError(what, f"its {name} must be a string, found {shown(value)}")
 
 
 def checked_year(value: Any, what: str) -> int | None:
-    """Return a year as an int of Python, which NumPy's and pandas' are not.
+    """Return a year as a Python int; NumPy and pandas have other integer types.
 
     Raises:
-        InvalidValueError: If it is no whole number from 1 to 9999, such as NaN.
+        InvalidValueError: If it is not a whole number from 1 to 9999; NaN, for example.
     """
     value = whole(value)
     if fault := year_fault(value):
@@ -81,11 +81,11 @@ def checked_strings(value: Any, name: str, what: str) -> tuple[str, ...]:
     """Return the strings of any iterable, such as a list of authors, as a tuple.
 
     Raises:
-        InvalidValueError: If it is a single string, whose letters would be taken, or holds something else.
+        InvalidValueError: If it is a single string, which would be split into letters, or holds other values.
     """
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise InvalidValueError(what, f"its {name} must be a list of strings, found {shown(value)}")
     strings = tuple(value)
-    if strange := [item for item in strings if not isinstance(item, str)]:
-        raise InvalidValueError(what, f"its {name} must be strings, found {shown(strange[0])}")
+    if wrong := [item for item in strings if not isinstance(item, str)]:
+        raise InvalidValueError(what, f"its {name} must be strings, found {shown(wrong[0])}")
     return strings

@@ -37,7 +37,7 @@ def index(build: Build) -> IndexFolder:
 def test_an_index_of_before_a_year_cites_only_what_was_cited_then(index: IndexFolder) -> None:
     past = without_future(index, 2005, last=2005)
 
-    assert [past.graph.cited_by(row).tolist() for row in range(4)] == [[], [0], [], []]
+    assert [past.graph.references(row).tolist() for row in range(4)] == [[], [0], [], []]
     assert len(past.graph.indices) == 1
     assert len(index.graph.indices) == 6
 
@@ -54,7 +54,7 @@ def test_later_papers_say_nothing_and_keep_id_and_year(index: IndexFolder) -> No
 def test_without_a_year_only_the_own_list_is_taken_away(index: IndexFolder) -> None:
     past = without_future(index, None, own=(2,))
 
-    assert past.graph.cited_by(2).tolist() == []
+    assert past.graph.references(2).tolist() == []
     assert len(past.graph.indices) == 4
     assert past.papers[3] == index.papers[3]
 

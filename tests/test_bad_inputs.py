@@ -104,7 +104,10 @@ CORPORA: dict[str, tuple[bytes, str]] = {
     "binary": (bytes(range(256)) * 9, "this is binary data"),
     "SQLite": (b"SQLite format 3\0" + bytes(100), "an SQLite database"),
     "a zip archive": (b"PK\x03\x04" + bytes(100), "a zip archive"),
-    "fields of no format": (b'{"name": "x"}\n', "of no format that citerec reads: name"),
+    "fields of no format": (
+        b'{"name": "x"}\n',
+        "no format that citerec reads has these fields: name",
+    ),
     "a table": (b"id,title\n1,Alpha\n", "line 1: this is a table (CSV)"),
 }
 
@@ -157,9 +160,11 @@ COMMANDS: dict[str, Bad] = {
     ),
     "unknown format": Bad(index("--format", "xml"), "no format 'xml'; there are: "),
     "the wrong format": Bad(index("--format", "beir"), "line 1: no '_id'"),
-    "index path is a file": Bad(index("--index", "q.json", "--force"), "is no index"),
+    "index path is a file": Bad(index("--index", "q.json", "--force"), "is not an index"),
     "index path under a file": Bad(index("--index", "q.json/made"), "q.json"),
-    "somebody's folder": Bad(index("--index", "folder"), "folder is there and is no index"),
+    "somebody's folder": Bad(
+        index("--index", "folder"), "folder already exists and is not an index"
+    ),
     "somebody's folder by force": Bad(index("--index", "folder", "--force"), "is left alone"),
     "index there": Bad(index("--index", "indexes/sample"), "replace it with --force"),
     "bad corpus over an index": Bad(
@@ -206,7 +211,7 @@ COMMANDS: dict[str, Bad] = {
     "unknown stop words": Bad((*RECOMMEND, "--stop-words", "x"), "'--stop-words'"),
     "a ranker": Bad((*RECOMMEND, "--ranker", "scibert"), "--ranker none"),
     # reranking
-    "a reranker that is nowhere": Bad((*RECOMMEND, "--reranker", "./no"), "'./no' is no folder"),
+    "a reranker that is nowhere": Bad((*RECOMMEND, "--reranker", "./no"), "'./no' is not a folder"),
     "a reranker without a name": Bad((*RECOMMEND, "--reranker", ""), "reranker is empty"),
     "a reranker that is a file": Bad((*RECOMMEND, "--reranker", "q.json"), "'q.json' is a file"),
     "a reranker that is no model": Bad((*RECOMMEND, "--reranker", "folder"), "config.json"),
@@ -258,9 +263,9 @@ COMMANDS: dict[str, Bad] = {
     "output is here": Bad((*RECOMMEND, "--output", "."), "it is a folder"),
     "output under a file": Bad((*RECOMMEND, "--output", "q.json/x"), "there is no folder q.json"),
     # which index
-    "missing index": Bad((*RECOMMEND, "--index", "nowhere"), "nowhere is no index"),
-    "index is a file": Bad((*RECOMMEND, "--index", "q.json"), "q.json is no index"),
-    "index is a folder": Bad((*RECOMMEND, "--index", "folder"), "folder is no index"),
+    "missing index": Bad((*RECOMMEND, "--index", "nowhere"), "nowhere is not an index"),
+    "index is a file": Bad((*RECOMMEND, "--index", "q.json"), "q.json is not an index"),
+    "index is a folder": Bad((*RECOMMEND, "--index", "folder"), "folder is not an index"),
     "index without a name": Bad((*RECOMMEND, "--index", ""), "no index"),
     # queries
     "query and title": Bad((*RECOMMEND, "--query", "q.json"), "either by --query"),
@@ -292,7 +297,7 @@ COMMANDS: dict[str, Bad] = {
     "a query with a title of spaces": ask(b'{"title": " "}', "it has no title"),
     "a query with a title of numbers": ask(b'{"title": 3}', '"title" must be a string'),
     "a query of the year soon": ask(b'{"title": "x", "year": "soon"}', 'found "soon"'),
-    "a query that is a number": ask(b"17", "a lone JSON value"),
+    "a query that is a number": ask(b"17", "a single JSON value"),
     "a list of no queries": ask(b"[]", "holds no paper"),
     "a BibTeX file without an entry": ask(b"@string{a = {b}}\n", "draft"),
     # exclusions

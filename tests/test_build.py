@@ -69,7 +69,7 @@ def test_an_index_holds_papers_citations_and_lucenes_rows(
         Paper(id="a", title="Alpha"),
         Paper(id="b", title="Beta"),
     ]
-    assert index.graph.cited_by(0).tolist() == [2]
+    assert index.graph.references(0).tolist() == [2]
     assert sorted(rows) == [0, 2]  # a paper without any text cannot be found by its words
     assert index.id_rank.tolist() == [0, 2, 1]  # a, empty, b
     assert verify_index(index.path) == index.manifest
@@ -250,7 +250,7 @@ def test_a_shipped_split_is_taken_and_what_it_names_in_vain_is_counted(
         (2, "not JSON"),
         (5, "'year' must be a year"),
         (6, "no 'title' in this record"),
-        (7, "id 'b' stands already in"),
+        (7, "id 'b' is already in"),
         (9, "a JSON array"),
     ],
 )
@@ -289,7 +289,7 @@ def test_a_cut_file_stops_the_build_even_with_skip_bad(tmp_path: Path) -> None:
 def test_a_corpus_without_one_good_paper_makes_no_index(write_jsonl: Write, tmp_path: Path) -> None:
     corpus = write_jsonl([A | {"year": "?"}, B | {"title": 7}])
 
-    with pytest.raises(ConfigError, match="holds no paper that can be taken; nothing is built"):
+    with pytest.raises(ConfigError, match="holds no valid paper; no index was built"):
         build_index(corpus, tmp_path / "index", BuildConfig(skip_bad=True))
 
     assert names(tmp_path) == ["corpus.jsonl"]
@@ -392,7 +392,7 @@ def test_a_folder_that_is_no_index_is_left_alone_even_with_force(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / held).write_text("{}")  # a web page has a manifest.json, too
 
-    with pytest.raises(ConfigError, match="is there and is no index; it is left alone"):
+    with pytest.raises(ConfigError, match="already exists and is not an index; it was not changed"):
         build_index(corpus, tmp_path / "mine", BuildConfig(force=True))
 
     assert names(tmp_path / "mine") == [held]

@@ -19,7 +19,12 @@ from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
 from citerec.rerank.cascade import Cascade, Stage
-from citerec.rerank.opening import open_cascade, own_reranker, trained_on_other_data, wanted
+from citerec.rerank.opening import (
+    open_cascade,
+    own_reranker,
+    requested_reranking,
+    trained_on_other_data,
+)
 from citerec.rerank.rerank import Rows, Scores
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
@@ -116,7 +121,7 @@ def test_a_calibrated_cross_encoder_that_decides_alone_says_how_probable_its_pap
     cascade = Cascade(sample_index, (last,))
 
     [reranked] = cascade.rerank(QUERIES[:1], [found([0, 1, 2])], k=3)
-    probable = cascade.likely(reranked)
+    probable = cascade.probabilities(reranked)
 
     assert probable is not None
     assert probable.rows.tolist() == [1, 0]  # paper 2 was not read
@@ -132,7 +137,7 @@ def test_no_probability_is_shown_that_was_not_fitted_or_does_not_follow_the_orde
 
     [reranked] = cascade.rerank(QUERIES[:1], [found([0, 1, 2])], k=3)
 
-    assert cascade.likely(reranked) is None
+    assert cascade.probabilities(reranked) is None
 
 
 # --- early stop
@@ -205,15 +210,15 @@ def test_the_index_s_own_is_meant_by_auto_if_there_is_one(
     build: Build, tiny_reranker_model: str
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
-    assert wanted("auto", index) is None
+    assert requested_reranking("auto", index) is None
     with pytest.raises(ModelError, match="has no reranker; train one: citerec train-reranker"):
         open_cascade(index, RerankConfig())
 
     shutil.copytree(tiny_reranker_model, index.models / "reranker")
 
     assert own_reranker(index) == index.models / "reranker"
-    assert wanted("none", index) is None
-    config = wanted("auto", index)
+    assert requested_reranking("none", index) is None
+    config = requested_reranking("auto", index)
     assert config == RerankConfig()
     cascade = open_cascade(index, replace(config, backend="torch"))
     assert cascade.name == "models/reranker"
@@ -372,5 +377,5 @@ def test_a_weight_that_cannot_be_is_named(build: Build) -> None:
 
     assert read_rerank_weight(index, "another") is None
     assert kept_rerank_weight(index) is None
-    with pytest.raises(BadInputError, match="cannot be made out; make it again: citerec tune"):
+    with pytest.raises(BadInputError, match="cannot be read; tune again: citerec tune"):
         read_rerank_weight(index, "f00")

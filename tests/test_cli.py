@@ -503,7 +503,7 @@ def test_a_folder_given_for_a_list_or_a_query_is_one_clear_line(
 
     done = sample("recommend", *query, option, "folder")
 
-    message = "citerec: error: folder: this is a folder, and a file was expected\n"
+    message = "citerec: error: folder: this is a folder, expected a file\n"
     assert done == Done(2, "", message)
 
 

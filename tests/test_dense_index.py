@@ -16,7 +16,7 @@ from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, ModelError, OutputError
 from citerec.index.dense.library import on_threads
 from citerec.index.dense.read import open_dense
-from citerec.index.dense.scan import best_left_behind, pairwise
+from citerec.index.dense.scan import dropped_bound, pairwise
 from citerec.index.dense.train import parts_of
 from citerec.index.dense.write import NAME, resolve, write_dense
 from citerec.types import Eligible
@@ -232,7 +232,7 @@ def test_a_truncated_file_is_refused(
         with pytest.raises(ValueError, match=f"it has {length} bytes, expected {len(whole)}"):
             open_dense(tmp_path, said, no_years(10_000))
         if length < len(whole) - 1:  # faiss itself would not miss one byte
-            with pytest.raises(ValueError, match=r"faiss cannot make it out|it is no flat index"):
+            with pytest.raises(ValueError, match=r"faiss cannot read it|it is not a flat index"):
                 open_dense(tmp_path, {**said, "bytes": length}, no_years(10_000))
 
 
@@ -244,7 +244,7 @@ def test_a_file_of_other_vectors_is_refused(
     (tmp_path / NAME).write_bytes(whole)
 
     for other in ({"dim": 8}, {"papers": 9999}, {"similarity": "cosine"}):
-        with pytest.raises(ValueError, match=r"it is no flat index|it holds"):
+        with pytest.raises(ValueError, match=r"it is not a flat index|it holds"):
             open_dense(tmp_path, said | other, no_years((said | other)["papers"]))
     with pytest.raises(ValueError, match="it holds 10000 vectors for 5 papers"):
         open_dense(tmp_path, said, no_years(5))
@@ -257,7 +257,7 @@ def test_a_file_of_something_else_is_refused(
     whole, said = written(kind)
     (tmp_path / NAME).write_bytes(b"PK" * (len(whole) // 2) + b"?" * (len(whole) % 2))
 
-    with pytest.raises(ValueError, match=r"it is no flat index|faiss cannot make it out"):
+    with pytest.raises(ValueError, match=r"it is not a flat index|faiss cannot read it"):
         open_dense(tmp_path, said, no_years(10_000))
     (tmp_path / NAME).unlink()
     with pytest.raises(FileNotFoundError):
@@ -292,7 +292,7 @@ def test_the_bound_of_what_a_scan_leaves_behind_holds_for_vectors_far_from_zero(
     for k in (1, 10, 500):
         kept = np.argsort(-near)[: k + 100]
         kth = float(np.sort(scores[kept])[-k])
-        bound = best_left_behind(query, float(near[kept].min()), kth, L2)
+        bound = dropped_bound(query, float(near[kept].min()), kth, L2)
         left = np.setdiff1d(np.arange(2000), kept)
         could = scores[left][scores[left] >= kth]
         assert bound >= could.max(initial=-np.inf)

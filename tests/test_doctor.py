@@ -128,7 +128,7 @@ def test_a_jvm_that_takes_its_process_down_is_a_fault_not_a_crash(
 
     assert found["JVM"].status == "fault"
     assert "no.such.module not found" in found["JVM"].found
-    assert found["JAVA_TOOL_OPTIONS"].advice == "Java obeys it and says so; unset it"
+    assert found["JAVA_TOOL_OPTIONS"].advice == "Java reads it and prints a message; unset it"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_check_that_fails_itself_is_a_note(
     findings = examine("disk", "cpu")
 
     assert findings[0].status == "note"
-    assert findings[0].found.startswith("could not be looked at: FileNotFoundError")
+    assert findings[0].found.startswith("could not be examined: FileNotFoundError")
     assert {finding.area for finding in findings} == {"disk", "cpu"}
 
 

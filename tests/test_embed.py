@@ -15,7 +15,7 @@ from tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
-from citerec.embed import EmbedConfig, embed_anew, kept_shards, store_of
+from citerec.embed import EmbedConfig, embed_anew, shard_count, shard_folder
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import ConfigError
@@ -45,7 +45,7 @@ def test_an_index_is_built_with_the_vectors_of_its_papers(build: Build, tiny: st
     assert (settings["dense"]["papers"], settings["dense"]["dim"]) == (10, 32)
     assert settings["dense"]["kind"] == "exact"
     verify_index(index.path)
-    assert not store_of(index.path).exists()
+    assert not shard_folder(index.path).exists()
 
 
 def test_without_an_encoder_there_are_no_vectors(build: Build) -> None:
@@ -102,7 +102,7 @@ def test_what_was_broken_off_goes_on_with_the_shards_that_are_whole(
     unbroken = dense_sums(index.path)
     with pytest.raises(Broken):
         embed_anew(index.path, encoder, of_three, break_off_at(8))  # in the third shard
-    assert kept_shards(index.path) == 2
+    assert shard_count(index.path) == 2
     told: list[int] = []
 
     def progress(what: str, done: int, total: int) -> None:
@@ -114,7 +114,7 @@ def test_what_was_broken_off_goes_on_with_the_shards_that_are_whole(
     # a shard that is encoded is told of by its batch and as a whole, one that was kept as a whole only
     assert told == [0, 3, 6, 9, 9, 10, 10]
     assert dense_sums(index.path) == unbroken
-    assert not store_of(index.path).exists()
+    assert not shard_folder(index.path).exists()
     verify_index(index.path)
 
 
@@ -153,7 +153,7 @@ def test_a_shard_that_was_cut_short_is_made_again(build: Build, tiny: str) -> No
     unbroken = dense_sums(index.path)
     with pytest.raises(Broken):
         embed_anew(index.path, encoder, EmbedConfig(shard=3), break_off_at(8))
-    [first, *_] = sorted(store_of(index.path).glob("*.npy"))
+    [first, *_] = sorted(shard_folder(index.path).glob("*.npy"))
     first.write_bytes(first.read_bytes()[:-8])
 
     embed_anew(index.path, encoder, EmbedConfig(shard=3, resume=True))
@@ -166,7 +166,7 @@ def test_without_resume_the_work_begins_anew(build: Build, tiny: str) -> None:
     encoder = open_encoder(tiny)
     with pytest.raises(Broken):
         embed_anew(index.path, encoder, EmbedConfig(shard=3), break_off_at(8))
-    for shard in store_of(index.path).glob("*.npy"):
+    for shard in shard_folder(index.path).glob("*.npy"):
         vectors = np.load(shard)
         np.save(shard, vectors[:, ::-1].copy())  # of the right shape, and wrong
 
@@ -180,7 +180,7 @@ def test_without_resume_the_work_begins_anew(build: Build, tiny: str) -> None:
 def test_two_processes_do_not_embed_for_one_index_at_once(build: Build, tiny: str) -> None:
     fcntl = pytest.importorskip("fcntl")
     index = build(PAPERS)
-    store = store_of(index.path)
+    store = shard_folder(index.path)
     store.mkdir()
 
     with (store / "lock").open("w") as lock:
@@ -229,7 +229,7 @@ def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
-        while kept_shards(tmp_path / "killed") < 2:
+        while shard_count(tmp_path / "killed") < 2:
             assert process.poll() is None, "it was done before it could be killed"
             time.sleep(0.005)
         process.kill()
@@ -244,4 +244,4 @@ def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
 
 
 def shards(target: Path) -> list[Path]:
-    return sorted(store_of(target).glob("*.npy"))
+    return sorted(shard_folder(target).glob("*.npy"))

@@ -52,7 +52,7 @@ def test_a_batch_too_large_for_the_memory_is_read_in_halves(threads: int) -> Non
 
     assert sums(runner) == [sum(text) for text in TEXTS]
     assert len(told) == 1
-    assert "too little memory for a batch; going on with at most" in told[0]
+    assert "too little memory for a batch; continuing with at most" in told[0]
 
 
 def test_later_batches_are_small_from_the_start() -> None:

@@ -63,7 +63,7 @@ def test_a_folder_that_is_there_wins_over_a_hub_id(
 
 @pytest.mark.parametrize("name", ["nowhere", "./nowhere", "/no/where", "~/nowhere-at-all", "a/b/c"])
 def test_what_is_no_folder_and_no_hub_id_is_one_clear_line(name: str) -> None:
-    with pytest.raises(ModelError, match=f"the model '{name}' is no folder here; name a folder"):
+    with pytest.raises(ModelError, match=f"the model '{name}' is not a folder here; name a folder"):
         find_model(name)
 
 
@@ -93,7 +93,7 @@ def test_a_model_that_is_gone_is_one_clear_line(tmp_path: Path) -> None:
 
     shutil.rmtree(folder)
 
-    with pytest.raises(ModelError, match=r"model is no folder; put it back, or embed the index"):
+    with pytest.raises(ModelError, match=r"model is not a folder; restore it, or embed the index"):
         reopen(recorded, tmp_path / "index")
 
 
@@ -380,7 +380,7 @@ def test_auto_is_minilm_with_a_warning_where_specter_is_out_of_reach(tmp_path: P
 
     assert name == "minilm"
     assert warning.startswith("allenai/specter is not in the local cache")
-    assert "all-MiniLM-L6-v2 takes its place" in warning
+    assert "all-MiniLM-L6-v2 is used instead" in warning
 
 
 def test_auto_is_none_with_a_warning_where_there_is_no_minilm_either(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_a_spec_that_is_not_whole_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "citerec_encoder.json").write_text('{"pooling": "cls"')
 
-    with pytest.raises(ModelError, match=r"citerec_encoder\.json: cannot be made out"):
+    with pytest.raises(ModelError, match=r"citerec_encoder\.json cannot be parsed"):
         read_spec(tmp_path)
 
 
@@ -198,7 +198,7 @@ def test_a_sentence_model_of_euclidean_similarity_is_compared_by_distance(tmp_pa
             ["Transformer", "Pooling"],
             {"pooling_mode": "cls"},
             {"config_sentence_transformers": {"default_prompt_name": "query"}},
-            "a prompt before",
+            "adds a prompt",
         ),
     ],
 )

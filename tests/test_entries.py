@@ -51,7 +51,7 @@ def test_entries_that_are_no_files_are_told_by_kind(tmp_path: Path) -> None:
     ]
     assert entry_faults(tmp_path, ["a", "sub/b", "sub", "link/passwd", "link", "pipe", "c"]) == {
         "sub": "is a folder, expected a file",
-        "link/passwd": "is not there, link is a link, expected a folder",
+        "link/passwd": "is missing: link is a link, expected a folder",
         "link": "is a link, expected a file",
         "pipe": "is a pipe or a device, expected a file",
         "c": "is missing",

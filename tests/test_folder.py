@@ -195,5 +195,5 @@ def test_an_index_here_goes_before_one_among_the_indexes(
 def test_a_name_that_nothing_has_is_given_back_and_does_not_open(tmp_path: Path) -> None:
     path = find_index(tmp_path / "nothing")
 
-    with pytest.raises(IndexNotFoundError, match=r"is no index .*; build one"):
+    with pytest.raises(IndexNotFoundError, match=r"is not an index .*; build one"):
         open_index(path)

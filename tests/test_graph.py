@@ -43,8 +43,8 @@ def test_a_small_graph_by_hand(tmp_path: Path) -> None:
     assert graph.indptr.tolist() == [0, 2, 2, 3]
     assert graph.indices.tolist() == [1, 2, 1]
     assert graph.citing.tolist() == [0, 0, 2]
-    assert graph.cited_by(0).tolist() == [1, 2]
-    assert graph.cited_by(1).tolist() == []
+    assert graph.references(0).tolist() == [1, 2]
+    assert graph.references(1).tolist() == []
 
 
 DOCIDS = st.sampled_from("abcdefg")
@@ -61,10 +61,10 @@ def test_any_graph_is_that_of_sets(tmp_path: Path, references: dict[str, tuple[s
 
     graph, counts = made(tmp_path, references)
 
-    found = {papers[row]: [papers[i] for i in graph.cited_by(row)] for row in range(len(papers))}
+    found = {papers[row]: [papers[i] for i in graph.references(row)] for row in range(len(papers))}
     assert {citing: set(cited) for citing, cited in found.items()} == expected
     assert all(len(set(cited)) == len(cited) for cited in found.values())
-    assert all((np.diff(graph.cited_by(row)) > 0).all() for row in range(len(papers)))
+    assert all((np.diff(graph.references(row)) > 0).all() for row in range(len(papers)))
     assert (graph.indptr.dtype, graph.indices.dtype) == (np.int64, np.int32)
     given_references = sum(len(cited) for cited in references.values())
     assert given_references == (

@@ -173,7 +173,7 @@ def test_an_own_model_whose_record_is_gone_is_not_passed_over(
 def test_tuned_weights_that_are_gone_are_not_passed_over(copy: Path) -> None:
     (copy / "models" / "fusion").mkdir(parents=True)
 
-    with pytest.raises(Exception, match=r"fusion.json: cannot be made out; make it again"):
+    with pytest.raises(Exception, match=r"fusion.json: cannot be read; tune again"):
         read_tuned(open_index(copy))
 
 

@@ -114,5 +114,5 @@ def test_a_tuning_that_cannot_be_made_out_is_named(build: Build, tiny_model: str
     file = write_tuned(index, FuseConfig(), {})
     file.write_text("{}")
 
-    with pytest.raises(BadInputError, match="cannot be made out; make it again"):
+    with pytest.raises(BadInputError, match="cannot be read; tune again"):
         read_tuned(index)

@@ -77,7 +77,7 @@ def test_judgements_of_a_beir_folder_are_read_within_bounds(tmp_path: Path) -> N
 def test_a_stream_without_an_end_is_read_to_its_bound_and_one_byte_more() -> None:
     stream = CountingStream()
 
-    with pytest.raises(BadInputError, match="endless: more than 2 MB, the most that is read"):
+    with pytest.raises(BadInputError, match="endless: more than 2 MB, the limit for one file"):
         read_stream(stream, "endless", most=2 * 2**20)  # pyright: ignore[reportArgumentType]
 
     assert stream.asked == 2 * 2**20 + 1

@@ -228,7 +228,7 @@ def test_the_best_candidate_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_pat
     [
         ('"1.8.0_292"', False, "it is Java 8"),  # its library lies elsewhere
         ('"17.0.15"', True, "it is Java 17"),
-        ('"21.0.8"', False, "no JVM library in it"),
+        ('"21.0.8"', False, "it has no JVM library"),
         ('"later"', True, "its release file states no version"),
         (None, True, "its release file states no version"),
     ],

@@ -130,7 +130,7 @@ def test_another_format_says_how_to_rebuild(folder: Path, found: object) -> None
 
 def test_a_folder_without_a_manifest_is_no_index(folder: Path) -> None:
     for path in (folder / "missing", folder / "deep", folder / "a"):
-        with pytest.raises(IndexNotFoundError, match="is no index"):
+        with pytest.raises(IndexNotFoundError, match="is not an index"):
             read_manifest(path)
 
 

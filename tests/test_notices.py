@@ -140,7 +140,7 @@ PAPERS: list[dict[str, Any]] = [
         ),
         (
             ("--title", "Drawing", "--exclude", "all.txt"),
-            "2 papers are excluded: none of 2 is left; leave out --exclude or --cited",
+            "2 papers are excluded: none of 2 is eligible; leave out --exclude or --cited",
         ),
         (
             ("--title", "Drawing", "--year-max", 1991, "--exclude", "a.txt"),

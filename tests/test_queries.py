@@ -89,7 +89,7 @@ def test_a_judged_query_that_is_not_there_is_a_fault(ship: Ship) -> None:
 @pytest.mark.parametrize(
     ("query", "fault"),
     [
-        ({"_id": "q1", "text": "another"}, r"line 4: query 'q1' stands above with another text"),
+        ({"_id": "q1", "text": "another"}, r"line 4: query 'q1' occurs above with another text"),
         ({"_id": "q4"}, r"line 4: no 'text' in this record"),
         ({"_id": 4, "text": "x"}, r"line 4: '_id' must be a string, found 4"),
         ({"_id": "q4", "text": "x", "metadata": {"year": "?"}}, r"line 4: 'year' must be a year"),

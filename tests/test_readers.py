@@ -249,7 +249,9 @@ def test_the_format_is_that_of_the_first_record_that_can_be_taken(
 def test_a_corpus_without_one_record_of_any_format_names_its_first_fault(tmp_path: Path) -> None:
     path = a_file(tmp_path, b'{"x": 1}\nnonsense\n')
 
-    with pytest.raises(BadInputError, match="line 1: these fields are of no format"):
+    with pytest.raises(
+        BadInputError, match="line 1: no format that citerec reads has these fields"
+    ):
         detect_format(find_source(path), skip_bad=True)
 
 
@@ -299,7 +301,7 @@ def test_what_is_no_year_is_a_wrong_type(year: Any) -> None:
         ("a\tb", "control character"),
         ("a\x85b", "control character"),
         ("\ufeffa", "begins with a byte-order mark"),
-        ("a" * 513, "has 513 characters; at most 512"),
+        ("a" * 513, "has 513 characters; expected at most 512"),
     ],
 )
 def test_what_is_no_id_is_refused(docid: Any, fault: str) -> None:

@@ -76,21 +76,21 @@ def test_a_query_is_settled_when_no_paper_left_can_come_among_the_best() -> None
     reading = RerankState(hits([1, 2, 3], 10, 5, 0), floats(10, 5, 0), 0.5, half)
 
     assert reading.next_rows(1).tolist() == [1]
-    reading.take(floats(0.9))  # p 0.45, merit 0.725: below (1 + 0.5) / 2
+    reading.add_scores(floats(0.9))  # p 0.45, merit 0.725: below (1 + 0.5) / 2
     assert not reading.is_settled(1)
-    reading.take(floats(0.1))  # bound 0.5 now, and the best has 0.725
+    reading.add_scores(floats(0.1))  # bound 0.5 now, and the best has 0.725
     assert reading.is_settled(1)
     assert not reading.is_settled(2)
     assert reading.reranked(ID_RANK).rows.tolist() == [1, 2, 3]
-    assert reading.judged(ID_RANK).rows.tolist() == [1, 2]
+    assert reading.by_reranker(ID_RANK).rows.tolist() == [1, 2]
 
 
 def test_nothing_is_settled_by_the_reranker_alone_before_all_is_read() -> None:
     reading = RerankState(hits([1, 2], 10, 5), floats(10, 5), 1, half)
 
-    reading.take(floats(99))
+    reading.add_scores(floats(99))
     assert not reading.is_settled(1)
-    reading.take(floats(-99))
+    reading.add_scores(floats(-99))
 
     assert reading.is_settled(1)
 
@@ -107,7 +107,7 @@ def test_scores_of_a_list_never_rise() -> None:
     scores = -np.sort(-rng.random(10)).astype(np.float32)
     reading = RerankState(Hits(rows, scores), scores[:6], 0.3, half)
 
-    reading.take(rng.random(6).astype(np.float32))
+    reading.add_scores(rng.random(6).astype(np.float32))
 
     found = reading.reranked(ID_RANK)
     assert all(a >= b for a, b in pairwise(found.scores.tolist()))

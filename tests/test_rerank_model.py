@@ -35,7 +35,7 @@ def test_an_encoder_is_refused_and_told_how_to_train_it(tmp_path: Path) -> None:
 
 
 def test_more_than_two_labels_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="tells 3 labels apart; a cross-encoder has 1 or 2"):
+    with pytest.raises(ModelError, match="has 3 labels; a cross-encoder has 1 or 2"):
         load_reranker(tiny_reranker(tmp_path, labels=3))
 
 

@@ -107,5 +107,5 @@ def test_a_pair_of_roberta_keeps_the_limits_too() -> None:
 
 
 def test_a_tokenizer_without_special_tokens_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"does not put \[CLS\] and \[SEP\]"):
+    with pytest.raises(ValueError, match=r"does not add \[CLS\] and \[SEP\]"):
         Specials.of(lambda a, b: {"input_ids": [[]]})

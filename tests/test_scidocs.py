@@ -413,9 +413,9 @@ def test_names_and_papers_are_told_from_each_other_both_ways(build: Any) -> None
 
     names, written = Relations(build(records)).authors
 
-    ann, bob = names.cited_by(1).tolist()
-    assert [names.cited_by(row).tolist() for row in range(4)] == [[ann], [ann, bob], [], [bob]]
-    assert [written.cited_by(name).tolist() for name in (ann, bob)] == [[0, 1], [1, 3]]
+    ann, bob = names.references(1).tolist()
+    assert [names.references(row).tolist() for row in range(4)] == [[ann], [ann, bob], [], [bob]]
+    assert [written.references(name).tolist() for name in (ann, bob)] == [[0, 1], [1, 3]]
 
 
 def test_the_vectors_asked_for_are_those_of_the_tasks(build: Any) -> None:

@@ -176,7 +176,7 @@ def split_real(folder: Path, workspace: Path) -> dict[str, list[str]]:
     dates: list[int] = []
     with spill_references(workspace / "references.tmp") as spill:
         for located in read_papers(find_source(folder), "canonical"):
-            if (paper := collector.take(located)) is not None:
+            if (paper := collector.add(located)) is not None:
                 dates.append(paper.year or NO_YEAR)
                 spill.add(len(dates) - 1, paper.citations)
         spill.close()

@@ -168,7 +168,9 @@ def test_a_message_of_a_book_is_cut(workplace: Path, capfd: pytest.CaptureFixtur
     assert run(["index", "long.jsonl", "--encoder", "none"]) == 2
 
     err = capfd.readouterr().err
-    assert err.startswith("citerec: error: long.jsonl, line 1: these fields are of no format")
+    assert err.startswith(
+        "citerec: error: long.jsonl, line 1: no format that citerec reads has these fields"
+    )
     assert len(err) < 2_100
     assert err.endswith(" …\n")
 

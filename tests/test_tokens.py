@@ -198,7 +198,7 @@ def test_where_nothing_can_be_written_papers_are_cut_as_they_come(index: IndexFo
     assert isinstance(made, FreshTokens)
     assert made.of([2]) == {2: [97]}
     assert len(told) == 1
-    assert "the tokens of its papers cannot be kept" in told[0]
+    assert "the tokens of its papers cannot be stored" in told[0]
 
 
 # --- inside an index

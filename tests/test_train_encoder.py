@@ -707,7 +707,7 @@ def test_a_flipped_byte_in_a_model_folder_is_found(trained: Path, tmp_path: Path
 def test_a_model_is_replaced_only_if_that_is_said(
     sample_index: IndexFolder, tiny: Path, trained: Path
 ) -> None:
-    with pytest.raises(ModelExistsError, match=r"is there already; replace it with --force"):
+    with pytest.raises(ModelExistsError, match=r"already exists; replace it with --force"):
         train_encoder(sample_index, trained, quick(tiny))
 
 

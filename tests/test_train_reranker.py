@@ -902,7 +902,7 @@ def test_a_model_is_known_by_what_it_was_trained_on_and_how(
     other = tiny_bert(tmp_path / "other" / "base", seed=1)
     assert was_trained_so(before, sample_index, replace(how, model=str(other)))
     assert not was_trained_so(trained, sample_index, replace(how, model=str(other)))
-    with pytest.raises(ModelExistsError, match="is there already; replace it with --force"):
+    with pytest.raises(ModelExistsError, match="already exists; replace it with --force"):
         train_reranker(sample_index, trained, how)
     with pytest.raises(ConfigError, match="is no model that citerec trained; name another folder"):
         train_reranker(sample_index, base, how, force=True)

@@ -41,8 +41,8 @@ def test_any_finite_scores_make_a_ranking(scores: dict[str, float]) -> None:
     [
         (("a",), (1.0, 0.5), "1 ids but 2 scores"),
         (("a", "a"), (1.0, 0.5), "twice"),
-        (("a", "b"), (0.5, 1.0), "'a' stands before 'b'"),
-        (("b", "a"), (1.0, 1.0), "'b' stands before 'a'"),
+        (("a", "b"), (0.5, 1.0), "'a' is ranked before 'b'"),
+        (("b", "a"), (1.0, 1.0), "'b' is ranked before 'a'"),
         (("a",), (float("nan"),), "finite"),
         (("a",), (float("inf"),), "finite"),
     ],

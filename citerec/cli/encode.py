@@ -105,12 +105,12 @@ def chosen_encoder(
 @contextmanager
 def keeping_shards(target: Path, console: ConsoleOutput) -> Generator[None]:
     """Say, if the work is broken off, how to go on with the vectors that are there."""
-    from citerec.embed import kept_shards
+    from citerec.embed import shard_count
 
     try:
         yield
     except BaseException:
-        if kept := kept_shards(target):
+        if kept := shard_count(target):
             shards = "shard" if kept == 1 else "shards"
             console.log(
                 f"{kept} {shards} of vectors are kept; run this again with --resume to go on"

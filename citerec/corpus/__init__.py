@@ -1,1 +1,1 @@
-"""A corpus on its way in (`readers`, `build`) and as it lies in an index (`papers`, `graph`)."""
+"""Reads corpora (`readers`, `collect`) and stores them in an index (`papers`, `graph`, `splits`)."""

@@ -1,4 +1,4 @@
-"""Takes in the records of a corpus: numbers the papers, counts what is wrong with them."""
+"""Collects the records of a corpus: numbers the papers and counts invalid and repeated records."""
 
 from array import array
 from collections import Counter
@@ -9,15 +9,15 @@ from citerec.corpus.readers import Located
 from citerec.errors import BadRecordError
 from citerec.types import Paper
 
-EXAMPLES = 5  # faults that are quoted
+EXAMPLES = 5  # faults that are kept as examples
 
 
 @dataclass(slots=True)
 class Collector:
-    """Numbers papers in the order they come and keeps one of each id.
+    """Numbers papers in the order in which they arrive, and keeps one paper per id.
 
-    A record that cannot be taken stops the build, unless `skip_bad`: then it is counted. The same paper
-    twice, word for word, is counted and left out either way; the same id with another content is a fault.
+    An invalid record raises, unless `skip_bad` is set: then it is counted and skipped. An identical repeated paper
+    is counted and skipped in both cases; a repeated id with other content is an invalid record.
     """
 
     skip_bad: bool
@@ -25,27 +25,28 @@ class Collector:
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
     _contents: "array[int]" = field(default_factory=lambda: array("q"))  # hash of each row's paper
-    _lines: "array[int]" = field(default_factory=lambda: array("q"))  # where each row was read
+    # line of each row's record in its file
+    _lines: "array[int]" = field(default_factory=lambda: array("q"))
     _files: list[Path] = field(default_factory=list[Path])
-    _first_rows: list[int] = field(default_factory=list[int])  # of each file
+    _first_rows: list[int] = field(default_factory=list[int])  # first row of each file
 
-    def take(self, located: Located) -> Paper | None:
-        """Take one record; return its paper, or None if it is left out.
+    def add(self, located: Located) -> Paper | None:
+        """Add one record; return its paper, or None if it is skipped.
 
         Raises:
-            BadRecordError: If it cannot be taken and `skip_bad` is not set.
+            BadRecordError: If it is invalid and `skip_bad` is not set.
         """
-        found = located.paper
-        if isinstance(found, Paper) and (row := self.rows.get(found.id)) is not None:
-            if self._contents[row] == hash(found):
+        record = located.paper
+        if isinstance(record, Paper) and (row := self.rows.get(record.id)) is not None:
+            if self._contents[row] == hash(record):
                 self.counts["duplicates"] += 1
                 return None
-            found = self._conflict(located, found.id, row)
-        if isinstance(found, BadRecordError):
-            self._leave_out(found)
+            record = self._conflict(located, record.id, row)
+        if isinstance(record, BadRecordError):
+            self._skip(record)
             return None
-        self._number(located, found)
-        return found
+        self._number(located, record)
+        return record
 
     def _number(self, located: Located, paper: Paper) -> None:
         if not self._files or self._files[-1] != located.path:
@@ -60,7 +61,7 @@ class Collector:
         self.counts["without_year"] += paper.year is None
         self.counts["with_citations"] += bool(paper.citations)
 
-    def _leave_out(self, fault: BadRecordError) -> None:
+    def _skip(self, fault: BadRecordError) -> None:
         if not self.skip_bad:
             raise fault
         self.counts[fault.kind] += 1
@@ -72,7 +73,7 @@ class Collector:
         return BadRecordError(
             located.path,
             located.line,
-            f"id {docid!r} stands already in {self._files[first]}, line {self._lines[row]}, "
+            f"id {docid!r} is already in {self._files[first]}, line {self._lines[row]}, "
             "with another content; expected each id once (--skip-bad keeps the first)",
             kind="conflicting_duplicates",
         )

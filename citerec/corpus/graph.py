@@ -1,4 +1,4 @@
-"""The citation graph of an index: who cites whom among its papers, as CSR over row numbers."""
+"""The citation graph of an index in CSR form over row numbers."""
 
 from array import array
 from collections.abc import Generator, Iterator
@@ -18,13 +18,13 @@ _SPILL = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Citations in CSR: row `r` cites `indices[indptr[r]:indptr[r + 1]]`, rising, none twice."""
+    """The citation graph in CSR form: row `r` cites `indices[indptr[r]:indptr[r + 1]]`, rising and distinct."""
 
     indptr: npt.NDArray[np.int64]  # shape (papers + 1,)
     indices: npt.NDArray[np.int32]  # shape (citations,)
 
-    def cited_by(self, row: int) -> npt.NDArray[np.int32]:
-        """Return the rows of the papers that the paper at `row` cites."""
+    def references(self, row: int) -> npt.NDArray[np.int32]:
+        """Return the rows of the papers that the paper at `row` cites, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
     @property
@@ -37,15 +37,15 @@ class Graph:
 def open_graph(folder: Path, papers: int) -> Graph:
     """Map the graph in a folder into memory.
 
-    It is checked as a whole, a few milliseconds for a million citations: SciPy reads and writes wherever it says.
+    All of it is checked, which takes a few milliseconds per million citations: SciPy uses the offsets unchecked.
 
     Args:
-        folder: What `write_graph` wrote.
-        papers: How many papers there are.
+        folder: A folder that `write_graph` wrote.
+        papers: The number of papers of the index.
 
     Raises:
         OSError: If a file cannot be read.
-        ValueError: If it is no graph of so many papers.
+        ValueError: If it is not a graph of so many papers.
     """
     indptr = open_array(folder / INDPTR, np.int64, length=papers + 1)
     indices = open_array(folder / INDICES, np.int32)
@@ -53,24 +53,24 @@ def open_graph(folder: Path, papers: int) -> Graph:
     check_range(INDICES, indices, papers)
     rises = np.ones(len(indices) + 1, np.bool_)
     np.greater(indices[1:], indices[:-1], out=rises[1:-1])
-    rises[indptr] = True  # where the citations of another paper begin
+    rises[indptr] = True  # where the references of another paper begin
     if not rises.all():
-        raise ValueError(f"{INDICES} names the citations of a paper twice, or in another order")
+        raise ValueError(f"{INDICES} repeats a reference of a paper, or has them out of order")
     return Graph(indptr, indices)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCounts:
-    """What became of the references that the papers state."""
+    """How many of the stated references became citations of the graph, and how many did not."""
 
     citations: int  # in the graph
     self_citations: int
     repeated_references: int
-    unknown_references: int  # of papers outside the corpus
+    unknown_references: int  # references to papers outside the corpus
 
 
 class ReferenceSpill:
-    """Keeps references on disk until every docid is known, so that memory stays flat."""
+    """Stores references on disk until every docid is known, so that memory use stays constant."""
 
     BATCH = 4096
 
@@ -82,7 +82,7 @@ class ReferenceSpill:
         self._references: list[tuple[str, ...]] = []
 
     def add(self, row: int, references: tuple[str, ...]) -> None:
-        """Note the references of the paper at `row`; rows rise."""
+        """Add the references of the paper at `row`; calls must have rising rows."""
         if references:
             self._rows.append(row)
             self._references.append(references)
@@ -111,7 +111,7 @@ class ReferenceSpill:
 
 @contextmanager
 def spill_references(path: Path) -> Generator[ReferenceSpill]:
-    """Open a spill; its file is gone once the block ends."""
+    """Open a spill; its file is removed when the block ends."""
     spill = ReferenceSpill(path)
     try:
         yield spill
@@ -121,26 +121,27 @@ def spill_references(path: Path) -> Generator[ReferenceSpill]:
 
 
 def write_graph(folder: Path, spill: ReferenceSpill, rows: dict[str, int]) -> GraphCounts:
-    """Resolve the spilled references to rows and write the graph.
+    """Map the spilled references to rows, and write the graph.
 
     Args:
-        folder: Where `indptr.npy` and `indices.npy` go.
+        folder: Receives `indptr.npy` and `indices.npy`.
         spill: The references of each paper, as docids.
         rows: The row of each docid of the corpus.
     """
     degrees = np.zeros(len(rows) + 1, np.int64)
-    indices = array("i")  # grown in place: a million small arrays would need several times as much
-    selfs = repeated = unknown = 0
+    # grows in place: a million small arrays would need several times the memory
+    indices = array("i")
+    self_citations = repeated = unknown = 0
     for row, references in spill:
         distinct = set(references)
-        known = {rows[docid] for docid in distinct if docid in rows}
+        resolved = {rows[docid] for docid in distinct if docid in rows}
         repeated += len(references) - len(distinct)
-        unknown += len(distinct) - len(known)
-        selfs += row in known
-        cited = sorted(known - {row})
+        unknown += len(distinct) - len(resolved)
+        self_citations += row in resolved
+        cited = sorted(resolved - {row})
         degrees[row + 1] = len(cited)
         indices.extend(cited)
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / INDPTR, np.cumsum(degrees))
     np.save(folder / INDICES, np.frombuffer(indices, np.int32))
-    return GraphCounts(len(indices), selfs, repeated, unknown)
+    return GraphCounts(len(indices), self_citations, repeated, unknown)

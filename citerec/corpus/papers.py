@@ -17,8 +17,8 @@ from citerec.types import BIBLIOGRAPHIC, Paper
 
 compute: Any = pc  # its functions are made at import, unknown to type checkers
 
-BATCH = 4096  # papers in each Arrow batch, so that a row's batch is found by division
-NO_YEAR = 0  # how `Papers.years` writes an unknown year
+BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
+NO_YEAR = 0  # the value of an unknown year in `Papers.years`
 
 SCHEMA = pa.schema(
     [
@@ -28,7 +28,7 @@ SCHEMA = pa.schema(
         pa.field("year", pa.int32()),
         pa.field("authors", pa.list_(pa.string())),
         pa.field("venue", pa.string(), nullable=False),
-        # An index that was built before these were kept has no such columns.
+        # An index that was built before these columns existed does not have them.
         *(pa.field(name, pa.string(), nullable=False) for name in BIBLIOGRAPHIC),
     ]
 )
@@ -42,13 +42,13 @@ class PaperWriter:
         self._pending: list[Paper] = []
 
     def add(self, paper: Paper) -> None:
-        """Append one paper; its row number is how many came before it."""
+        """Append one paper; its row number is the number of papers before it."""
         self._pending.append(paper)
         if len(self._pending) == BATCH:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is pending as one batch."""
+        """Write the pending papers as one batch."""
         if self._pending:
             columns = [
                 pa.array([getattr(paper, field.name) for paper in self._pending], field.type)
@@ -60,7 +60,7 @@ class PaperWriter:
 
 @contextmanager
 def write_papers(path: Path) -> Generator[PaperWriter]:
-    """Open an Arrow file for papers; it is whole once the block ends."""
+    """Open an Arrow file for papers; it is complete when the block ends."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
         papers = PaperWriter(writer)
         yield papers
@@ -68,14 +68,14 @@ def write_papers(path: Path) -> Generator[PaperWriter]:
 
 
 class Papers:
-    """The papers of an index, read on demand from the memory-mapped file."""
+    """The papers of an index, read on demand from a memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
         """Map the papers into memory.
 
         Raises:
             OSError: If the file cannot be read.
-            ValueError: If it holds no papers as `write_papers` writes them.
+            ValueError: If it is not a file that `write_papers` wrote.
         """
         self._table: pa.Table = open_table(path, SCHEMA, BATCH)
 
@@ -83,26 +83,26 @@ class Papers:
         return self._table.num_rows
 
     def __getitem__(self, row: int) -> Paper:
-        """Return the paper at `row`, without its citations (those are in the graph)."""
+        """Return the paper at `row`, without its references, which are in the graph."""
         return self.at([row])[row]
 
     def at(self, rows: Iterable[int]) -> dict[int, Paper]:
-        """Return the papers at `rows` by row, each once; for many, much faster than one by one."""
-        found: dict[int, Paper] = {}
+        """Return the papers at `rows`, by row; much faster than one by one."""
+        by_row: dict[int, Paper] = {}
         for batch, group in groupby(sorted(set(rows)), key=lambda row: row // BATCH):
-            mine = list(group)
-            offsets = as_rows([row - batch * BATCH for row in mine])
+            group_rows = list(group)
+            offsets = as_rows([row - batch * BATCH for row in group_rows])
             columns = [
                 self._table[name].chunk(batch).take(offsets).to_pylist() for name in self._names
             ]
             records = zip(*columns, strict=True)
             papers = (_paper(dict(zip(self._names, record, strict=True))) for record in records)
-            found.update(zip(mine, papers, strict=True))
-        return found
+            by_row.update(zip(group_rows, papers, strict=True))
+        return by_row
 
     @cached_property
     def _names(self) -> list[str]:
-        """The columns that the file has; older ones have fewer."""
+        """The columns of the file; older indexes have fewer."""
         return [name for name in SCHEMA.names if name in self._table.column_names]
 
     @cached_property
@@ -113,27 +113,27 @@ class Papers:
 
     @cached_property
     def ids(self) -> npt.NDArray[np.object_]:
-        """The docid of each row, shape (n,); all in memory, so for batch work only."""
+        """The docid of each row, shape (n,). All of them are loaded into memory: for batch work only."""
         return self._table["id"].to_numpy()
 
     @cached_property
     def has_abstract(self) -> npt.NDArray[np.bool_]:
-        """Whether each row has an abstract, shape (n,); no abstract is read for it."""
+        """Whether each row has an abstract, shape (n,); the abstracts themselves are not read."""
         lengths = [np.diff(_ends(chunk)) for chunk in self._table["abstract"].chunks]
         return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
 
     def texts(self, name: str, rows: npt.NDArray[np.int32]) -> Any:
-        """Return a column of text of some rows, in their order, as an Arrow array."""
+        """Return a text column for some rows, in the order of `rows`, as an Arrow array."""
         order = np.argsort(rows, kind="stable")
         parts = [
             self._table[name].chunk(batch).take(as_rows([row - batch * BATCH for row in group]))
             for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
         ]
-        back = as_rows(np.argsort(order).tolist())
-        return pa.concat_arrays(parts).take(back) if parts else strings([])
+        inverse = as_rows(np.argsort(order).tolist())
+        return pa.concat_arrays(parts).take(inverse) if parts else strings([])
 
     def column(self, name: str) -> Any:
-        """Return a column of text as one Arrow array."""
+        """Return a text column as one Arrow array."""
         chunks = self._table[name].chunks
         return pa.concat_arrays(chunks) if chunks else strings([])
 
@@ -146,17 +146,17 @@ class Papers:
 
     @property
     def id_column(self) -> Any:
-        """The docids as an Arrow column, of which nothing is in memory yet."""
+        """The docids as an Arrow column, which is read on demand."""
         return self._table["id"]
 
     @property
     def doi_columns(self) -> list[Any]:
-        """The Arrow columns that may hold a paper's DOI: the ids, and, unless the index is older, the stated DOIs."""
+        """The Arrow columns that may hold a DOI: the ids and, except in older indexes, the stated DOIs."""
         return [self._table[name] for name in ("id", "doi") if name in self._names]
 
     @property
     def title_column(self) -> Any:
-        """The titles as an Arrow column, of which nothing is in memory yet."""
+        """The titles as an Arrow column, which is read on demand."""
         return self._table["title"]
 
     def ids_at(self, rows: Iterable[int]) -> list[str]:
@@ -164,7 +164,7 @@ class Papers:
         return [self._value("id", int(row)) for row in rows]
 
     def ids_like(self, pattern: str) -> list[str]:
-        """Return the docids that a regular expression (RE2) finds something in."""
+        """Return the docids in which a regular expression (RE2) has a match."""
         matches = compute.match_substring_regex(self.id_column, pattern)
         return self.id_column.filter(matches).to_pylist()
 
@@ -174,11 +174,13 @@ class Papers:
             yield from chunk.to_pylist()
 
     def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the rows of docids, shape (len(docids),); -1 where there is no such paper."""
-        # The docids wanted are hashed, not those of the corpus: they are few.
-        there = compute.is_in(self.id_column, value_set=strings(docids))
-        found = self.id_column.filter(there).to_pylist()
-        rows = dict(zip(found, compute.indices_nonzero(there).to_pylist(), strict=True))
+        """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
+        # The requested docids are hashed, not those of the corpus: they are few.
+        is_requested = compute.is_in(self.id_column, value_set=strings(docids))
+        present_ids = self.id_column.filter(is_requested).to_pylist()
+        rows = dict(
+            zip(present_ids, compute.indices_nonzero(is_requested).to_pylist(), strict=True)
+        )
         return np.array([rows.get(docid, -1) for docid in docids], np.int32)
 
     def _value(self, column: str, row: int) -> Any:
@@ -192,11 +194,11 @@ def _paper(record: dict[str, Any]) -> Paper:
 
 
 # pyarrow imports pandas for pa.array, pa.scalar, fill_null and to_numpy: 0.2 s and 60 MB of a command that takes
-# one second. So what recommends and is small is made and read here by its buffers.
+# one second. So small arrays that `recommend` needs are built and read here through their buffers.
 
 
 def strings(texts: Sequence[str]) -> Any:
-    """Return strings as an Arrow array; half a surrogate pair is kept, and equals nothing."""
+    """Return strings as an Arrow array; an unpaired surrogate is kept and equals no text of the corpus."""
     encoded = [text.encode(errors="surrogatepass") for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pa.StringArray.from_buffers(
@@ -205,7 +207,7 @@ def strings(texts: Sequence[str]) -> Any:
 
 
 def codes(texts: Any) -> tuple[Any, npt.NDArray[np.int32]]:
-    """Return the distinct texts of an Arrow array, and the number of each text among them, shape (len(texts),)."""
+    """Return the distinct texts of an Arrow array, and the code of each text, shape (len(texts),)."""
     encoded = texts.dictionary_encode()
     numbers = np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
     return encoded.dictionary, numbers
@@ -218,17 +220,17 @@ def as_rows(numbers: Sequence[int]) -> Any:
 
 
 def _years(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return the years of a chunk as it lies in the file, `NO_YEAR` for null."""
+    """Return the years of a chunk of the file, with `NO_YEAR` for null."""
     valid, values = chunk.buffers()
     years = np.frombuffer(values, np.int32, len(chunk))
     if valid is None:
         return years
-    known = np.unpackbits(np.frombuffer(valid, np.uint8), count=len(chunk), bitorder="little")
-    return np.where(known, years, np.int32(NO_YEAR))
+    is_valid = np.unpackbits(np.frombuffer(valid, np.uint8), count=len(chunk), bitorder="little")
+    return np.where(is_valid, years, np.int32(NO_YEAR))
 
 
 def _ends(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return where each text or list of a chunk begins, and where the last one ends."""
+    """Return the offsets of the texts or lists of a chunk, shape (len(chunk) + 1,)."""
     return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
 
 

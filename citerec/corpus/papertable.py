@@ -1,4 +1,4 @@
-"""Opens the Arrow table of an index's papers, and checks what Arrow takes on trust: where each text begins and ends."""
+"""Opens the Arrow table of an index's papers, and checks the offsets of its texts, which Arrow does not check."""
 
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,16 @@ REQUIRED = ("id", "title", "abstract", "year", "authors", "venue")
 def open_table(path: Path, schema: Any, batch: int) -> Any:
     """Map the table of an Arrow file into memory.
 
-    Offsets of texts are checked, a few milliseconds for a million papers; the texts themselves are not read.
+    The offsets of texts are checked, which takes a few milliseconds per million papers; the texts are not read.
 
     Args:
-        path: The file.
-        schema: The columns that it may have; those of `REQUIRED` it must have.
-        batch: The papers in each of its batches but the last.
+        path: The Arrow file.
+        schema: The columns that it may have; those of `REQUIRED` must be there.
+        batch: The papers in each of its batches except the last.
 
     Raises:
         OSError: If it cannot be read.
-        ValueError: If it is no such table.
+        ValueError: If it is not such a table.
     """
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
@@ -38,11 +38,11 @@ def open_table(path: Path, schema: Any, batch: int) -> Any:
     return table
 
 
-def _check_columns(found: Any, schema: Any) -> None:
-    missing = [name for name in REQUIRED if name not in found.names]
-    if missing or len({*found.names}) != len(found.names):
-        raise ValueError(f"it has no column {missing[0]}" if missing else "a column is there twice")
-    for field in found:
+def _check_columns(stored: Any, schema: Any) -> None:
+    missing = [name for name in REQUIRED if name not in stored.names]
+    if missing or len({*stored.names}) != len(stored.names):
+        raise ValueError(f"it has no column {missing[0]}" if missing else "a column occurs twice")
+    for field in stored:
         if field.name not in schema.names or field.type != schema.field(field.name).type:
             raise ValueError(f"it has a column {ascii(field.name)[:40]} of {str(field.type)[:40]}")
 
@@ -51,7 +51,7 @@ def _check(chunk: Any, *, nullable: bool) -> None:
     """Check one column of a batch.
 
     Raises:
-        ValueError, ArrowException: If it is not what its type says.
+        ValueError, ArrowException: If it does not match its type.
     """
     chunk.validate()  # sizes of buffers
     if chunk.null_count and not nullable:

@@ -1,6 +1,6 @@
-"""Queries that are no papers of the corpus, with their gold, as a BEIR folder ships them.
+"""Queries that are not papers of the corpus, with the papers that they cite, as BEIR folders ship them.
 
-In an index they lie in `splits/`: `queries.jsonl` (canonical records) and `gold.json`.
+An index stores them in `splits/`: `queries.jsonl` (canonical records) and `gold.json`.
 """
 
 from collections.abc import Mapping
@@ -35,24 +35,24 @@ class ShippedQueries:
 
 
 def shipped_queries(folder: Path) -> ShippedQueries | None:
-    """Read `queries.jsonl` and `qrels/*.tsv` beside a corpus, or return None if it ships none.
+    """Read `queries.jsonl` and `qrels/*.tsv` next to a corpus; return None if there are none.
 
     Raises:
-        BadInputError: If one of the files cannot be read, a query is there twice with another text,
-            or a judged one not at all.
+        BadInputError: If a file cannot be read, a query occurs twice with different texts, or the qrels name
+            a query that is missing.
     """
     files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
     with reading(folder):
         files = {name: file for name, file in files.items() if file.is_file()}
         names = [f"{QUERIES}{packed}" for packed in ("", ".gz", ".zst", ".bz2")]
-        found = next((folder / name for name in names if (folder / name).is_file()), None)
-    if found is None or not files:
+        queries_file = next((folder / name for name in names if (folder / name).is_file()), None)
+    if queries_file is None or not files:
         return None
-    queries = _beir_queries(found)
+    queries = _beir_queries(queries_file)
     gold = {name: read_qrels(file) for name, file in files.items()}
-    for name, judged in gold.items():
-        if unknown := sorted(judged.keys() - queries.keys()):
-            raise BadInputError(files[name], f"query {unknown[0]!r} is not in {found.name}")
+    for name, qrels in gold.items():
+        if unknown := sorted(qrels.keys() - queries.keys()):
+            raise BadInputError(files[name], f"query {unknown[0]!r} is not in {queries_file.name}")
     return ShippedQueries(queries, gold)
 
 
@@ -62,17 +62,17 @@ def write_queries(folder: Path, shipped: ShippedQueries) -> None:
     lines = [orjson.dumps(asdict(query)) + b"\n" for query in shipped.queries.values()]
     (folder / QUERIES).write_bytes(b"".join(lines))
     gold = {
-        name: {qid: sorted(docids) for qid, docids in judged.items()}
-        for name, judged in shipped.gold.items()
+        name: {qid: sorted(docids) for qid, docids in qrels.items()}
+        for name, qrels in shipped.gold.items()
     }
     (folder / GOLD).write_bytes(orjson.dumps(gold))
 
 
 def open_queries(folder: Path) -> ShippedQueries | None:
-    """Open what `write_queries` wrote, or return None if there is nothing.
+    """Open the queries that `write_queries` wrote; return None if there are none.
 
     Raises:
-        BadInputError: If it cannot be made out.
+        BadInputError: If they cannot be parsed.
     """
     if not (folder / QUERIES).is_file():
         return None
@@ -80,7 +80,7 @@ def open_queries(folder: Path) -> ShippedQueries | None:
         return _opened(folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(repr(error).split())[:120]
-        raise BadInputError(folder, f"its queries cannot be made out ({reason})") from error
+        raise BadInputError(folder, f"its queries cannot be parsed ({reason})") from error
 
 
 def _opened(folder: Path) -> ShippedQueries:
@@ -97,8 +97,8 @@ def _opened(folder: Path) -> ShippedQueries:
         for record in records
     ]
     gold = {
-        name: {qid: frozenset(docids) for qid, docids in judged.items()}
-        for name, judged in orjson.loads((folder / GOLD).read_bytes()).items()
+        name: {qid: frozenset(docids) for qid, docids in qrels.items()}
+        for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
     }
     return ShippedQueries({query.id: query for query in queries}, gold)
 
@@ -111,8 +111,8 @@ def _beir_queries(path: Path) -> dict[str, Query]:
         more = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
         year = Fields(more, path, number).year()
         if not (title := fields.title("text")):
-            fields.fail("'text' is empty, and a query needs some words")
+            fields.fail("'text' is empty; a query needs at least one word")
         query = Query(id=fields.id("_id"), title=title, year=year)
         if queries.setdefault(query.id, query) != query:
-            fields.fail(f"query {query.id!r} stands above with another text; expected it once")
+            fields.fail(f"query {query.id!r} occurs above with another text; expected it once")
     return queries

@@ -1,7 +1,7 @@
-"""Which papers are train, dev and test queries: as the corpus ships it, else by the protocol.
+"""Which papers are train, dev and test queries: as shipped with the corpus, else by the protocol.
 
-The protocol: papers that have a year, by year and within a year by the sha1 of their id; the oldest 80 % are train,
-the next 10 % dev, the latest 10 % test; a paper that cites nothing it may cite is no query.
+The protocol: papers that have a year, ordered by year and within a year by the sha1 of their id; the oldest 80 % are
+train, the next 10 % dev, the latest 10 % test; a paper without an eligible reference is not a query.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ FOLDER = "splits"
 
 
 def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return which citations count as gold, shape (citations,): not those of a later year.
+    """Return which citations count as gold, shape (citations,): those not to a paper of a later year.
 
-    A paper whose year is unknown is not known to be later, on either side.
+    If one of the two years is unknown, the citation counts.
     """
     return no_later(years[graph.indices], years[graph.citing])
 
@@ -43,30 +43,30 @@ def split_by_year(
         The docids of each split, oldest first.
     """
     gold = gold_citations(graph, years)
-    answers = np.bincount(graph.citing[gold], minlength=len(ids))
+    gold_counts = np.bincount(graph.citing[gold], minlength=len(ids))
     dated = [int(row) for row in np.flatnonzero(years != NO_YEAR)]
     dated.sort(key=lambda row: (years[row], hashlib.sha1(ids[row].encode()).hexdigest()))
     ends = (len(dated) * 8 // 10, len(dated) * 9 // 10, len(dated))
     splits: dict[str, list[str]] = {}
     start = 0
     for name, end in zip(SPLITS, ends, strict=True):
-        splits[name] = [ids[row] for row in dated[start:end] if answers[row]]
+        splits[name] = [ids[row] for row in dated[start:end] if gold_counts[row]]
         start = end
     return splits
 
 
 def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
-    """Read `splits/{train,dev,test}.ids` beside a corpus, or return None if it ships none.
+    """Read `splits/{train,dev,test}.ids` next to a corpus; return None if there are none.
 
     Raises:
-        BadInputError: If some of the three are there, but not all, or an id stands in two places.
+        BadInputError: If only some of the three files exist, or an id occurs twice.
     """
     files = {name: folder / FOLDER / f"{name}.ids" for name in SPLITS}
-    there = [name for name, file in files.items() if file.is_file()]
-    if not there:
+    present = [name for name, file in files.items() if file.is_file()]
+    if not present:
         return None
-    if len(there) < len(SPLITS):
-        missing = ", ".join(f"{name}.ids" for name in SPLITS if name not in there)
+    if len(present) < len(SPLITS):
+        missing = ", ".join(f"{name}.ids" for name in SPLITS if name not in present)
         raise BadInputError(folder / FOLDER, f"{missing} is missing; expected all three, or none")
     splits = {name: read_ids(file) for name, file in files.items()}
     seen: dict[str, str] = {}
@@ -81,7 +81,7 @@ def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read ids, one a line; an id may hold any blank but a line break.
+    """Read ids, one per line; an id may contain any white space except line breaks.
 
     Raises:
         BadInputError: If the file cannot be read, or is not UTF-8 text.
@@ -109,7 +109,7 @@ def splits_sha256(folder: Path) -> str:
 
 
 def write_splits(folder: Path, splits: dict[str, list[str]]) -> None:
-    """Write each split as a file of ids, one a line."""
+    """Write each split as a file of ids, one per line."""
     folder.mkdir(exist_ok=True)
     for name, ids in splits.items():
         (folder / f"{name}.ids").write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Papers and drafts to vectors: opens a SPECTER-like encoder and runs it fast."""
+"""Turns papers and drafts into vectors: opens a SPECTER-like encoder and runs it."""

@@ -1,7 +1,7 @@
-"""SPECTER2's kind of adapter: a bottleneck in each layer of a BERT, as the library `adapters` writes it.
+"""SPECTER2's adapters: a bottleneck in each layer of a BERT, in the format of the library `adapters`.
 
-Only what SPECTER2 is made of is done: one sequential bottleneck ("pfeiffer", "seq_bn") behind the feed-forward part of
-every layer. Source: Pfeiffer et al., EACL 2021, https://aclanthology.org/2021.eacl-main.39; the order of residuals
+Only SPECTER2's architecture is supported: one sequential bottleneck ("pfeiffer", "seq_bn") after the feed-forward part
+of every layer. Source: Pfeiffer et al., EACL 2021, https://aclanthology.org/2021.eacl-main.39; the order of residuals
 and layer norms is that of `adapters.methods.modeling.Adapter`.
 """
 
@@ -19,7 +19,8 @@ CONFIG, SAFE, PLAIN = "adapter_config.json", "adapter.safetensors", "pytorch_ada
 KEY = re.compile(
     r"(?:^|\.)layer\.(\d+)\.(?:output|output_adapters)\.adapters\.(.+)\.adapter_(down\.0|up)\.(weight|bias)$"
 )
-PLAIN_BOTTLENECK: dict[str, Any] = {  # what there must be, if the configuration says anything of it
+# The required values of these keys, if the configuration has them.
+PLAIN_BOTTLENECK: dict[str, Any] = {
     "architecture": None,
     "output_adapter": True,
     "mh_adapter": False,
@@ -37,21 +38,20 @@ PLAIN_BOTTLENECK: dict[str, Any] = {  # what there must be, if the configuration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterConfig:
-    """How the bottleneck sits in a layer."""
+    """Where the bottleneck is in a layer, and how it is computed."""
 
     non_linearity: str = "relu"
     scaling: float = 1.0
-    original_ln_before: bool = True  # the layer's own norm comes before the bottleneck, too
-    residual_before_ln: bool | str = (
-        True  # what goes around it: before that norm, after, or "post_add"
-    )
+    original_ln_before: bool = True  # the layer's own norm is also applied before the bottleneck
+    # the residual around the bottleneck starts before that norm, after it, or "post_add"
+    residual_before_ln: bool | str = True
 
 
 def adapter_file(folder: Path) -> Path:
     """Return the file of an adapter's weights.
 
     Raises:
-        ModelError: If there is none.
+        ModelError: If the folder has none.
     """
     for name in (SAFE, PLAIN):
         if (folder / name).is_file():
@@ -60,18 +60,20 @@ def adapter_file(folder: Path) -> Path:
 
 
 def read_adapter_config(folder: Path) -> AdapterConfig:
-    """Read how an adapter is built.
+    """Read the configuration of an adapter.
 
     Raises:
-        ModelError: If it is none, or of another kind than SPECTER2's.
+        ModelError: If it cannot be parsed, or the adapter is of another kind than SPECTER2's.
     """
     path = folder / CONFIG
     try:
         content = orjson.loads(path.read_bytes())["config"]
         scaling: Any = content.get("scaling", 1.0)
-        odd = {k: v for k, v in PLAIN_BOTTLENECK.items() if content.get(k, v) not in (v, v or None)}
+        unsupported = {
+            k: v for k, v in PLAIN_BOTTLENECK.items() if content.get(k, v) not in (v, v or None)
+        }
         if not isinstance(scaling, int | float):
-            odd["scaling"] = 1.0
+            unsupported["scaling"] = 1.0
         config = AdapterConfig(
             **{
                 name: content[name]
@@ -80,9 +82,9 @@ def read_adapter_config(folder: Path) -> AdapterConfig:
             }
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{path}: cannot be made out ({error!r}); is it whole?") from error
-    if odd:
-        name, expected = next(iter(odd.items()))
+        raise ModelError(f"{path} cannot be parsed ({error!r}); is it complete?") from error
+    if unsupported:
+        name, expected = next(iter(unsupported.items()))
         raise ModelError(
             f"{path}: {name} is {content[name]!r}, expected {expected!r}; only adapters of SPECTER2's kind can be "
             "used (a sequential bottleneck behind each feed-forward part)"
@@ -91,7 +93,7 @@ def read_adapter_config(folder: Path) -> AdapterConfig:
 
 
 def add_adapter(model: Any, folder: Path) -> None:
-    """Put the adapter in a folder into each layer of a BERT.
+    """Add the adapter in a folder to each layer of a BERT.
 
     Raises:
         ModelError: If it cannot be read, is of another kind, or does not fit the model.
@@ -100,7 +102,7 @@ def add_adapter(model: Any, folder: Path) -> None:
 
     config = read_adapter_config(folder)
     if config.non_linearity not in ACT2FN:
-        raise ModelError(f"{folder / CONFIG}: no non-linearity {config.non_linearity!r} is known")
+        raise ModelError(f"{folder / CONFIG}: non-linearity {config.non_linearity!r} is unknown")
     layers = getattr(getattr(model, "encoder", None), "layer", [])
     if not layers or not all(hasattr(layer.output, "LayerNorm") for layer in layers):
         raise ModelError(f"{folder}: an adapter needs a BERT, this is a {type(model).__name__}")
@@ -113,13 +115,13 @@ def add_adapter(model: Any, folder: Path) -> None:
         try:
             bottleneck = _bottleneck(tensors[number], model.config.hidden_size)
         except (KeyError, RuntimeError) as error:
-            said = " ".join(str(error).split())[:120]
-            raise ModelError(f"{folder}: the adapter does not fit the model: {said}") from error
+            reason = " ".join(str(error).split())[:120]
+            raise ModelError(f"{folder}: the adapter does not fit the model: {reason}") from error
         layer.output = _adapted(layer.output, *bottleneck, ACT2FN[config.non_linearity], config)
 
 
 def _adapted(output: Any, down: Any, up: Any, activation: Any, config: AdapterConfig) -> Any:
-    """Return the output part of a layer with a bottleneck in it."""
+    """Return the output part of a layer with a bottleneck added."""
     import torch
 
     class AdaptedOutput(torch.nn.Module):
@@ -134,14 +136,14 @@ def _adapted(output: Any, down: Any, up: Any, activation: Any, config: AdapterCo
 
         def forward(self, hidden_states: Any, input_tensor: Any) -> Any:
             states = self.dropout(self.dense(hidden_states))
-            around = states
+            residual = states
             if config.original_ln_before:
                 states = states + input_tensor
-                around = states if config.residual_before_ln == "post_add" else around
+                residual = states if config.residual_before_ln == "post_add" else residual
                 states = self.LayerNorm(states)
-            around = around if config.residual_before_ln else states
-            through = self.adapter_up(activation(self.adapter_down(states))) * config.scaling
-            return self.LayerNorm(through + around + input_tensor)
+            residual = residual if config.residual_before_ln else states
+            transformed = self.adapter_up(activation(self.adapter_down(states))) * config.scaling
+            return self.LayerNorm(transformed + residual + input_tensor)
 
     return AdaptedOutput()
 
@@ -157,10 +159,10 @@ def _bottleneck(tensors: Mapping[str, Any], width: int) -> tuple[Any, Any]:
 
 
 def by_layer(folder: Path, tensors: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """Group the tensors of an adapter by the layer that they belong to, each by its part: `down.0.weight`.
+    """Group the tensors of an adapter by layer, then by their part of the bottleneck: `down.0.weight`.
 
     Raises:
-        ModelError: If there are others, or those of several adapters.
+        ModelError: If there are other tensors, or those of several adapters.
     """
     layers: dict[int, dict[str, Any]] = {}
     names: set[str] = set()
@@ -183,5 +185,7 @@ def _load(file: Path) -> dict[str, Any]:
         if file.suffix == ".safetensors":
             return load_file(file)
         return torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a broken file makes them raise
-        raise ModelError(f"{file} cannot be read: {type(error).__name__}; is it whole?") from error
+    except Exception as error:  # a broken file may raise anything
+        raise ModelError(
+            f"{file} cannot be read: {type(error).__name__}; is it complete?"
+        ) from error

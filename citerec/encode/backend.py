@@ -1,4 +1,4 @@
-"""Chooses what runs a net."""
+"""Chooses the backend that runs a net: OpenVINO or torch."""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,11 +10,11 @@ from citerec.types import Log
 
 
 def open_backend(net: Net, config: EncodeConfig, log: Log | None = None) -> Runner:
-    """Make a net ready to run; it may be moved to another device and precision.
+    """Prepare a net to run; it may be moved to another device and precision.
 
     Raises:
         ConfigError: If there is no such device.
-        MissingExtraError: If OpenVINO is wanted, and not installed.
+        MissingExtraError: If OpenVINO is requested but not installed.
     """
     if config.backend is Backend.OPENVINO:
         from citerec.encode.openvino_backend import OpenVinoBackend
@@ -26,7 +26,7 @@ def open_backend(net: Net, config: EncodeConfig, log: Log | None = None) -> Runn
 
 
 def fastest(config: EncodeConfig) -> EncodeConfig:
-    """Decide what `Backend.AUTO` means for long work on a processor: OpenVINO, if it is installed; else torch."""
+    """Resolve `Backend.AUTO` for long work: OpenVINO on a processor if it is installed, else torch."""
     if config.backend is not Backend.AUTO:
         return config
     fits = config.precision is not Precision.FLOAT16 and _on_processor(config.device)
@@ -37,10 +37,10 @@ def fastest(config: EncodeConfig) -> EncodeConfig:
 def open_fastest(
     net: Net, config: EncodeConfig, log: Log | None = None
 ) -> tuple[Runner, EncodeConfig]:
-    """Make a net ready for long work; where `Backend.AUTO` took OpenVINO and that cannot run it, torch does.
+    """Prepare a net for long work; if `Backend.AUTO` chose OpenVINO and it cannot run the net, torch runs it.
 
     Returns:
-        The backend, and the configuration, which names it.
+        The backend, and the configuration with the backend resolved.
 
     Raises:
         ConfigError, MissingExtraError, ModelError: As for `open_backend`.

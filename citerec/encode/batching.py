@@ -1,23 +1,23 @@
-"""Texts into batches of about the same length, so that little is padding."""
+"""Groups texts into batches of similar length, to reduce padding."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-ROUND_TO = 8  # lengths that batches are padded to: few shapes, few kernels to prepare
+ROUND_TO = 8  # widths are multiples of it: few shapes mean few kernels to compile
 
 Numbers = npt.NDArray[np.int64]
 
 
 def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group texts of about the same length: longest first, at most `budget` tokens a group with padding.
+    """Group texts of similar length: longest first, at most `budget` tokens per group, including padding.
 
     A text of more than `budget` tokens is a group of its own.
 
     Args:
-        lengths: Of each text, in tokens.
-        budget: Texts of a group times the longest of them.
+        lengths: Tokens of each text.
+        budget: The limit of the number of texts in a group times the longest of them.
     """
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     groups: list[list[int]] = []
@@ -31,31 +31,31 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def padded(tokens: Sequence[Sequence[int]], padding: int, at_most: int) -> tuple[Numbers, Numbers]:
-    """Return ids and mask, shape (texts, width) each: the longest text, rounded up to a multiple of 8.
+    """Return ids and mask, shape (texts, width) each; width is the longest text, rounded up to a multiple of 8.
 
     Args:
         tokens: The ids of each text, at most `at_most` each.
-        padding: The id that stands for nothing.
-        at_most: The greatest width; a model may have no position beyond it.
+        padding: The id of the padding token.
+        at_most: The greatest width; the model may have no positions beyond it.
     """
     width = min(-(-max(map(len, tokens)) // ROUND_TO) * ROUND_TO, at_most)
     ids = np.full((len(tokens), width), padding, np.int64)
     mask = np.zeros_like(ids)
-    for row, mine in enumerate(tokens):
-        ids[row, : len(mine)] = mine
-        mask[row, : len(mine)] = 1
+    for row, text_ids in enumerate(tokens):
+        ids[row, : len(text_ids)] = text_ids
+        mask[row, : len(text_ids)] = 1
     return ids, mask
 
 
 def token_types(tokens: Sequence[Sequence[int]], firsts: Sequence[int], width: int) -> Numbers:
-    """Return the token types that go with `padded`, shape (texts, width): 1 for a second segment, else 0.
+    """Return the token types for the ids of `padded`, shape (texts, width): 1 for the second segment, else 0.
 
     Args:
         tokens: The ids of each text.
-        firsts: How many of them are the first segment.
-        width: That of the padded ids.
+        firsts: The length of the first segment of each text.
+        width: The width of the padded ids.
     """
     types = np.zeros((len(tokens), width), np.int64)
-    for row, (mine, first) in enumerate(zip(tokens, firsts, strict=True)):
-        types[row, first : len(mine)] = 1
+    for row, (text_ids, first) in enumerate(zip(tokens, firsts, strict=True)):
+        types[row, first : len(text_ids)] = 1
     return types

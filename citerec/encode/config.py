@@ -1,4 +1,4 @@
-"""How a model is run, which is the user's and the machine's matter; how it reads and pools is in `spec`."""
+"""How a model is run, which depends on user and machine; how it reads and pools text is in `spec`."""
 
 import os
 from dataclasses import dataclass
@@ -8,44 +8,43 @@ from citerec.errors import ConfigError
 from citerec.machine import about_cpu, processor
 
 DTYPE_VARIABLE = "CITEREC_DTYPE"
-# Parts of the names of instruction sets with bfloat16, as ONEDNN_MAX_CPU_ISA limits oneDNN to one.
+# Parts of the names of instruction sets with bfloat16, by which ONEDNN_MAX_CPU_ISA limits oneDNN.
 BF16_LIMITS = ("BF16", "FP16", "AMX", "AVX10", "DEFAULT")
-BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # else float32 is the faster one
+# without one of them float32 is faster
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}
 
 
 class Precision(StrEnum):
-    """The numbers that a model calculates with; vectors and scores are float32 in any case."""
+    """The number format of a model's computation; vectors and scores are always float32."""
 
-    # What CITEREC_DTYPE names; else bfloat16 where the processor or GPU has it, else float16 on a GPU, else float32.
+    # The one that CITEREC_DTYPE names; else bfloat16 if processor or GPU have it, else float16 on a GPU, else float32.
     AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     FLOAT16 = "float16"
 
 
-DTYPES = (Precision.AUTO, Precision.FLOAT32, Precision.BFLOAT16)  # that CITEREC_DTYPE may name
+DTYPES = (Precision.AUTO, Precision.FLOAT32, Precision.BFLOAT16)  # allowed values of CITEREC_DTYPE
 
 
 class Backend(StrEnum):
-    """What multiplies the matrices."""
+    """The library that runs the model."""
 
-    AUTO = "auto"  # openvino for a cross-encoder on a processor, if it is installed; else torch
+    AUTO = "auto"  # openvino for a cross-encoder on a processor, if installed; else torch
     TORCH = "torch"
-    OPENVINO = "openvino"  # on a processor, faster in our benchmark; takes seconds to prepare
+    OPENVINO = "openvino"  # on a processor; faster in our benchmark, but takes seconds to prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodeConfig:
-    """How an encoder or a cross-encoder is run; what comes out hardly depends on it (vectors: cosine > 0.999)."""
+    """How an encoder or a cross-encoder is run; the results hardly depend on it (vectors: cosine > 0.999)."""
 
     device: str = "auto"  # or cpu, cuda, cuda:1, mps
     precision: Precision = Precision.AUTO
     threads: int = 0  # 0 for one per processor
-    batch_tokens: int = 0  # 0 for what suits the device
+    batch_tokens: int = 0  # 0 for a size that suits the device
     backend: Backend = Backend.TORCH
-    few_texts: bool = (
-        False  # so few that importing torch takes longer: NumPy runs what it can, in float32
-    )
+    few_texts: bool = False  # for so few texts that importing torch takes longer: NumPy runs the model, in float32
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -59,17 +58,17 @@ class EncodeConfig:
 
     @property
     def thread_count(self) -> int:
-        """Threads in use."""
+        """The number of threads in use."""
         return self.threads or os.cpu_count() or 1
 
 
 def requested_precision(precision: Precision) -> Precision:
-    """Replace `auto` by the precision that the variable CITEREC_DTYPE names, if it names one.
+    """Replace `auto` by the precision in the environment variable CITEREC_DTYPE, if it is set.
 
-    With `CITEREC_DTYPE=float32` every model runs in float32, so figures agree between processors up to rounding.
+    With `CITEREC_DTYPE=float32` every model runs in float32, so results agree between processors up to rounding.
 
     Raises:
-        ConfigError: If the variable is set to anything else than auto, float32 or bfloat16.
+        ConfigError: If the variable is set to another value than auto, float32 or bfloat16.
     """
     named = os.environ.get(DTYPE_VARIABLE)
     if precision is not Precision.AUTO or not named:
@@ -80,7 +79,7 @@ def requested_precision(precision: Precision) -> Precision:
 
 
 def has_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 itself, and oneDNN, which runs the models, may let it.
+    """Whether this processor computes in bfloat16 and oneDNN, which runs the models, is allowed to use it.
 
     Source: https://uxlfoundation.github.io/oneDNN/dev_guide_cpu_dispatcher_control.html
     """

@@ -1,4 +1,4 @@
-"""An encoder at work: papers in, vectors out, fast."""
+"""Runs an encoder: papers in, vectors out."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,29 +43,29 @@ __all__ = [
     "spec_of",
 ]
 
-TRANSFORMER = "config.json"  # what the folder of a transformer holds
+TRANSFORMER = "config.json"  # marks the folder of a transformer
 
 Vectors = npt.NDArray[np.float32]
 
 
 class EncoderChangedError(EncoderMismatchError):
-    """The model that an index was embedded by is another one now."""
+    """The encoder that an index was embedded by has changed."""
 
     def __init__(self, index: Path, *, found: str, expected: str, place: str) -> None:
         ModelError.__init__(
             self,
-            f"{index} was embedded by {expected}, but what lies at {place} now is {found}: it was trained again or "
+            f"{index} was embedded by {expected}, but the model at {place} now is {found}: it was trained again or "
             f"replaced; embed the index anew: citerec encode --index {index} --encoder {place}",
         )
         self.index, self.found, self.expected = index, found, expected
 
 
 class Encoder(Protocol):
-    """Turns papers and drafts into vectors; several threads may use it, one at a time gets its turn."""
+    """Turns papers and drafts into vectors; several threads may use it, which take turns."""
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What an index records of it."""
+        """What an index records of the encoder."""
         ...
 
     @property
@@ -75,17 +75,17 @@ class Encoder(Protocol):
 
     @property
     def spec(self) -> EncoderSpec:
-        """How it reads and pools."""
+        """How it reads and pools text."""
         ...
 
     @property
     def dim(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         ...
 
     @property
     def precision(self) -> str:
-        """What it calculates with: float32, bfloat16 or float16."""
+        """The number format of its computation: float32, bfloat16 or float16."""
         ...
 
     def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
@@ -93,7 +93,7 @@ class Encoder(Protocol):
 
         Args:
             papers: Papers, or drafts.
-            progress: Receives how many are done.
+            progress: Receives how many papers are done.
         """
         ...
 
@@ -108,51 +108,51 @@ class TransformerEncoder:
         config: EncodeConfig | None = None,
         log: Log | None = None,
     ) -> None:
-        """Make an encoder of a model that is open; it may be moved to another device and precision.
+        """Make an encoder of an open model; the model may be moved to another device and precision.
 
         Args:
-            parts: The model; one that was opened without torch is run by NumPy.
+            parts: The model; NumPy runs one that was opened without torch.
             fingerprint: What an index records of it.
             config: How to run it.
-            log: Receives when the device has too little memory for a batch.
+            log: Receives a message if the device has too little memory for a batch.
 
         Raises:
             ConfigError: If there is no such device.
-            MissingExtraError: If OpenVINO is wanted, and not installed.
+            MissingExtraError: If OpenVINO is requested but not installed.
         """
         self.parts = parts
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
         self._by_sentence = parts.spec.reads is Reads.SENTENCES
-        # Sentences add up as they come out of the model; their sum is what gets unit length.
+        # The vectors of sentences are summed as the model gives them; the sum is scaled to unit length.
         plain = replace(parts.spec, similarity=Similarity.L2) if self._by_sentence else parts.spec
         self._backend = _runner(replace(parts, spec=plain), self.config, log)
         self._turn = Lock()
 
     @property
     def spec(self) -> EncoderSpec:
-        """How it reads and pools."""
+        """How it reads and pools text."""
         return self.parts.spec
 
     @property
     def dim(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return self.parts.dim
 
     @property
     def precision(self) -> str:
-        """What it calculates with: float32, bfloat16 or float16."""
+        """The number format of its computation: float32, bfloat16 or float16."""
         return self._backend.precision
 
     def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
         """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
 
-        The same papers in the same order give the same vectors, bit by bit, on the same machine; in other
-        company a paper's vector may differ in the last bits of `precision`.
+        The same papers in the same order give the same vectors, bit by bit, on the same machine. In another batch a
+        paper's vector may differ in the last bits of `precision`.
 
         Args:
             papers: Papers, or drafts.
-            progress: Receives how many are done.
+            progress: Receives how many papers are done.
         """
         if self._by_sentence:
             pieces, owners = pieces_of(papers, self.spec.form)
@@ -184,12 +184,12 @@ def open_encoder(
     Args:
         name: One of `source.NAMES`, `minilm`, a hub id, or a folder.
         config: How to run it.
-        base: The folder of an index: a relative folder is looked up there, too.
-        log: Receives what is fetched from the hub, before.
+        base: The folder of an index: a relative folder is also searched there.
+        log: Receives what is fetched from the hub, before the download starts.
 
     Raises:
-        ModelError: If it is not there, or is no encoder.
-        MissingExtraError: If it needs a part of citerec that is not installed.
+        ModelError: If it does not exist, or is not an encoder.
+        MissingExtraError: If it needs an extra of citerec that is not installed.
     """
     return _open(find_model(name, base=base, log=log), config, log)
 
@@ -207,11 +207,11 @@ def reopen(
         fingerprint: What the index recorded.
         base: The index folder.
         config: How to run it.
-        log: Receives what is fetched from the hub, before.
+        log: Receives what is fetched from the hub, before the download starts.
 
     Raises:
-        ModelError: If it is gone.
-        EncoderChangedError: If what lies there now would give other vectors.
+        ModelError: If it does not exist any more.
+        EncoderChangedError: If the encoder at its place now would give other vectors.
     """
     source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, log=log)
     recorded = replace(source, name=fingerprint.name, place=fingerprint.source)
@@ -226,7 +226,7 @@ def reopen(
 
 
 def fingerprint_of(source: Source, parts: Parts | LightParts) -> Fingerprint:
-    """Return what an index records of the encoder in a folder."""
+    """Return the fingerprint, which an index records, of the encoder in a folder."""
     weights = weights_files(source.folder)
     if source.adapter:
         weights += [adapter_file(source.adapter), source.adapter / CONFIG]
@@ -255,9 +255,9 @@ def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encod
 
 
 def _plugin(folder: Path) -> str | None:
-    """Return the name under which another package opens the encoder in a folder; None if none does."""
-    marks = (name for name in plugins.names(plugins.ENCODERS) if (folder / name).is_file())
-    return next(marks, None)
+    """Return the name under which another package opens the encoder in a folder; None if there is none."""
+    markers = (name for name in plugins.names(plugins.ENCODERS) if (folder / name).is_file())
+    return next(markers, None)
 
 
 def _runner(parts: Parts | LightParts, config: EncodeConfig, log: Log | None) -> Runner:
@@ -267,7 +267,7 @@ def _runner(parts: Parts | LightParts, config: EncodeConfig, log: Log | None) ->
 
 
 def spec_of(source: Source) -> EncoderSpec:
-    """Return how a model reads: as its folder says, but Sentence-BERT by name a sentence at a time, as SPECTER did."""
+    """Return how a model reads text, by its folder; Sentence-BERT reads sentence by sentence, as in SPECTER's paper."""
     spec = read_spec(source.folder)
     if source.place == SENT_BERT:
         return replace(spec, reads=Reads.SENTENCES, similarity=Similarity.COSINE)

@@ -1,4 +1,4 @@
-"""The Hugging Face hub: what of a model lies in the cache, and what is fetched; the door to huggingface_hub."""
+"""The Hugging Face hub: finds models in its local cache and fetches them; the only module for huggingface_hub."""
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -9,14 +9,14 @@ from citerec.errors import ModelError
 
 Log = Callable[[str], None]
 
-SECONDS = 5  # to wait for the hub's first answer
+SECONDS = 5  # of waiting for the hub's first response
 SMALL = ("*.json", "*.txt", "*.model")  # configuration and vocabulary
 SAFE, PLAIN = "model*.safetensors", "pytorch_model*.bin"
 ADAPTER = ("adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin")
 
 
 class HubError(ModelError):
-    """A model that is neither in the cache nor to be had from the hub; `why` is the reason alone."""
+    """A model that is not in the cache and cannot be fetched from the hub; `why` is the reason alone."""
 
     def __init__(self, repo: str, why: str) -> None:
         super().__init__(
@@ -26,13 +26,13 @@ class HubError(ModelError):
         self.why = why
 
 
-def cached(repo: str, wanted: Callable[[Path], bool], revision: str = "") -> Path | None:
-    """Return the folder of a model in the local cache; nothing is asked of the network.
+def cached(repo: str, is_complete: Callable[[Path], bool], revision: str = "") -> Path | None:
+    """Return the folder of a model in the local cache; the network is not used.
 
     Args:
         repo: The hub id.
-        wanted: Whether a folder holds all that is needed: a cache may hold a part.
-        revision: The commit; the newest that was fetched by default.
+        is_complete: Whether a folder holds all required files: a cache may hold some of them.
+        revision: The commit; by default the newest that was fetched.
     """
     hub = _hub()
     try:
@@ -47,32 +47,34 @@ def cached(repo: str, wanted: Callable[[Path], bool], revision: str = "") -> Pat
     except hub.errors.LocalEntryNotFoundError:
         return None
     except hub.errors.HFValidationError as error:
-        raise ModelError(f"{repo!r} is no hub id, and no folder of that name is here") from error
-    return folder if wanted(folder) else None
+        raise ModelError(
+            f"{repo!r} is not a hub id, and there is no folder of that name"
+        ) from error
+    return folder if is_complete(folder) else None
 
 
 def fetch(
     repo: str, choose: Callable[[Sequence[str]], list[str]], log: Log, revision: str = ""
 ) -> Path:
-    """Fetch a model from the hub into the local cache; say what and how large before.
+    """Fetch a model from the hub into the local cache; log its files and size first.
 
     Args:
         repo: The hub id.
-        choose: Picks the files that are needed of those that there are.
-        log: Receives what is fetched.
-        revision: The commit; the newest by default.
+        choose: Selects the required files from the names of all files.
+        log: Receives what is fetched, before the download starts.
+        revision: The commit; by default the newest.
 
     Raises:
-        HubError: If the hub cannot be reached, does not have it, or breaks off.
+        HubError: If the hub cannot be reached, does not have the model, or the download fails.
     """
     hub = _hub()
     if hub.constants.HF_HUB_OFFLINE:
         raise HubError(repo, "this is offline (HF_HUB_OFFLINE is set)")
     try:
-        about = hub.HfApi().model_info(
+        info = hub.HfApi().model_info(
             repo, revision=revision or None, files_metadata=True, timeout=SECONDS
         )
-        sizes = {file.rfilename: file.size or 0 for file in about.siblings or []}
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
         files = choose(list(sizes))
         if files:
             size = sum(sizes[name] for name in files)
@@ -80,13 +82,13 @@ def fetch(
             return Path(
                 hub.snapshot_download(repo, revision=revision or None, allow_patterns=files)
             )
-    except Exception as error:  # of four libraries, by the version of huggingface_hub
+    except Exception as error:  # of four libraries, depending on the version of huggingface_hub
         raise HubError(repo, _reason(hub, error)) from error
-    raise HubError(repo, "the hub's copy holds no weights that can be read")
+    raise HubError(repo, "the hub's copy holds no weights in a known format")
 
 
 def model_files(names: Sequence[str]) -> list[str]:
-    """Choose what is needed of a model: weights as safetensors if there are any, else as PyTorch wrote them."""
+    """Select the required files of a model: weights as safetensors if there are any, else PyTorch's."""
     top = [name for name in names if "/" not in name]
     weights = _matching(top, SAFE) or _matching(top, PLAIN)
     pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]
@@ -95,9 +97,9 @@ def model_files(names: Sequence[str]) -> list[str]:
 
 
 def adapter_files(names: Sequence[str]) -> list[str]:
-    """Choose what is needed of an adapter."""
-    there = [name for name in ADAPTER if name in names]
-    return there[:2] if len(there) > 1 else []
+    """Select the required files of an adapter; none if it is incomplete."""
+    present = [name for name in ADAPTER if name in names]
+    return present[:2] if len(present) > 1 else []
 
 
 def _matching(names: Sequence[str], pattern: str) -> list[str]:
@@ -107,15 +109,15 @@ def _matching(names: Sequence[str], pattern: str) -> list[str]:
 def _reason(hub: Any, error: Exception) -> str:
     response = getattr(error, "response", None)
     if isinstance(error, hub.errors.GatedRepoError):
-        return "the hub gives it only to those who asked for it there and are logged in"
+        return "the hub requires that you request access to it and log in"
     if isinstance(error, hub.errors.RepositoryNotFoundError):
         return "the hub has no such model, or it is private"
     if isinstance(error, hub.errors.RevisionNotFoundError):
         return "the hub no longer has that revision"
     if response is not None:
         return f"the hub answered {response.status_code}"
-    said = " ".join(str(error).split())[:120] or type(error).__name__
-    return f"this is offline, or the hub cannot be reached ({said})"
+    message = " ".join(str(error).split())[:120] or type(error).__name__
+    return f"this is offline, or the hub cannot be reached ({message})"
 
 
 def _mb(size: int) -> str:

@@ -1,4 +1,4 @@
-"""Weights and tokenizer of a model folder; with `encoder`, the door to torch and transformers."""
+"""Opens the weights and the tokenizer of a model folder with torch and transformers."""
 
 import importlib
 import os
@@ -10,7 +10,7 @@ from typing import Any
 from citerec.encode.spec import EncoderSpec, Pooling, Separator
 from citerec.errors import ModelError
 
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in the order of preference
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
 TOKENIZER = (
     "tokenizer.json",
     "vocab.txt",
@@ -20,13 +20,13 @@ TOKENIZER = (
     "spiece.model",
     "tokenizer_config.json",
 )
-EXPANDER = ("pooler.", "cls.", "lm_head.")  # heads that no vector of ours reads
-SPARE_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models that count positions from 2
+EXPANDER = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
+OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models whose position ids start at 2
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A model that is open: `model` and `tokenizer` are those of transformers."""
+    """An open model: `model` and `tokenizer` are objects of transformers."""
 
     model: Any
     tokenizer: Any
@@ -34,28 +34,28 @@ class Parts:
 
     @property
     def dim(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return int(self.model.config.hidden_size)
 
     @property
     def separator(self) -> str:
-        """What stands between the parts of a paper."""
+        """The text between the parts of a paper."""
         return " " if self.spec.separator is Separator.SPACE else str(self.tokenizer.sep_token)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Cut texts into token ids: special tokens included, at most `spec.max_tokens` each."""
+        """Tokenize texts into ids: with special tokens, at most `spec.max_tokens` each."""
         return tokens_of(self, texts)
 
 
 def load_parts(folder: Path, spec: EncoderSpec) -> Parts:
-    """Open the model in a folder: nothing is fetched, no code of the folder is run.
+    """Open the encoder in a folder; nothing is fetched, and no code of the folder is run.
 
     Args:
-        folder: Weights, config.json and tokenizer.
-        spec: How it reads and pools.
+        folder: Holds weights, config.json and tokenizer.
+        spec: How it reads and pools text.
 
     Raises:
-        ModelError: If it is no model that can encode, or its weights are not whole.
+        ModelError: If it is not a model that can encode, or its weights are incomplete.
     """
     model, tokenizer, missing = open_folder(folder, "AutoModel")
     refuse_missing(folder, [name for name in missing if not name.startswith(EXPANDER)])
@@ -67,17 +67,17 @@ def load_parts(folder: Path, spec: EncoderSpec) -> Parts:
 
 
 def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
-    """Open the model in a folder, in float32: nothing is fetched, no code of the folder is run.
+    """Open the model in a folder, in float32; nothing is fetched, and no code of the folder is run.
 
     Args:
-        folder: Weights, config.json and tokenizer.
+        folder: Holds weights, config.json and tokenizer.
         kind: The class of transformers that opens it.
 
     Returns:
-        Model, tokenizer, and the tensors that the weights lack.
+        The model, the tokenizer, and the names of the tensors that are missing in the weights.
 
     Raises:
-        ModelError: If it is no such model.
+        ModelError: If the folder does not hold such a model.
     """
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
@@ -89,33 +89,33 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        model, told = getattr(transformers, kind).from_pretrained(
+        model, loading_info = getattr(transformers, kind).from_pretrained(
             folder,
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
             dtype="float32",
         )
-    except Exception as error:  # whatever a broken folder makes transformers raise
-        said = " ".join(str(error).split())[:200]
+    except Exception as error:  # a broken folder may raise anything
+        reason = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"{folder} cannot be opened as a model: {type(error).__name__}: {said}"
+            f"{folder} cannot be opened as a model: {type(error).__name__}: {reason}"
         ) from error
-    if any(".adapter_" in name for name in told["unexpected_keys"]):
+    if any(".adapter_" in name for name in loading_info["unexpected_keys"]):
         raise ModelError(
-            f"{folder}: an adapter is saved among its weights, where it cannot be told apart; save the adapter "
+            f"{folder}: an adapter is saved among its weights, where it cannot be recognised; save the adapter "
             "under adapter/"
         )
     if tokenizer.pad_token_id is None:
         raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
-    return model.eval(), tokenizer, sorted(told["missing_keys"])
+    return model.eval(), tokenizer, sorted(loading_info["missing_keys"])
 
 
 def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
-    """Refuse a model whose weights lack tensors.
+    """Refuse a model with missing tensors.
 
     Raises:
-        ModelError: If there are any.
+        ModelError: If `missing` is not empty.
     """
     if missing:
         raise ModelError(
@@ -125,7 +125,7 @@ def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
 
 
 def check_positions(folder: Path, model: Any, tokens: int) -> None:
-    """Refuse a model that has no position for each of so many tokens.
+    """Refuse a model that has fewer positions than `tokens`.
 
     Raises:
         ModelError: If it has fewer.
@@ -138,33 +138,33 @@ def check_positions(folder: Path, model: Any, tokens: int) -> None:
 
 
 def positions_of(model: Any) -> int:
-    """Return how many tokens a model has positions for; 0 where it sets no limit."""
+    """Return how many tokens a model has positions for; 0 if it has no limit."""
     config = model.config
     positions = getattr(config, "max_position_embeddings", None) or 0
-    if positions and getattr(config, "model_type", "") in SPARE_POSITIONS:
+    if positions and getattr(config, "model_type", "") in OFFSET_POSITIONS:
         positions -= 2
     return max(0, positions)
 
 
 def tokens_of(parts: Parts, texts: Sequence[str]) -> list[list[int]]:
-    """Cut texts into token ids as an encoder reads them: special tokens included, at most `spec.max_tokens` each."""
+    """Tokenize texts as the encoder reads them: with special tokens, at most `spec.max_tokens` ids each."""
     return cut(parts.tokenizer, texts, parts.spec.max_tokens, special=True)
 
 
 def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) -> list[list[int]]:
-    """Cut texts into token ids, at most so many each.
+    """Tokenize texts into ids, at most `at_most` each.
 
-    Half a surrogate pair, which is no character, becomes a question mark.
+    An unpaired surrogate, which is not a character, becomes a question mark.
 
     Args:
-        tokenizer: That of transformers.
-        texts: Any.
-        at_most: Special tokens within.
-        special: Whether to put special tokens around each.
+        tokenizer: A tokenizer of transformers.
+        texts: The texts; may be empty.
+        at_most: The limit, with special tokens.
+        special: Whether to add special tokens to each text.
     """
     if not texts:
         return []
-    found = tokenizer(
+    encoded = tokenizer(
         [text.encode(errors="replace").decode() for text in texts],
         truncation=True,
         max_length=at_most,
@@ -173,30 +173,30 @@ def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) ->
         return_token_type_ids=False,
         verbose=False,
     )
-    return found["input_ids"]
+    return encoded["input_ids"]
 
 
 def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
-    """Make one vector of each text's tokens, in float32.
+    """Pool the token vectors of each text to one vector, shape (texts, dim), in float32.
 
     Args:
-        states: The last layer's, shape (texts, tokens, dim).
+        states: The output of the last layer, shape (texts, tokens, dim).
         mask: 1 for a token, 0 for padding, shape (texts, tokens).
-        pooling: How.
+        pooling: The method.
     """
     if pooling is Pooling.CLS:
         return states[:, 0].float()
-    shown = mask.unsqueeze(-1)
+    token_mask = mask.unsqueeze(-1)
     if pooling is Pooling.MAX:
-        return states.float().masked_fill(shown == 0, float("-inf")).amax(1)
-    weights = shown.float()
+        return states.float().masked_fill(token_mask == 0, float("-inf")).amax(1)
+    weights = token_mask.float()
     return (states.float() * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 def weights_files(folder: Path) -> list[Path]:
-    """Return the files of a model's weights: safetensors, else PyTorch's own.
+    """Return the weight files of a model: safetensors, else PyTorch's format.
 
-    The latter are opened by `torch.load(weights_only=True)`, which runs no code.
+    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code.
 
     Raises:
         ModelError: If there are none.
@@ -208,14 +208,14 @@ def weights_files(folder: Path) -> list[Path]:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files that decide how a model cuts text into tokens."""
+    """Return the files that define the tokenizer of a model."""
     return [folder / name for name in TOKENIZER if (folder / name).is_file()]
 
 
 def _transformers() -> Any:
-    """Import transformers: quiet, and without the tokenizers' warning about forks."""
+    """Import transformers without its messages, and without the tokenizers' warning about forks."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    importlib.import_module("torch")  # without it transformers is imported, and fails later
+    importlib.import_module("torch")  # without torch, transformers can be imported but fails later
     import transformers
 
     transformers.logging.set_verbosity_error()

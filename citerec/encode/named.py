@@ -1,4 +1,4 @@
-"""The files that a model folder's own records name: transformers opens them wherever they lie."""
+"""Checks the files that the records of a model folder name: transformers opens them wherever they are."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +13,12 @@ NAMING = ("vocab_file", "merges_file", "tokenizer_file", "spm_file", "sp_model_f
 
 
 def check_named_files(folder: Path) -> None:
-    """Refuse a model whose records lead to a file outside its folder.
+    """Refuse a model folder whose records name a file outside the folder.
 
-    A path that leads nowhere is left alone: many published models name the machine that they were made on.
+    A path to a file that does not exist is ignored: many published models name the machine that they were made on.
 
     Raises:
-        ModelError: If one does.
+        ModelError: If a record names such a file.
     """
     for record, named in _named(folder):
         if not (fault := name_fault(named)):
@@ -44,7 +44,7 @@ def _named(folder: Path) -> Iterator[tuple[str, object]]:
 
 
 def _content(file: Path) -> dict[str, Any]:
-    """Return an object in JSON; an empty one where there is none, which who reads it will say."""
+    """Return a JSON object; an empty one if the file cannot be read, which its reader will report."""
     try:
         content: Any = orjson.loads(read_record(file))
     except (OSError, ValueError):

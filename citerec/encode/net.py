@@ -1,4 +1,4 @@
-"""What a backend runs, and what every backend can: token ids in, one row of numbers a text out."""
+"""The interface of backends: token ids in, one row of numbers per text out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ Tokens = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """A module of torch, and how its input is made of tokens."""
+    """A torch module, and how its input is made from tokens."""
 
     module: Any  # (input_ids, attention_mask[, token_type_ids]) -> float32, shape (texts, dim)
-    padding: int  # the id that stands for nothing
+    padding: int  # the id of the padding token
     max_tokens: int
     typed: bool = False  # whether it reads token types: 0 for the first segment, 1 for the second
 
@@ -33,22 +33,22 @@ class Runner(Protocol):
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
     ) -> Iterator[tuple[list[int], Outputs]]:
-        """Yield places in `tokens`, and the outputs of the texts there, a batch at a time.
+        """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
 
         Args:
             tokens: The ids of each text, at most `Net.max_tokens` each.
-            firsts: How many of them are the first segment, of a net that is `typed`.
+            firsts: The length of each text's first segment, for a net that is `typed`; else None.
         """
         ...
 
 
 def encoder_net(parts: Parts) -> Net:
-    """Return an encoder as a net: the model, and how its vectors are pooled."""
+    """Return an encoder as a net: the model with its pooling."""
     import torch
 
     spec = parts.spec
 
-    class Pooled(torch.nn.Module):
+    class PooledModel(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = parts.model
@@ -60,4 +60,6 @@ def encoder_net(parts: Parts) -> Net:
                 vectors = torch.nn.functional.normalize(vectors, dim=-1)
             return vectors
 
-    return Net(module=Pooled(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens)
+    return Net(
+        module=PooledModel(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens
+    )

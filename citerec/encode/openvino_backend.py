@@ -1,7 +1,7 @@
-"""A net run by OpenVINO: it is converted in memory when it is opened; the door to openvino.
+"""Runs a net by OpenVINO, which converts it in memory when it is opened; the only module that imports openvino.
 
-Not in eight-bit integers: quantised after training, MiniLM scored 1.35 times as many pairs, but the order of its
-scores changed (Spearman 0.994 with float32; 0.9997 in bfloat16).
+It does not quantise to eight-bit integers: MiniLM quantised after training scored 1.35 times as many pairs per second,
+but the order of its scores changed (Spearman 0.994 with float32; 0.9997 in bfloat16).
 """
 
 import sys
@@ -15,11 +15,11 @@ from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, request
 from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ModelError, extra
 
-TOKENS = 2048  # in a batch
+TOKENS = 2048  # per batch
 
 
 class OpenVinoBackend:
-    """Runs a net batch by batch, as many at once as there are threads."""
+    """Runs a net batch by batch, with as many parallel batches as threads."""
 
     place = "cpu"
 
@@ -28,15 +28,18 @@ class OpenVinoBackend:
 
         Raises:
             MissingExtraError: If OpenVINO is not installed.
-            ModelError: If it cannot run such a net.
+            ModelError: If OpenVINO cannot run the net.
         """
         with extra("openvino"):
-            # To convert a model it would report to its makers; without this package it has a stub that does not.
+            # Converting a model would send usage data; without this package OpenVINO uses a stub that does not.
             sys.modules.setdefault("openvino_telemetry", cast(Any, None))
-            openvino: Any = import_module("openvino")  # by name: who checks types need not have it
+            # by name, so that type checkers do not need the package
+            openvino: Any = import_module("openvino")
         self._net = net
-        wanted = requested_precision(config.precision)
-        bfloat16 = wanted is Precision.BFLOAT16 or (wanted is Precision.AUTO and has_bfloat16())
+        requested = requested_precision(config.precision)
+        bfloat16 = requested is Precision.BFLOAT16 or (
+            requested is Precision.AUTO and has_bfloat16()
+        )
         self.precision = "bfloat16" if bfloat16 else "float32"
         self._threads = config.thread_count
         self._budget = config.batch_tokens or TOKENS
@@ -50,22 +53,22 @@ class OpenVinoBackend:
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
     ) -> Iterator[tuple[list[int], Outputs]]:
-        """Yield places in `tokens`, and the outputs of the texts there, a batch at a time; see `Runner`."""
+        """Yield batch by batch the positions of texts in `tokens`, and their outputs; see `Runner`."""
         groups = batches([len(ids) for ids in tokens], self._budget)
         requests = [self._compiled.create_infer_request() for _ in range(self._threads)]
-        at_work: list[tuple[Any, list[int]]] = []
+        running: list[tuple[Any, list[int]]] = []
         for number, rows in enumerate(groups):
-            if len(at_work) == len(requests):
-                yield _result(*at_work.pop(0))
+            if len(running) == len(requests):
+                yield _result(*running.pop(0))
             request = requests[number % len(requests)]
-            mine = [tokens[row] for row in rows]
-            ids, mask = padded(mine, self._net.padding, self._net.max_tokens)
+            batch_ids = [tokens[row] for row in rows]
+            ids, mask = padded(batch_ids, self._net.padding, self._net.max_tokens)
             inputs = [ids, mask]
             if firsts is not None:
-                inputs.append(token_types(mine, [firsts[row] for row in rows], ids.shape[1]))
+                inputs.append(token_types(batch_ids, [firsts[row] for row in rows], ids.shape[1]))
             request.start_async(inputs)
-            at_work.append((request, rows))
-        yield from (_result(*one) for one in at_work)
+            running.append((request, rows))
+        yield from (_result(*pending) for pending in running)
 
 
 def _result(request: Any, rows: list[int]) -> tuple[list[int], Outputs]:
@@ -74,28 +77,29 @@ def _result(request: Any, rows: list[int]) -> tuple[list[int], Outputs]:
 
 
 def _compiled(openvino: Any, net: Net, options: dict[str, Any]) -> Any:
-    """Convert a net, for any number of texts of any length, and make it ready."""
+    """Convert a net for batches of any size and length, and compile it."""
     import torch
 
     ids = torch.zeros((2, 8), dtype=torch.int64)
     mask = torch.ones_like(ids)
-    mask[1, 5:] = 0  # else the trace is one of a model that needs no mask
+    mask[1, 5:] = 0  # otherwise the trace would be of a model without a mask
     example = {"input_ids": ids, "attention_mask": mask}
     if net.typed:
         example["token_type_ids"] = torch.zeros_like(ids)
     module = net.module.float().cpu().eval()
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the trace: what it takes for constant is so here
+            # warnings about values that the trace treats as constants, which they are here
+            warnings.simplefilter("ignore")
             model = openvino.convert_model(
                 module,
                 example_input=example,
                 input=[openvino.PartialShape([-1, -1])] * len(example),
             )
         return openvino.Core().compile_model(model, "CPU", options)
-    except Exception as error:  # whatever a model that cannot be traced makes it raise
-        said = " ".join(str(error).split())[:200]
+    except Exception as error:  # a model that cannot be traced may raise anything
+        reason = " ".join(str(error).split())[:200]
         kind = type(getattr(module, "model", module)).__name__
         raise ModelError(
-            f"{kind} cannot be run by OpenVINO: {said}; use the backend torch"
+            f"{kind} cannot be run by OpenVINO: {reason}; use the backend torch"
         ) from error

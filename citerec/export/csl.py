@@ -1,4 +1,4 @@
-"""Recommendations as CSL-JSON, for Zotero, Pandoc and their like."""
+"""Writes recommendations as CSL-JSON, for Zotero, Pandoc and other programs."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,13 +19,13 @@ _TYPES = {
     Kind.BOOK: "book",
     Kind.THESIS: "thesis",
     Kind.REPORT: "report",
-    Kind.PREPRINT: "article",  # which is what CSL calls a preprint
+    Kind.PREPRINT: "article",  # CSL's type for a preprint
     Kind.UNKNOWN: "document",
 }
 
 
 def dump(results: Iterable[Result]) -> str:
-    """Write each recommended paper once, in a list; without abstracts, for their licences."""
+    """Write each recommended paper once, as a list, without abstracts because of their licences."""
     items = [_item(paper) for paper in papers(results)]
     return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 

@@ -1,4 +1,4 @@
-"""Recommendations as JSON, the form that docs/reference/formats.md describes, for programs."""
+"""Writes recommendations as JSON, in the format of docs/reference/formats.md, for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,32 +9,26 @@ from citerec.export.result import Result
 from citerec.query.doi import paper_doi
 from citerec.types import BIBLIOGRAPHIC, Paper, Recommendation
 
-FIELDS = (
-    "title",
-    "year",
-    "authors",
-    "venue",
-    *BIBLIOGRAPHIC,
-    "abstract",
-)  # that may be written on request
+# additional fields, written on request
+FIELDS = ("title", "year", "authors", "venue", *BIBLIOGRAPHIC, "abstract")
 
 
 def dump_list(result: Result, fields: Sequence[str] = ()) -> str:
-    """Write one query's recommendations as a JSON list, indented; `fields` of `FIELDS` besides the usual ones."""
+    """Write one query's recommendations as an indented JSON list, with the additional `fields` (of `FIELDS`)."""
     return _json(items(result, fields), orjson.OPT_INDENT_2)
 
 
 def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
-    """Write all queries as one JSON list of `{"query": id, "results": […]}`, an element a piece."""
-    before = "[\n"
+    """Write all queries as one JSON list of `{"query": id, "results": [...]}`, one piece per element."""
+    opening = "[\n"
     for line in lines(results, fields):
-        yield before + line.rstrip("\n")
-        before = ",\n"
-    yield "[]\n" if before == "[\n" else "\n]\n"
+        yield opening + line.rstrip("\n")
+        opening = ",\n"
+    yield "[]\n" if opening == "[\n" else "\n]\n"
 
 
 def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
-    """Write one line a query: `{"query": id, "results": […]}`."""
+    """Write one line per query: `{"query": id, "results": [...]}`."""
     return (_json({"query": r.query.id, "results": items(r, fields)}) for r in results)
 
 
@@ -43,10 +37,10 @@ def _json(value: Any, option: int = 0) -> str:
 
 
 def items(result: Result, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return one query's recommendations as values of JSON; `fields` of `FIELDS` besides the usual ones."""
+    """Return one query's recommendations as JSON values, with the additional `fields` (of `FIELDS`)."""
     return [
-        _item(one) | {name: _field(one.paper, name) for name in fields}
-        for one in result.recommendations
+        _item(recommendation) | {name: _field(recommendation.paper, name) for name in fields}
+        for recommendation in result.recommendations
     ]
 
 

@@ -1,4 +1,4 @@
-"""A person's name as corpora have it, split for reference managers."""
+"""Splits personal names of a corpus into parts, for reference managers."""
 
 import re
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ _PARTICLES = frozenset(
     | {"ibn", "la", "le", "ten", "ter", "van", "von", "zu", "zum", "zur"}
 )
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|i{2,3}|iv", re.IGNORECASE)
-_INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family, as PubMed has it: Ribler RL
+_INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family name, as in PubMed: Ribler RL
 _GROUP = re.compile(
     r"\b(?:consortium|collaboration|group|team|committee|network|project|initiative|society"
     r"|association|foundation|institute|university|organi[sz]ation|inc|llc|and)\b|&",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r" [0-9]{4}$")  # DBLP tells people of one name apart by it
+_NUMBER = re.compile(r" [0-9]{4}$")  # DBLP numbers people of the same name
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A person's name in parts; `given` and `suffix` may be empty."""
+    """The parts of a personal name; `given` and `suffix` may be empty."""
 
     family: str
     given: str = ""
     suffix: str = ""
-    group: bool = False  # an organisation, whose whole name is in `family`
+    group: bool = False  # an organisation, whose full name is in `family`
 
 
 def split_name(name: str) -> Name:
@@ -50,7 +50,7 @@ def split_name(name: str) -> Name:
 
 
 def _from_commas(parts: list[str]) -> Name:
-    """Make a name of `Last, First`, `Last, First, Jr.` or `Last, Jr., First`."""
+    """Split `Last, First`, `Last, First, Jr.` or `Last, Jr., First`, given as the parts between commas."""
     family, *rest = [part for part in parts if part] or [""]
     suffixes = [part for part in rest if _SUFFIX.fullmatch(part)]
     given = [part for part in rest if part not in suffixes]
@@ -58,5 +58,5 @@ def _from_commas(parts: list[str]) -> Name:
 
 
 def _abbreviated(words: list[str]) -> bool:
-    """Whether one of `words` is an initial: then the last word is no initials but a family."""
+    """Whether one of `words` is an initial; then the last word is a family name, not initials."""
     return any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words)

@@ -1,20 +1,20 @@
-"""What kind of publication a paper is; the one rule for BibTeX, RIS and CSL.
+"""Decides what kind of publication a paper is, for BibTeX, RIS and CSL.
 
-The corpus' own `type` decides where it is understood: the names of Crossref, CSL, BibTeX, RIS, OpenAlex, Semantic
-Scholar and Web of Science are. "article" and "review" are used for conferences, too: there the venue decides.
+A known `type` of the corpus decides: the names of Crossref, CSL, BibTeX, RIS, OpenAlex, Semantic Scholar and Web of
+Science are known. "article" and "review" are used for conferences, too: for them the venue decides.
 
-Without a type the venue's name decides, by the first of these that applies:
+Without a known type the name of the venue decides, by the first of these rules that applies:
 
 1. a preprint server, a thesis, a technical report, by name;
-2. "Journal of", "Transactions on": a journal, and so are the journals that are called proceedings (PNAS, Proceedings of
-   the IEEE, Proc. ACM on …);
+2. "Journal of", "Transactions on": a journal; so are journals that are called proceedings (PNAS, Proceedings of the
+IEEE, Proc. ACM on …);
 3. a conference: "Proceedings", "Conference", "Workshop", "Symposium" and the like, or an edition such as "CHI '20";
-4. a journal: a word that serials have in their names (Letters, Review, Quarterly, …), a well-known name or acronym, or
+4. a journal: a word that is common in names of serials (Letters, Review, Quarterly, …), a known name or acronym, or
    an abbreviated name ("Plant Physiol.");
 5. a conference: a known acronym, alone or with its society, year or track: "ACL", "IEEE VIS (vast)", "NeurIPS 2020";
 6. a journal: a stated volume or issue.
 
-Any other venue is `UNKNOWN`: it is written where no kind is claimed (`@misc` with `howpublished`).
+Any other venue is `UNKNOWN`: such a paper is written as a type that claims no kind (`@misc` with `howpublished`).
 """
 
 import re
@@ -53,7 +53,7 @@ _TYPES = {
     }.items()
     for name in names.split()
 }
-_JOURNAL_ARTICLES = {"article", "review", "articlereview"}  # where the venue says nothing else
+_JOURNAL_ARTICLES = {"article", "review", "articlereview"}  # unless the venue is a conference
 MAX_NAME = 300  # characters of a venue's name that are read
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 
@@ -80,7 +80,7 @@ _REPORT = _words(
     r"tech(?:nical|\.)? rep(?:ort)?s?|working papers?|white paper|research report|discussion papers?"
 )
 _SERIAL = _words(r"(?:journal|transactions|annals|archives|bulletin|communications) (?:of|on|for)")
-_PROCEEDINGS_JOURNAL = re.compile(  # serials of academies and societies, which print no conference
+_PROCEEDINGS_JOURNAL = re.compile(  # serials of academies and societies, which are not conference proceedings
     r"proc(?:eedings|\.)? (?:of )?(?:the )?(?:united states )?"
     r"(?:nat(?:ional|l\.?|\.|i\.)? acad|roy(?:al|\.) soc|r\.? soc|biol|ieee$|lond(?:on|\.)? math"
     r"|amer(?:ican|\.)? (?:math|phil)|edinburgh math|cambridge phil|vldb endow|japan acad|inst(?:itution)? |nutr|zool"
@@ -118,7 +118,7 @@ _ACRONYM = re.compile(rf"(?:(?:ACM|IEEE|USENIX|CVF)[ /-])*(?:{_CONFERENCES})(?:[
 _ABBREVIATED = re.compile(
     r"\b(?!(?:univ|dept|inc|ltd|corp|press|eds?|vol)\.)[^\W\d_]{2,}\.(?=\s|,|$)", re.I
 )
-_RULES = (  # the first that is found in a venue's name decides
+_RULES = (  # the first pattern with a match in the venue's name decides
     (_PREPRINT, Kind.PREPRINT),
     (_THESIS, Kind.THESIS),
     (_REPORT, Kind.REPORT),
@@ -131,7 +131,7 @@ _RULES = (  # the first that is found in a venue's name decides
 
 
 def kind_of(paper: Paper) -> Kind:
-    """Decide what kind of publication `paper` is; see the rule above."""
+    """Return the kind of publication of `paper`, by the rules above."""
     stated = _NOT_LETTERS.sub("", paper.type).lower()
     if stated in _TYPES:
         return _TYPES[stated]
@@ -146,7 +146,7 @@ def _by_venue(venue: str) -> Kind:
     for pattern, kind in _RULES:
         if pattern.search(venue):
             return kind
-    known = _JOURNAL_NAMES.fullmatch(venue) or _ABBREVIATED.search(venue)
-    if known:
+    is_journal = _JOURNAL_NAMES.fullmatch(venue) or _ABBREVIATED.search(venue)
+    if is_journal:
         return Kind.JOURNAL
     return Kind.CONFERENCE if _ACRONYM.fullmatch(venue) else Kind.UNKNOWN

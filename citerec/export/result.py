@@ -1,4 +1,4 @@
-"""What is written: a query with what was recommended for it."""
+"""The input of all export formats: a query with its recommendations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,11 +9,15 @@ from citerec.types import Paper, Query, Recommendation
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The recommendations for one query, best first; none if nothing was found."""
+    """The recommendations for one query, best first; may be empty.
+
+    Raises:
+        ValueError: If a score is not finite.
+    """
 
     query: Query
     recommendations: tuple[Recommendation, ...]
-    why_nothing: str = ""  # why there is none, for people
+    why_nothing: str = ""  # why there are no recommendations, for people
 
     def __post_init__(self) -> None:
         for recommendation in self.recommendations:
@@ -24,8 +28,8 @@ class Result:
 
 def papers(results: Iterable[Result]) -> list[Paper]:
     """Return every recommended paper once, in the order of its first appearance."""
-    found: dict[str, Paper] = {}
+    by_id: dict[str, Paper] = {}
     for result in results:
         for recommendation in result.recommendations:
-            found.setdefault(recommendation.paper.id, recommendation.paper)
-    return list(found.values())
+            by_id.setdefault(recommendation.paper.id, recommendation.paper)
+    return list(by_id.values())

@@ -1,4 +1,4 @@
-"""Recommendations as RIS, for EndNote, Mendeley and their like; written by rispy."""
+"""Writes recommendations as RIS, for EndNote, Mendeley and other programs; uses rispy."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def dump(results: Iterable[Result]) -> str:
-    """Write each recommended paper once; without abstracts, for their licences."""
+    """Write each recommended paper once, without abstracts because of their licences."""
     records = [_record(paper) for paper in papers(results)]
     if not records:
         return ""
@@ -33,7 +33,7 @@ def dump(results: Iterable[Result]) -> str:
 
 
 def _writer(rispy: Any) -> Any:
-    """Return rispy's writer without the numbers that it puts before records: they are no RIS."""
+    """Return rispy's writer without the numbers that it writes before records: they are not part of RIS."""
 
     def set_header(self: Any, count: int) -> str:
         return ""

@@ -1,4 +1,4 @@
-"""Recommendations as a table, for people."""
+"""Writes recommendations as a table, for people."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,20 +15,20 @@ from citerec.export.terminal import PlainConsole
 from citerec.text import percentage
 from citerec.types import Paper, Query, Recommendation
 
-_NARROWEST = 40  # columns; below it a table has no room for titles
+_NARROWEST = 40  # columns; a narrower table has no room for titles
 _NOTHING = "No eligible paper of this corpus matches"
 
 
 def tables(
     results: Iterable[Result], *, batch: bool, width: int | None = None, color: bool = False
 ) -> Iterator[str]:
-    """Write a table a query; in a batch, each under its query's title.
+    """Write one table per query; in a batch, each below its query's title.
 
     Args:
         results: One per query.
-        batch: Whether there were many queries.
-        width: Columns; those of the terminal if not given.
-        color: Whether the text may hold escape codes.
+        batch: Whether the results are for a batch of queries.
+        width: Columns; None for those of the terminal.
+        color: Whether the text may contain escape codes.
     """
     out = StringIO()
     console = PlainConsole(
@@ -37,7 +37,7 @@ def tables(
         force_terminal=color,
         color_system="standard" if color else None,
         legacy_windows=False,
-        _environ={},  # what the caller says counts, not FORCE_COLOR
+        _environ={},  # `color` decides, not FORCE_COLOR
     )
     for number, result in enumerate(results):
         if number:
@@ -67,27 +67,27 @@ def _print(console: PlainConsole, result: Result, *, batch: bool) -> None:
 
 
 def _heading(query: Query) -> Text:
-    """Return what stands above the list of a query in a batch: its title, and its id where it has one."""
+    """Return the heading above a query's list in a batch: its title, and its id if it has one."""
     heading = Text(visible(query.title), style="bold", overflow="fold")
     return heading.append(f" · {visible(query.id)}", style="dim") if query.named else heading
 
 
 def figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
-    """Return what a list is shown with, and its heading: probabilities where any is known, else raw scores."""
+    """Return the heading and texts of the last column: probabilities if any is known, else raw scores."""
     if any(one.probability is not None for one in recommendations):
         return "Probability", [percentage(one.probability) for one in recommendations]
     decimals = _decimals(recommendations[0].score)
-    return "Score", [f"{one.score:.{decimals}f}" for one in recommendations]
+    return "Score", [f"{recommendation.score:.{decimals}f}" for recommendation in recommendations]
 
 
 def _decimals(top: float) -> int:
-    """Return how many decimals show four digits of the top score, for all scores to line up."""
+    """Return the number of decimals that shows four digits of the top score; used for all scores, to align them."""
     return 3 if top == 0 else max(0, 3 - floor(log10(abs(top))))
 
 
 def _row(recommendation: Recommendation, figure: str) -> tuple[str | Text, ...]:
     paper = recommendation.paper
-    # Text, and no str: rich would read `[bold]` in a title as markup.
+    # A Text, not a str: rich would interpret `[bold]` in a title as markup.
     cell = Text(visible(paper.title))
     for line in (source(paper), *recommendation.reasons):
         cell.append(f"\n{visible(line)}", style="dim")
@@ -96,7 +96,7 @@ def _row(recommendation: Recommendation, figure: str) -> tuple[str | Text, ...]:
 
 
 def source(paper: Paper) -> str:
-    """Return who wrote `paper`, and its id: people need it for the next command."""
+    """Return the first author of `paper` and its id, which users need for further commands."""
     authors = [split_name(name).family for name in paper.authors[:1]]
     more = " et al." if len(paper.authors) > 1 else ""
     return " · ".join([*(f"{name}{more}" for name in authors if name), paper.id])

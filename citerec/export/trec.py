@@ -1,4 +1,4 @@
-"""Recommendations as a TREC run: `qid Q0 docid rank score tag`."""
+"""Writes recommendations as a TREC run: `qid Q0 docid rank score tag`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
@@ -9,21 +9,21 @@ from citerec.export.result import Result
 from citerec.run import trec_ids
 
 _TAG = "citerec"
-_THE_RUN = "the run"  # what an error calls it: where it goes is not known here
+_THE_RUN = "the run"  # its name in error messages: the path is not known here
 _LIMIT = np.finfo(np.float32).max
 
 
 def blocks(results: Iterable[Result]) -> Iterator[str]:
-    """Write one line a recommended paper, its ids as `trec_id` gives them; a block a query.
+    """Write one line per recommended paper, with ids as `trec_id` writes them; one block per query.
 
-    Evaluation tools sort a run again by its scores, as float32, and each breaks ties in a way of
-    its own. So a score that does not fall below the one before it is written as the next float32
-    below that one; every other score reads back as the same float32.
+    Evaluation tools sort a run again by its scores as float32, and each breaks ties in its own way. So a score that is
+    not below the previous one is written as the next float32 below it; every other score reads back as the same
+    float32.
 
     Raises:
-        OutputError: If two queries, or two papers of one, would have the same id.
+        OutputError: If two queries, or two papers of one query, would have the same id.
     """
-    for_ids, for_lines = tee(results)  # in step: no result is kept
+    for_ids, for_lines = tee(results)  # read in parallel, so no result is buffered
     queries = trec_ids((result.query.id for result in for_ids), _THE_RUN)
     return (_lines(query, result) for query, result in zip(queries, for_lines, strict=True))
 
@@ -38,7 +38,7 @@ def _lines(query: str, result: Result) -> str:
 
 
 def _falling(scores: Sequence[float]) -> list[float]:
-    """Return `scores` as float32, each below the one before."""
+    """Return `scores` as float32, each below the previous one."""
     falling = np.clip(scores, -_LIMIT, _LIMIT).astype(np.float32)
     if not (falling[1:] < falling[:-1]).all():
         for i in range(1, len(falling)):

@@ -1,1 +1,1 @@
-"""Builds the parts of an index: `bm25`."""
+"""Builds and opens the parts of an index: Lucene's index, vectors, tokens."""

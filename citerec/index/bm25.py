@@ -1,7 +1,7 @@
-"""Builds the Lucene part of an index with Anserini's own indexer, which Pyserini can open, too.
+"""Builds the Lucene part of an index by Anserini's indexer; Pyserini can open it, too.
 
 Fields: `id` (the docid), `contents` (title and abstract, English analysis), `year` (four
-digits; 0000 where unknown). Neither texts nor vectors are stored: the papers have them.
+digits; 0000 if unknown). Neither texts nor term vectors are stored.
 """
 
 from collections.abc import Iterable
@@ -20,15 +20,15 @@ from citerec.types import Paper
 
 CONTENTS, YEAR = "contents", "year"
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
-_SLICE = 50_000  # documents whose ids are fetched from Lucene at once
+_SLICE = 50_000  # documents whose ids are fetched from Lucene in one call
 
 
 class Bm25Builder:
-    """Feeds papers to Lucene, a batch at a time."""
+    """Adds papers to Lucene's index in batches."""
 
     def __init__(self, folder: Path, *, threads: int, buffer_mb: int = 256) -> None:
         self._folder = folder
-        path = str(folder.absolute())  # the JVM keeps the working directory that it started in
+        path = str(folder.absolute())  # the JVM keeps the working directory in which it was started
         arguments = [
             *("-input", path, "-collection", "JsonCollection", "-index", path),
             *("-fields", YEAR, "-threads", str(threads), "-memoryBuffer", str(buffer_mb)),
@@ -36,10 +36,10 @@ class Bm25Builder:
         self._indexer: Any = java_class("io.anserini.index.SimpleIndexer")(arguments)
 
     def add(self, papers: Iterable[Paper]) -> None:
-        """Index a batch of papers; one without any text has nothing to be found by.
+        """Index a batch of papers; papers without text are skipped.
 
         Raises:
-            OutputError: If Lucene could not write them.
+            OutputError: If Lucene cannot write them.
         """
         documents = [_document(paper) for paper in papers if contents(paper).strip()]
         try:
@@ -50,10 +50,10 @@ class Bm25Builder:
             raise self._failed(None)
 
     def close(self) -> None:
-        """Write what Lucene still holds; the index is whole after this.
+        """Write what Lucene has buffered; the index is complete after this.
 
         Raises:
-            OutputError: If Lucene could not write it.
+            OutputError: If Lucene cannot write it.
         """
         try:
             self._indexer.close()
@@ -62,38 +62,38 @@ class Bm25Builder:
         (self._folder / "write.lock").unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        """Let go of the files of a build that failed; they are about to be removed."""
+        """Close the files of a failed build; they will be removed."""
         with suppress(Exception):
             self._indexer.close()
 
     def _failed(self, error: Exception | None) -> Exception:
         if error is not None and not is_java_exception(error):
             return error
-        reason = str(error).strip().splitlines()[0] if error else "some papers were not taken"
+        reason = str(error).strip().splitlines()[0] if error else "it did not index some papers"
         full = error is None or "space" in reason
         hint = "; is there space on the disk?" if full else "; see: citerec doctor"
         return OutputError(f"Lucene cannot write {self._folder}: {reason}{hint}")
 
 
 def write_rows(folder: Path, rows: dict[str, int]) -> int:
-    """Note the row of each Lucene document, so that hits need not be looked up by docid.
+    """Write the row of each Lucene document, so that hits need no lookup by docid.
 
     Args:
         folder: The Lucene index.
         rows: The row of each docid.
 
     Returns:
-        How many documents Lucene holds.
+        The number of Lucene documents.
     """
     reader = open_reader(folder)
     try:
         searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
         table: npt.NDArray[np.int32] = np.full(reader.maxDoc(), -1, np.int32)
-        everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
+        match_all = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
         scored_docs = java_class("io.anserini.search.ScoredDocs")
         last: Any = None
         for start in range(0, reader.maxDoc(), _SLICE):
-            top = searcher.searchAfter(last, everything, _SLICE)
+            top = searcher.searchAfter(last, match_all, _SLICE)
             docids = scored_docs.fromTopDocs(top, searcher).docids
             table[start : start + len(docids)] = [rows[docid] for docid in docids]
             last = java_class("org.apache.lucene.search.ScoreDoc")(start + len(docids) - 1, 1.0)
@@ -112,7 +112,7 @@ def open_reader(folder: Path) -> Any:
 
 
 def year_term(year: int | None) -> str:
-    """Return a year as it is indexed: four digits that sort as the years do, 0000 if unknown."""
+    """Return a year as an index term: four digits that sort like years, 0000 if unknown."""
     return f"{year or 0:04d}"
 
 

@@ -1,11 +1,11 @@
-"""The token ids of all papers of an index, memory-mapped: no text is cut twice by the same tokenizer.
+"""Stores the token ids of all papers of an index, memory-mapped, so that each text is tokenized once per tokenizer.
 
-A store is a cache, as models are: outside the manifest's checksums, with checksums of its own, so that `verify`
-checks it. It lies in `tokens/<key>/`, one for each tokenizer:
+A store is a cache, as models are: it is not in the manifest's checksums, but has its own, so that `verify`
+checks it. Stores are in `tokens/<key>/`, one per tokenizer:
 
     indptr.npy   int64, shape (papers + 1,): where the tokens of each paper begin
-    ids.npy      uint16, or uint32 where the vocabulary needs it: the tokens of paper after paper
-    about.json   which papers they are of
+    ids.npy      uint16, or uint32 if the vocabulary needs it: the tokens of all papers, one after the other
+    about.json   identifies the papers
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from citerec.types import Log, Progress, no_progress
 
 INDPTR, IDS, ABOUT = "indptr.npy", "ids.npy", "about.json"
 LONGEST = 447  # tokens of one text: no side of a pair has room for more
-READS = f"pair_text/1/{LONGEST}"  # to be raised when `pair_text` changes
-AT_ONCE = 1024  # papers that are cut at once
-KEPT = 50_000  # papers whose fresh tokens stay in memory: 40 MB of abstracts
+READS = f"pair_text/1/{LONGEST}"  # increase the number when `pair_text` changes
+AT_ONCE = 1024  # papers that are tokenized in one call
+KEPT = 50_000  # papers whose tokens `FreshTokens` keeps in memory: 40 MB for abstracts
 
-Cut = Callable[[Sequence[str]], list[list[int]]]  # texts into ids, at most `LONGEST` each
+Cut = Callable[[Sequence[str]], list[list[int]]]  # texts to ids, at most `LONGEST` each
 
 
 class Tokens(Protocol):
@@ -47,10 +47,10 @@ class Tokens(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
-    """The token ids of all papers, in files that are mapped into memory."""
+    """The token ids of all papers, in memory-mapped files."""
 
     folder: Path
-    vocabulary: int  # how many ids there are
+    vocabulary: int  # number of ids of the tokenizer
     indptr: npt.NDArray[np.int64]
     ids: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
@@ -62,7 +62,7 @@ class TokenStore:
         """Return the ids of one paper.
 
         Raises:
-            IndexDamagedError: If one is beyond the vocabulary.
+            IndexDamagedError: If one is not in the vocabulary.
         """
         ids = self.ids[self.indptr[row] : self.indptr[row + 1]]
         if len(ids) and int(ids.max()) >= self.vocabulary:
@@ -73,38 +73,38 @@ class TokenStore:
 
 @dataclass(frozen=True, slots=True)
 class FreshTokens:
-    """The token ids of papers that are cut as they are asked for; those that were cut last are remembered."""
+    """The token ids of papers, tokenized on request; the last `KEPT` papers are cached."""
 
     papers: Papers
     cut: Cut
-    known: dict[int, npt.NDArray[np.uint32]] = field(
+    cached: dict[int, npt.NDArray[np.uint32]] = field(
         default_factory=dict[int, "npt.NDArray[np.uint32]"]
     )
 
     def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
         """Return the ids of the papers at `rows`, without special tokens, by row."""
-        wanted = set(rows)
-        papers = self.papers.at(wanted - self.known.keys())
+        requested = set(rows)
+        papers = self.papers.at(requested - self.cached.keys())
         fresh = self.cut([pair_text(paper) for paper in papers.values()])
-        found = {row: self.known[row].tolist() for row in wanted & self.known.keys()}
-        found.update(zip(papers, fresh, strict=True))
-        self.known.update((row, np.array(found[row], np.uint32)) for row in papers)
-        for row in [*self.known][: max(0, len(self.known) - KEPT)]:
-            del self.known[row]
-        return found
+        ids_by_row = {row: self.cached[row].tolist() for row in requested & self.cached.keys()}
+        ids_by_row.update(zip(papers, fresh, strict=True))
+        self.cached.update((row, np.array(ids_by_row[row], np.uint32)) for row in papers)
+        for row in [*self.cached][: max(0, len(self.cached) - KEPT)]:
+            del self.cached[row]
+        return ids_by_row
 
     def unknown(self, rows: Iterable[int]) -> int:
-        """Return how many papers would have to be cut."""
-        return len(set(rows) - self.known.keys())
+        """Return how many of the papers are not cached."""
+        return len(set(rows) - self.cached.keys())
 
 
 def open_tokens(index: IndexFolder, tokenizer: str, *, vocabulary: int) -> TokenStore | None:
-    """Open the store of an index for a tokenizer; none if there is none, or one of other papers.
+    """Open the token store of an index for a tokenizer; None if there is none, or it is of other papers.
 
     Args:
-        index: Whose papers.
+        index: The index.
         tokenizer: The sha256 of the tokenizer's files.
-        vocabulary: How many ids there are.
+        vocabulary: The number of ids of the tokenizer.
     """
     folder = _folder(index, tokenizer)
     try:
@@ -129,18 +129,18 @@ def write_tokens(
     progress: Progress | None = None,
     log: Log | None = None,
 ) -> TokenStore | FreshTokens:
-    """Cut all papers of an index and keep their tokens in it, in little memory.
+    """Tokenize all papers of an index and store the ids in it; needs little memory.
 
     Args:
-        index: Whose papers.
+        index: The index.
         tokenizer: The sha256 of the tokenizer's files.
-        cut: Cuts texts into ids, at most `LONGEST` each.
-        vocabulary: How many ids there are.
-        progress: Receives how many papers are cut.
-        log: Receives if the index cannot be written to, or holds other papers by now.
+        cut: Turns texts into ids, at most `LONGEST` each.
+        vocabulary: The number of ids of the tokenizer.
+        progress: Receives how many papers are tokenized.
+        log: Receives a message if the tokens cannot be stored: no permission, no space, or the index was replaced.
 
     Returns:
-        The store; where it cannot be kept, what cuts papers as they are asked for.
+        The store; if it cannot be written, an object that tokenizes papers on request.
     """
     try:
         _check_papers(index)
@@ -156,22 +156,25 @@ def write_tokens(
         why = "they are gone again"
     except (OutputError, IndexReplacedError) as error:
         why = str(error)
-    if store := open_tokens(
-        index, tokenizer, vocabulary=vocabulary
-    ):  # be it that another came first
+    # Another process may have written it.
+    if store := open_tokens(index, tokenizer, vocabulary=vocabulary):
         return store
     if log:
-        log(f"the tokens of its papers cannot be kept ({why}); they are cut as they come")
+        log(f"the tokens of its papers cannot be stored ({why}); papers are tokenized when needed")
     return FreshTokens(index.papers, cut)
 
 
 def _check_papers(index: IndexFolder) -> None:
-    """Refuse to write into an index that was built anew since it was opened."""
+    """Refuse to write into an index that was replaced since it was opened.
+
+    Raises:
+        IndexReplacedError: If it was.
+    """
     try:
-        there = read_manifest(index.path).checksums[PAPERS]
+        stored_sum = read_manifest(index.path).checksums[PAPERS]
     except (CiterecError, KeyError) as error:
         raise IndexReplacedError(index.path) from error
-    if there != index.manifest.checksums[PAPERS]:
+    if stored_sum != index.manifest.checksums[PAPERS]:
         raise IndexReplacedError(index.path)
 
 
@@ -186,7 +189,7 @@ def _texts(papers: Papers, progress: Progress) -> Iterator[list[str]]:
 def _write(
     file: BinaryIO, chunks: Iterable[list[list[int]]], kind: np.dtype[Any], counts: list[int]
 ) -> None:
-    """Write ids as they come, and the length of each text; the header, written last, has its room before them."""
+    """Write ids as they arrive, and collect the length of each text; the header is written last, over a placeholder."""
     _header(file, kind, 0)
     for texts in chunks:
         counts += map(len, texts)
@@ -196,8 +199,8 @@ def _write(
 
 
 def _header(file: BinaryIO, kind: np.dtype[Any], length: int) -> None:
-    about = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False}
-    np.lib.format.write_array_header_1_0(file, about | {"shape": (length,)})
+    fields = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(file, fields | {"shape": (length,)})
 
 
 def _kind(vocabulary: int) -> np.dtype[Any]:

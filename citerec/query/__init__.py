@@ -1,6 +1,6 @@
-"""What a user wants references for: one paper or many, from a file or standard input.
+"""Reads queries: papers or drafts without references, one or many, from a file or standard input.
 
-A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text; which, its content says, not its name.
+A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text; the format is recognised by its content, not its name.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,27 +27,27 @@ _READERS: Mapping[Kind, Callable[[str, Path | str], list[Draft]]] = {
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """The queries of one file: at least one, in the file's order, no id twice."""
+    """The queries of one file: at least one, in file order, with distinct ids."""
 
     queries: tuple[Query, ...]
 
     @property
     def batch(self) -> bool:
-        """Whether there is more than one query; a JSONL file of one line is no batch."""
+        """Whether there is more than one query; a JSONL file of one line is not a batch."""
         return len(self.queries) > 1
 
 
 def read_queries(path: str | Path, *, stdin: BinaryIO | None = None) -> QueryFile:
-    """Read the queries of the file `path`, or of standard input if that is `-`.
+    """Read the queries of the file `path`, or of standard input if it is `-`.
 
     Args:
         path: A file of UTF-8 text in any format that `parse_queries` reads.
-        stdin: What to read for `-`; `sys.stdin.buffer` if not given.
+        stdin: The stream to read for `-`; None for `sys.stdin.buffer`.
 
     Raises:
-        BadInputError: If the file cannot be read as queries; names the line where it can.
+        BadInputError: If the file cannot be read as queries; the message names the line if possible.
     """
-    hint = "for a text itself: citerec recommend --title T --abstract A"
+    hint = "to pass a text directly: citerec recommend --title T --abstract A"
     data, name = read_bytes(path, stdin, hint=hint)
     return parse_queries(data, name=name)
 
@@ -55,15 +55,15 @@ def read_queries(path: str | Path, *, stdin: BinaryIO | None = None) -> QueryFil
 def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
     """Read the queries that `data` holds.
 
-    A query without an id is called `query`; in a batch, `q` and its line, or its place in a list.
+    A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list.
 
     Args:
         data: UTF-8 text: JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text.
-        name: What messages call the source.
+        name: The name of the source in messages.
 
     Raises:
-        BadInputError: If `data` is something else or broken, a title is missing, an id stands
-            twice; says what was found and where.
+        BadInputError: If `data` has no known format or is broken, a title is missing, or an id is repeated; the message
+            states what was found and where.
     """
     text = decode(data, name, reads=_READS)
     kind = kind_of(text)
@@ -73,15 +73,17 @@ def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")
     batch = len(drafts) > 1
     queries = [to_query(d, name, f"q{d.record.number}" if batch else "query") for d in drafts]
-    _refuse_twins(queries, [d.record for d in drafts], name)
+    _refuse_repeated_ids(queries, [d.record for d in drafts], name)
     return QueryFile(tuple(queries))
 
 
-def _refuse_twins(queries: list[Query], records: list[Record], name: Path | str) -> None:
-    """Raise if two queries have one id: their results could not be told apart."""
+def _refuse_repeated_ids(queries: list[Query], records: list[Record], name: Path | str) -> None:
+    """Raise if two queries have the same id: their results could not be distinguished."""
     seen: dict[str, Record] = {}
     for query, record in zip(queries, records, strict=True):
         if first := seen.get(query.id):
             where = f"line {first.line}" if first.line else first.label
-            raise record.error(name, f"the id {query.id!r} is taken by {where}; give it another")
+            raise record.error(
+                name, f"the id {query.id!r} is already used by {where}; give it another"
+            )
         seen[query.id] = record

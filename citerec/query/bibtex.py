@@ -1,8 +1,8 @@
-"""Papers as BibTeX; bibtexparser splits the file into blocks, we put each value together.
+"""Reads papers from BibTeX; bibtexparser splits the file into blocks, and this module reads the values.
 
-bibtexparser goes on after a broken entry, takes keys with spaces and passes over loose text, where
-pybtex loses the rest of the file. It leaves `"a" # b` as it is and takes `{a} year = 2019` (a
-comma is missing) for one value, hence the small grammar of values here.
+bibtexparser continues after a broken entry, accepts keys with spaces and skips loose text, where pybtex loses the
+rest of the file. It leaves `"a" # b` undecoded and reads `{a} year = 2019` (a comma is missing) as one value, hence the
+small grammar of values here.
 """
 
 import logging
@@ -24,26 +24,26 @@ _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
 _SPACE = re.compile(r"\s*")
 _LONGEST = 1_000_000  # characters of a value
-_MOST = 64_000_000  # characters of all values of a file; its strings may make it grow
+_MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
 _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
 _BARE = re.compile(r'[^\s#{}"=,]+')
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A block that is no BibTeX."""
+    """A block that is not valid BibTeX."""
 
     line: int
-    what: str
+    fault: str
 
 
 def read_records(text: str) -> tuple[list[Record], list[Broken]]:
-    """Read every entry of a BibTeX file, its values undecoded and by field name in lower case.
+    """Read every entry of a BibTeX file; values are not decoded, field names are in lower case.
 
-    A key may stand twice; of a field that stands twice in one entry, the first counts.
+    A key may be repeated; if a field is repeated in one entry, the first one counts.
 
     Returns:
-        The entries that could be read, in the file's order, and the blocks that could not.
+        The valid entries, in file order, and the broken blocks.
     """
     from bibtexparser.model import String
 
@@ -68,23 +68,23 @@ def read_records(text: str) -> tuple[list[Record], list[Broken]]:
 
 
 def _parse(text: str) -> "Library":
-    """Split `text` into blocks by bibtexparser, whose values are left as they stand."""
+    """Split `text` into blocks by bibtexparser, with values unchanged."""
     from bibtexparser.entrypoint import parse_string
 
-    # Its warnings repeat what the failed blocks say, and would go to the user's terminal.
+    # Its warnings repeat what the failed blocks state, and would be printed on the user's terminal.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     return parse_string(text, parse_stack=[])
 
 
 def _entry(block: "Block") -> "Entry | None":
-    """Return the entry that `block` is or wraps; nothing for a comment, a string, a preamble.
+    """Return the entry that `block` is or wraps; None for a comment, a string or a preamble.
 
     Raises:
-        ValueError: If it is broken; says how.
+        ValueError: If it is broken; the message states how.
     """
     from bibtexparser.model import Entry, ImplicitComment, ParsingFailedBlock, String
 
-    # bibtexparser fails a key or field that stands twice, but keeps the entry; we can use that.
+    # bibtexparser reports a repeated key or field as failed, but keeps the entry, which is usable.
     inner = block.ignore_error_block if isinstance(block, ParsingFailedBlock) else block
     if isinstance(inner, Entry):
         return inner
@@ -111,10 +111,10 @@ def _record(entry: "Entry", macros: Mapping[str, str]) -> Record:
 
 
 def _value(raw: str, macros: Mapping[str, str]) -> str:
-    """Put a value together: its parts, joined by `#`; a name without a `@string` stands for itself.
+    """Evaluate a value: its parts are joined by `#`; a name that no `@string` defines is used as text.
 
     Raises:
-        ValueError: If it is no value.
+        ValueError: If it is not a valid value.
     """
     parts: list[str] = []
     length, at = 0, _past_space(raw, 0)
@@ -124,7 +124,7 @@ def _value(raw: str, macros: Mapping[str, str]) -> str:
             part = macros.get(part.lower(), part)
         parts.append(part)
         length += len(part)
-        if length > _LONGEST:  # strings that double each other fill any memory
+        if length > _LONGEST:  # strings that double each other could fill any memory
             raise ValueError(f"it is longer than {_LONGEST} characters")
         at = _past_space(raw, end)
         if at == len(raw):
@@ -135,9 +135,9 @@ def _value(raw: str, macros: Mapping[str, str]) -> str:
 
 
 def _past_space(text: str, at: int) -> int:
-    """Return the first place from `at` on that is no white space."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    """Return the first position from `at` on that is not white space."""
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _part(text: str, at: int) -> tuple[str, int]:
@@ -145,22 +145,22 @@ def _part(text: str, at: int) -> tuple[str, int]:
     if text.startswith(("{", '"'), at):
         end = _closing(text, at)
         return text[at + 1 : end], end + 1
-    found = _BARE.match(text, at)
-    if not found:
+    match = _BARE.match(text, at)
+    if not match:
         raise ValueError("it has no value")
-    return found[0], found.end()
+    return match[0], match.end()
 
 
 def _closing(text: str, at: int) -> int:
-    """Return where the brace or quote at `at` is closed."""
+    """Return the position of the brace or quote that closes the one at `at`."""
     depth = 0
     pattern = _BRACE if text[at] == "{" else _QUOTE
-    for mark in pattern.finditer(text, at + 1):
-        if mark[0] == "{":
+    for bracket in pattern.finditer(text, at + 1):
+        if bracket[0] == "{":
             depth += 1
         elif depth == 0:
-            return mark.start()
-        elif mark[0] == "}":
+            return bracket.start()
+        elif bracket[0] == "}":
             depth -= 1
     raise ValueError("a brace or quote is not closed")
 
@@ -169,19 +169,19 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
     """Read the papers of a BibTeX file.
 
     Raises:
-        BadInputError: If an entry is broken; a query must be read whole.
+        BadInputError: If an entry is broken: queries must be read completely.
     """
     records, broken = read_records(text)
     if broken:
         record = Record(number=1, line=broken[0].line, fields={})
-        raise record.error(name, broken[0].what)
+        raise record.error(name, broken[0].fault)
     return [_draft(record) for record in records]
 
 
 def _draft(record: Record) -> Draft:
     return Draft(
         record=record,
-        # Where older exports of citerec kept the id of the corpus.
+        # older exports of citerec stored the id of the corpus in this field
         id=to_text(record.fields.get("citerec-id", "")) or record.key,
         title=_text(record, "title"),
         abstract=_text(record, "abstract"),
@@ -193,24 +193,24 @@ def _draft(record: Record) -> Draft:
 
 
 def record_dois(record: Record) -> tuple[str, ...]:
-    """Return the DOIs that an entry states, in its field for them or as a link."""
+    """Return the DOIs in the DOI field and the URL field of an entry."""
     values = (_link(record.fields.get(name, "")) for name in ("doi", "url"))
     return tuple(filter(None, map(doi_of, values)))
 
 
 def record_year(record: Record) -> int | None:
-    """Return the year that an entry states, if any."""
+    """Return the year of an entry; None if it has none."""
     return first_year(_text(record, "year", "date"))
 
 
 def record_authors(record: Record) -> tuple[str, ...]:
-    """Return the authors that an entry states, each as `First von Last`."""
+    """Return the authors of an entry, each as `First von Last`."""
     return _people(record.fields.get("author", ""))
 
 
 def _link(latex: str) -> str:
-    """Return a DOI or link without braces, escapes and commands; two hyphens in it are no dash."""
-    return _LATEX_SIGN.sub(lambda sign: sign[1] or to_text(sign[0]), latex)
+    """Return a DOI or link without braces, escapes and commands; two hyphens in it do not become a dash."""
+    return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
 
 
 def _text(record: Record, *names: str) -> str:

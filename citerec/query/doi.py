@@ -1,4 +1,4 @@
-"""What a DOI looks like, bare or as a link; decided here for reading and for writing."""
+"""Recognises DOIs, bare or as a link, for reading and for writing."""
 
 import re
 
@@ -10,11 +10,11 @@ _DOI = re.compile(
 
 
 def doi_of(text: str) -> str:
-    """Return the DOI that `text` is, without resolver or `doi:`; empty if it is none."""
-    found = _DOI.fullmatch(text.strip())
-    return found[1] if found else ""
+    """Return `text` as a bare DOI, without resolver or `doi:`; empty if it is not a DOI."""
+    match = _DOI.fullmatch(text.strip())
+    return match[1] if match else ""
 
 
 def paper_doi(paper: Paper) -> str:
-    """Return the DOI of a paper: the one that its corpus states, or its id or URL if that is one; else empty."""
+    """Return the DOI of a paper: the one that its corpus states, else its id or URL if that is a DOI; else empty."""
     return doi_of(paper.doi) or doi_of(paper.id) or doi_of(paper.url)

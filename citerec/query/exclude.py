@@ -1,4 +1,4 @@
-"""What a user does not want recommended: ids, or a bibliography whose titles count."""
+"""Reads a list of papers that must not be recommended: ids, or a bibliography, which is matched by titles, too."""
 
 import re
 import unicodedata
@@ -26,16 +26,16 @@ _LATEX_SOURCE = re.compile(
     r"^[ \t]*\\(?:documentclass|begin\s*\{|bibitem|section|title\s*\{)|\\[A-Za-z]*cite[A-Za-z]*\s*[\[{]",
     re.MULTILINE,
 )
-_SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII's that Python strips
+_SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII that Python's strip removes
 _ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of a list: what identifies its paper."""
+    """One entry of a list: the data that identify its paper."""
 
-    ids: tuple[str, ...] = ()  # as the file has them
-    title: str = ""  # as the file has it, plain text
+    ids: tuple[str, ...] = ()  # as in the file
+    title: str = ""  # as in the file, as plain text
     year: int | None = None
     authors: tuple[str, ...] = ()
     place: str = ""  # for messages
@@ -43,34 +43,34 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """The entries of a list; a paper is out if one of them is that paper."""
+    """The entries of a list; a paper that matches one of them is excluded."""
 
     entries: tuple[Entry, ...]  # those with an id or a title
-    unread: tuple[str, ...] = ()  # entries that name nothing or cannot be read, in words
+    unread: tuple[str, ...] = ()  # descriptions of entries that have neither or cannot be read
 
     @property
     def ids(self) -> frozenset[str]:
-        """All ids, as `id_key` gives them."""
+        """All ids, in the form of `id_key`."""
         return frozenset(id_key(i) for entry in self.entries for i in entry.ids)
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """All titles, each once, as the file has them; compare them by `title_key`."""
+        """All distinct titles, as in the file; compare them by `title_key`."""
         titles = (entry.title for entry in self.entries if title_key(entry.title))
         return tuple(dict.fromkeys(titles))
 
 
 def read_excluded(path: str | Path) -> Excluded:
-    """Read a list of exclusions, its format told by its content.
+    """Read a list of exclusions; the format is recognised by its content.
 
-    In plain text, blank lines and those that start with `#` are passed over; a line of several
-    words counts as a title, too.
+    In plain text, blank lines and lines that start with `#` are skipped; a line of several words is also used as a
+    title.
 
     Args:
-        path: Ids one a line, or BibTeX, RIS, CSL-JSON or JSONL, whose ids, DOIs and titles count.
+        path: Ids, one per line, or BibTeX, RIS, CSL-JSON or JSONL, of which ids, DOIs and titles are used.
 
     Raises:
-        BadInputError: If the file is missing, empty, no text, or JSON that is broken.
+        BadInputError: If the file is missing, empty, not text, or broken JSON.
     """
     data, name = read_bytes(path)
     entries, unread = _read(decode(data, name, reads=_READS, for_documents=_EXPORT), name)
@@ -87,7 +87,7 @@ def listed(texts: Iterable[str]) -> Excluded:
 
 
 def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
-    """Return the entries of a list in any format, and what of it could not be read."""
+    """Return the entries of a list in any format, and descriptions of the parts that could not be read."""
     kind = kind_of(text)
     refuse_long(text, kind, name)
     match kind:
@@ -97,7 +97,7 @@ def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
             return [_from_ris(record) for record in ris.read_records(text)], []
         case Kind.BIBTEX:
             records, broken = bibtex.read_records(text)
-            unread = [f"line {b.line}: {b.what}" for b in broken]
+            unread = [f"line {b.line}: {b.fault}" for b in broken]
             return [_from_bibtex(record) for record in records], unread
         case Kind.TEXT:
             if _LATEX_SOURCE.search(text):
@@ -151,10 +151,11 @@ def _from_bibtex(record: Record) -> Entry:
     fields = record.fields
     dois = bibtex.record_dois(record)
     title = to_text(fields.get("title", ""))
-    own = _ids(to_text(fields.get("citerec-id", "")))
-    key = _ids(record.key) if title or dois or own else ()  # a key alone names no paper
+    corpus_id = _ids(to_text(fields.get("citerec-id", "")))
+    # a key alone does not identify a paper
+    key = _ids(record.key) if title or dois or corpus_id else ()
     return Entry(
-        ids=own + dois + key,
+        ids=corpus_id + dois + key,
         title=title,
         year=bibtex.record_year(record),
         authors=bibtex.record_authors(record),
@@ -163,7 +164,7 @@ def _from_bibtex(record: Record) -> Entry:
 
 
 def _ids(*values: object) -> tuple[str, ...]:
-    """Return those of `values` that can be an id, as text."""
+    """Return those of `values` that can be ids, as text."""
     usable = (v for v in values if isinstance(v, (str, int)) and not isinstance(v, bool))
     return tuple(text for v in usable if (text := str(v).strip()))
 
@@ -173,45 +174,46 @@ def _dois(*values: str) -> tuple[str, ...]:
 
 
 def id_key(paper_id: str) -> str:
-    """Return the form in which ids are compared: a DOI bare and in lower case, others unchanged."""
+    """Return the form in which ids are compared: a DOI bare and in lower case, other ids unchanged."""
     return doi_of(paper_id).lower() or paper_id
 
 
 def doi_rows(ids: Iterable[str], corpus_ids: Any) -> frozenset[int]:
-    """Find the papers of a corpus whose id is one of `ids` as a DOI, by equal `id_key`.
+    """Return the rows of a corpus whose id equals one of `ids` as a DOI, by `id_key`.
 
-    The corpus may write a DOI as a link, or in capitals. Arrow leaves few to look at; those that are
-    not ASCII stay among them, for its lower case is not Python's there.
+    The corpus may write a DOI as a link, or in capitals. Arrow selects candidates; ids that are not ASCII are always
+    candidates, because Arrow's lower case differs from Python's for them.
 
     Args:
-        ids: Those looked for, as `id_key` gives them.
-        corpus_ids: Those of the corpus, a column of Arrow's.
+        ids: The ids to find, in the form of `id_key`.
+        corpus_ids: The ids of the corpus, an Arrow column.
     """
     dois = sorted(filter(doi_of, ids))
     if not dois:
         return frozenset()
-    like = compute.indices_nonzero(compute.match_substring(corpus_ids, "10."))
-    there = corpus_ids.take(like)
-    bare = compute.replace_substring_regex(there, "^[^1]+", "")  # what may precede has no 1
+    candidate_rows = compute.indices_nonzero(compute.match_substring(corpus_ids, "10."))
+    candidates = corpus_ids.take(candidate_rows)
+    # the prefix of a DOI link has no 1
+    bare = compute.replace_substring_regex(candidates, "^[^1]+", "")
     lowered = compute.ascii_lower(compute.ascii_rtrim(bare, characters=_SPACES))
     listed = compute.is_in(lowered, value_set=strings(dois))
-    maybe = compute.or_(listed, compute.invert(compute.string_is_ascii(there)))
-    rows = like.filter(maybe).to_pylist()
-    wanted = frozenset(dois)
-    pairs = zip(rows, there.filter(maybe).to_pylist(), strict=True)
-    return frozenset(row for row, docid in pairs if id_key(docid) in wanted)
+    maybe = compute.or_(listed, compute.invert(compute.string_is_ascii(candidates)))
+    rows = candidate_rows.filter(maybe).to_pylist()
+    requested = frozenset(dois)
+    pairs = zip(rows, candidates.filter(maybe).to_pylist(), strict=True)
+    return frozenset(row for row, docid in pairs if id_key(docid) in requested)
 
 
 def title_key(title: str) -> str:
     r"""Return the form in which titles are compared: letters and digits in lower case.
 
-    LaTeX, accents and punctuation are gone, letters of every script stay: `{\"U}ber {BERT}` and
-    `Uber BERT!` are `uber bert`. A title without any letter or digit has an empty key.
+    LaTeX, accents and punctuation are removed, letters of every script stay: `{\"U}ber {BERT}` and `Uber BERT!` both
+    become `uber bert`. A title without letters and digits has an empty key.
     """
     if _LATEX.search(title):
         title = to_text(title)
     if title.isascii():
         return " ".join(title.translate(_ASCII).split())
     folded = normalized("NFKD", normalized("NFKD", title).casefold())
-    kept = "".join(c for c in folded if not unicodedata.combining(c))
-    return " ".join(_SEPARATORS.sub(" ", kept).split())
+    without_accents = "".join(c for c in folded if not unicodedata.combining(c))
+    return " ".join(_SEPARATORS.sub(" ", without_accents).split())

@@ -1,9 +1,8 @@
-r"""LaTeX as it stands in bibliographies, turned into plain Unicode: `{\"u}ber {BERT}` -> über BERT.
+r"""Converts LaTeX in bibliographies to plain Unicode: `{\"u}ber {BERT}` -> über BERT.
 
-Made for titles, names and abstracts: it knows accents, letters, Greek, quotes, dashes and common
-symbols; of any other command the argument stays and the name goes. It takes any input, in linear
-time: pylatexenc needs 17 s for a megabyte, loses `\mbox{…}` and all that follows a bare `%`, and
-latexcodec leaves every command and brace in place.
+It is made for titles, names and abstracts: it knows accents, letters, Greek, quotes, dashes and common symbols. Of any
+other command the argument stays and the name is dropped. It accepts any input, in linear time: pylatexenc needs 17 s
+per megabyte, loses `\mbox{…}` and everything after a bare `%`, and latexcodec leaves all commands and braces in place.
 """
 
 import re
@@ -66,16 +65,16 @@ def to_text(latex: str) -> str:
     """Return `latex` as plain Unicode (NFC) on one line, without commands and braces."""
     if not _NEEDS_WORK.search(latex):
         return " ".join(latex.split())
-    # An odd dollar is no formula but money: "a $5 bill".
+    # An odd number of dollars means money, not a formula: "a $5 bill".
     dollar = "" if latex.count("$") % 2 == 0 else "$"
     text = _TOKEN.sub(lambda token: dollar if token["dollar"] else _plain(token), latex)
     return " ".join(normalized("NFC", text).split())
 
 
 def _plain(token: re.Match[str]) -> str:
-    """Return what one piece of LaTeX stands for; empty for a brace or a command of form only."""
+    """Return the text of one piece of LaTeX; empty for a brace or a formatting command."""
     if accent := token["accent"]:
-        # An i under an accent is written without its dot; Unicode composes with the dotted one.
+        # LaTeX writes an i under an accent without its dot; Unicode composes the accent with the dotted one.
         return (token["dotless"] or token["base"]) + _ACCENTS[accent]
     if command := token["command"]:
         if command in _SYMBOLS:

@@ -5,15 +5,14 @@ import unicodedata
 
 from citerec.text import normalized
 
-_SUFFIX = re.compile(
-    r",?\s(?:jr\.?|sr\.?|ii|iii|iv|[0-9]{4})$", re.IGNORECASE
-)  # DBLP numbers homonyms
-_INITIALS = re.compile(r"(.*[a-z].*)\s([A-Z]{1,3})")  # as PubMed has them
+# DBLP numbers people of the same name
+_SUFFIX = re.compile(r",?\s(?:jr\.?|sr\.?|ii|iii|iv|[0-9]{4})$", re.IGNORECASE)
+_INITIALS = re.compile(r"(.*[a-z].*)\s([A-Z]{1,3})")  # as in PubMed
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def name_key(name: str) -> str:
-    """Return what an author is known by, `r ribler`; empty for a name without any letter."""
+    """Return an author's first initial and family name, such as `r ribler`; empty for a name without letters."""
     if not name.isascii():
         folded = normalized("NFKD", name).replace("’", "")
         name = "".join(c for c in folded if not unicodedata.combining(c))

@@ -1,4 +1,4 @@
-"""Papers as JSON: one, a list, or one a line; with our keys, those of CSL or of other corpora."""
+"""Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _KINDS = ((dict, "an object"), (list, "a list"), (str, "a string"), (bool, "true
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value of a JSON file, with where it stands."""
+    """One value of a JSON file, with its position."""
 
     number: int
     line: int | None
@@ -37,10 +37,10 @@ class Item:
 
 
 def read_items(text: str, name: Path | str) -> list[Item]:
-    """Read what the file holds: one value, the elements of its list, or one value a line.
+    """Read the values of a file: its one value, the elements of its list, or one value per line.
 
     Raises:
-        BadInputError: If it is no JSON; names the line.
+        BadInputError: If it is not JSON; the message names the line.
     """
     if _is_jsonl(text):
         return [Item(n, n, _loads(line, name, line=n)) for n, line in _lines(text)]
@@ -56,13 +56,13 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
     """Read the papers of a JSON, JSONL or CSL-JSON file.
 
     Raises:
-        BadInputError: If it is no JSON, or a value is of another type than its key asks for.
+        BadInputError: If it is not JSON, or a value has a wrong type.
     """
     return [_Object(_record(item, name), name).draft() for item in read_items(text, name)]
 
 
 def stated_year_and_authors(item: Item) -> tuple[int | None, tuple[str, ...]]:
-    """Return the year and the authors that an object states; a value of a wrong type counts as none."""
+    """Return the year and the authors of an object; a value of a wrong type counts as missing."""
     if not isinstance(item.value, dict):
         return None, ()
     paper = _Object(_record(item, ""), "")
@@ -75,7 +75,7 @@ def stated_year_and_authors(item: Item) -> tuple[int | None, tuple[str, ...]]:
 
 
 def _is_jsonl(text: str) -> bool:
-    """Whether `text` is one value a line, be a line broken or not."""
+    """Whether `text` is one value per line; single lines may be broken."""
     lines = [line for _, line in _lines(text)]
     if len(lines) < 2:
         return False
@@ -88,7 +88,7 @@ def _is_jsonl(text: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    r"""Yield the lines that are not blank, numbered; a U+2028 inside JSON ends none, only `\n`."""
+    r"""Yield the lines that are not blank, with numbers from 1; only `\n` ends a line, not a U+2028 inside JSON."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line
@@ -109,29 +109,31 @@ def _record(item: Item, name: Path | str) -> Record:
     label = "" if item.line else f"item {item.number} of the list"
     if not isinstance(item.value, dict):
         record = Record(number=item.number, line=item.line, label=label, fields={})
-        raise record.error(name, f"an object with a title was expected, found {_kind(item.value)}")
+        raise record.error(name, f"expected an object with a title, found {_kind(item.value)}")
     fields = cast("dict[str, Any]", item.value)
     return Record(number=item.number, line=item.line, label=label, fields=fields)
 
 
 def _kind(value: Any) -> str:
-    if what := next((what for kind, what in _KINDS if isinstance(value, kind)), ""):
-        return what
+    if description := next(
+        (description for kind, description in _KINDS if isinstance(value, kind)), ""
+    ):
+        return description
     return "null" if value is None else f"the number {shown(value)}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """One JSON object that should be a paper, of the file `name`."""
+    """One JSON object that should be a paper, from the file `name`."""
 
     record: Record
     name: Path | str
 
     def draft(self) -> Draft:
-        """Read every field that a query has; unknown keys are passed over."""
+        """Read every field that a query has; unknown keys are ignored."""
         title, abstract = self._text(_TITLES), self._text(_ABSTRACTS)
         if not title.strip() and "text" in self.record.fields:
-            title, abstract = abstract, ""  # a query of BEIR is only a text
+            title, abstract = abstract, ""  # a BEIR query is a single text
         return Draft(
             record=self.record,
             id=self._id(),
@@ -144,7 +146,7 @@ class _Object:
         )
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:
-        """Return the first of `keys` that holds something, with its value; else an empty string."""
+        """Return the first of `keys` that has a value, and the value; the first key and "" if none has."""
         for key in keys:
             value = self.record.fields.get(key)
             if value is not None and value != "":
@@ -163,7 +165,7 @@ class _Object:
         return _MARKUP.sub("", value) if self.record.fields.keys() & _CSL else value
 
     def _from_positions(self, index: Any) -> str:
-        """Put an abstract of OpenAlex together, which gives for each word where it stands."""
+        """Restore an abstract of OpenAlex from its inverted index, which holds the positions of each word."""
         words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
         places = [
             (place, word)
@@ -173,8 +175,8 @@ class _Object:
             if isinstance(place, int)
         ]
         if (length := sum(len(word) + 1 for _, word in places)) > MAX_ABSTRACT:
-            found = f"the abstract has {length:,} characters; at most {MAX_ABSTRACT:,} are taken"
-            raise self.record.error(self.name, found)
+            message = f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}"
+            raise self.record.error(self.name, message)
         return " ".join(word for _, word in sorted(places))
 
     def _id(self) -> str:
@@ -190,7 +192,7 @@ class _Object:
         return next(filter(None, map(doi_of, values)), "")
 
     def year(self) -> int | None:
-        """Return the year that the object states, if any."""
+        """Return the year of the object; None if it has none."""
         key, value = self._first(_YEARS)
         if key == "issued" and isinstance(value, dict):
             return _issued(cast("dict[str, Any]", value))
@@ -199,8 +201,8 @@ class _Object:
         number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
         digits = str(value).removesuffix(".0") if number else ""
         if not _YEAR.fullmatch(digits):
-            found = f'"{value[:60]}"' if isinstance(value, str) else _kind(value)
-            message = f'"{key}" must be a year such as 2019, or null; found {found}'
+            actual = f'"{value[:60]}"' if isinstance(value, str) else _kind(value)
+            message = f'"{key}" must be a year such as 2019, or null; found {actual}'
             raise self.record.error(self.name, message)
         return int(digits)
 
@@ -222,9 +224,9 @@ class _Object:
         fields = cast("dict[str, Any]", person)
         if isinstance(fields.get("author"), dict):  # an authorship of OpenAlex
             fields = cast("dict[str, Any]", fields["author"])
-        whole = _strings(fields, "name", "literal", "display_name")[:1]
+        full_name = _strings(fields, "name", "literal", "display_name")[:1]
         parts = _strings(fields, "given", "non-dropping-particle", "family", "suffix")
-        return " ".join(whole or parts)
+        return " ".join(full_name or parts)
 
     def _venue(self) -> str:
         key, value = self._first(_VENUES)
@@ -236,14 +238,14 @@ class _Object:
 
 
 def _strings(fields: dict[str, Any], *keys: str) -> list[str]:
-    """Return those of the values of `keys` that are strings and not empty."""
+    """Return the values of `keys` that are non-empty strings."""
     return [value for key in keys if isinstance(value := fields.get(key), str) and value]
 
 
 def _issued(date: dict[str, Any]) -> int | None:
-    """Return the year of a date of CSL: `date-parts`, or words such as `raw` gives."""
+    """Return the year of a CSL date: from `date-parts`, or from a text such as `raw`."""
     value: Any = date.get("date-parts")
-    while isinstance(value, list) and value:  # [[2019, 5]]: the year stands first
+    while isinstance(value, list) and value:  # [[2019, 5]]: the year is first
         value = cast("list[Any]", value)[0]
     words = _strings(date, "raw", "literal")
     return first_year(str(value) if isinstance(value, (int, str)) else " ".join(words))

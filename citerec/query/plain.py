@@ -1,4 +1,4 @@
-"""A query as plain text: the title on the first line, the abstract below it."""
+"""Reads a query from plain text: the title on the first line, the abstract below it."""
 
 import re
 from pathlib import Path
@@ -20,12 +20,12 @@ _NOT_PROSE = (
 
 
 def read_drafts(text: str, name: Path | str) -> list[Draft]:
-    """Read the one paper that `text` is: first line with words the title, the rest the abstract.
+    """Read the one paper that `text` is: the first line that is not blank is the title, the rest the abstract.
 
-    A leading `Title:` and `Abstract:` are understood; between the two a title may be wrapped.
+    Labels `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
 
     Raises:
-        BadInputError: If the text is LaTeX source, PubMed's format or a lone JSON value.
+        BadInputError: If the text is LaTeX source, PubMed's format or a single JSON value.
     """
     _refuse(text, name)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
@@ -47,7 +47,7 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
 
 
 def _split(lines: list[str]) -> tuple[str, list[str]]:
-    """Split the lines into the title and those of the abstract, whose label is still there."""
+    """Split the lines into the title and the lines of the abstract, including its label."""
     label = _TITLE.match(lines[0])
     first = lines[0][label.end() :] if label else lines[0]
     if _ABSTRACT.match(first):
@@ -60,14 +60,15 @@ def _split(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _refuse(text: str, name: Path | str) -> None:
-    for pattern, what in _NOT_PROSE:
+    for pattern, format_name in _NOT_PROSE:
         if pattern.search(text):
             raise BadInputError(
-                name, f"this is {what}; pass the paper: citerec recommend --title T --abstract A"
+                name,
+                f"this is {format_name}; pass the paper: citerec recommend --title T --abstract A",
             )
     if _is_json_value(text.strip()):
         raise BadInputError(
-            name, "this is a lone JSON value; an object with a title was expected", line=1
+            name, "this is a single JSON value; expected an object with a title", line=1
         )
 
 

@@ -1,4 +1,4 @@
-"""One paper as its file gives it, and the checks that make a query of it."""
+"""One paper of a file, and its conversion to a query."""
 
 import re
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One paper of a file, its values not checked yet."""
+    """One paper of a file, with unchecked values."""
 
-    number: int  # from 1: its line; inside a JSON list, its place there
-    line: int | None  # where it starts, from 1; None inside a JSON list
-    key: str = ""  # what its file calls it, outside its fields
-    label: str = ""  # what a message calls it; empty if its line says enough
+    number: int  # from 1: its line; in a JSON list, its position
+    line: int | None  # where it starts, from 1; None in a JSON list
+    key: str = ""  # its name in the file, outside its fields
+    label: str = ""  # its name in messages; empty if the line is enough
     fields: Mapping[str, Any]
 
     def error(self, name: Path | str, message: str) -> BadInputError:
-        """Return the error that says what is wrong with this record of the file `name`."""
-        shown = f"{self.label}: {message}" if self.label else message
-        return BadInputError(name, shown, line=self.line)
+        """Return the error for a fault in this record of the file `name`."""
+        full_message = f"{self.label}: {message}" if self.label else message
+        return BadInputError(name, full_message, line=self.line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a format understood of a record: text as found, an empty `id` where it has none."""
+    """The fields of a record as a format read them; `id` is empty if the record has none."""
 
     record: Record
     id: str
@@ -50,25 +50,25 @@ def one_line(text: str) -> str:
 
 
 def first_year(text: str) -> int | None:
-    """Return the first group of four digits in a date such as `c. 2019` or `2019/05`, if any."""
-    found = _FOUR_DIGITS.search(text)
-    return int(found[0]) if found else None
+    """Return the first group of four digits in a date such as `c. 2019` or `2019/05`; None if there is none."""
+    match = _FOUR_DIGITS.search(text)
+    return int(match[0]) if match else None
 
 
 def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
-    """Check `draft` and make a query of it.
+    """Validate `draft` and make a query of it.
 
     Raises:
-        BadInputError: If it is too long, or `Query` refuses it: for an empty title, a control character in its id or
-            an impossible year.
+        BadInputError: If a text is too long, or `Query` refuses it: for an empty title, a control character in its id
+            or an invalid year.
     """
     query_id = draft.id.strip() or default_id
     title, abstract = one_line(draft.title), one_line(draft.abstract)
-    for what, value, most in (("title", title, MAX_TITLE), ("abstract", abstract, MAX_ABSTRACT)):
+    for field, value, most in (("title", title, MAX_TITLE), ("abstract", abstract, MAX_ABSTRACT)):
         if len(value) > most:
-            found = f"the {what} has {len(value):,} characters; at most {most:,} are taken"
-            advice = "put the title on a line or in a field of its own"
-            raise draft.record.error(name, f"{found}; {advice}")
+            fault = f"the {field} has {len(value):,} characters; expected at most {most:,}"
+            advice = "put the title on a line or in a field by itself"
+            raise draft.record.error(name, f"{fault}; {advice}")
     try:
         return Query(
             id=query_id,

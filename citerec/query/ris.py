@@ -1,4 +1,4 @@
-"""Papers as RIS; rispy reads a record, we find where each begins."""
+"""Reads papers from RIS; rispy parses a record, and this module finds where records begin."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,34 +20,37 @@ _VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_tit
 
 
 def read_records(text: str) -> list[Record]:
-    """Read every record of a RIS file; one that nobody ended counts, too."""
+    """Read every record of a RIS file; a record without an end tag is read, too."""
     if not _START.search(text):  # some programs write one space before the dash
         text = _ONE_SPACE.sub(r"\1  -", text)
-    before, *records = _START.split(text)
-    lines = accumulate((part.count("\n") for part in records[:-1]), initial=before.count("\n") + 1)
+    preamble, *records = _START.split(text)
+    lines = accumulate(
+        (part.count("\n") for part in records[:-1]), initial=preamble.count("\n") + 1
+    )
     return [_record(f"TY  -{rest}", line) for rest, line in zip(records, lines, strict=True)]
 
 
 def _record(text: str, line: int) -> Record:
     rispy: Any = import_module("rispy")  # it has no types
-    # rispy drops a record without an end; a second end does no harm.
-    whole = _joined(f"{text}\nER  - \n", frozenset(rispy.RisParser.DEFAULT_LIST_TAGS))
-    found: list[dict[str, Any]] = rispy.loads(whole, skip_unknown_tags=True)
-    title = first_text(found[0], _TITLES)
+    # rispy drops a record without an end tag; a second one has no effect.
+    complete = _joined(f"{text}\nER  - \n", frozenset(rispy.RisParser.DEFAULT_LIST_TAGS))
+    parsed: list[dict[str, Any]] = rispy.loads(complete, skip_unknown_tags=True)
+    title = first_text(parsed[0], _TITLES)
     label = f"record {title[:60]!r}" if title else "this record"
-    return Record(number=line, line=line, label=label, fields=found[0])
+    return Record(number=line, line=line, label=label, fields=parsed[0])
 
 
 def _joined(text: str, list_tags: frozenset[str]) -> str:
-    """Return a record with each value on one line; rispy needs quadratic time for those of many lines.
+    """Return a record with each value on one line: rispy needs quadratic time for values of many lines.
 
-    The further lines of a tag of `list_tags` stay: each is a value of its own.
+    Further lines of a tag of `list_tags` stay separate: each is a value.
     """
     values: list[list[str]] = []
     tag = ""
     for line in text.split("\n"):
-        if line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha():  # as rispy has it
-            tag = line[:2] if values else ""  # what follows TY is passed over
+        # rispy's rule for tags
+        if line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha():
+            tag = line[:2] if values else ""  # lines after TY are skipped
             values.append([line])
         elif not tag or tag in list_tags:
             values.append([line])
@@ -57,7 +60,7 @@ def _joined(text: str, list_tags: frozenset[str]) -> str:
 
 
 def first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """Return the first of the named fields that holds text, a list joined; else an empty string."""
+    """Return the first of the named fields that has text, with lists joined; else an empty string."""
     for name in names:
         value: Any = fields.get(name, "")
         if text := value if isinstance(value, str) else " ".join(value):
@@ -66,7 +69,7 @@ def first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def read_drafts(text: str, name: Path | str) -> list[Draft]:
-    """Read the papers of a RIS file; any text that has a `TY` line can be read."""
+    """Read the papers of a RIS file; every text with a `TY` line can be read."""
     return [_draft(record) for record in read_records(text)]
 
 
@@ -85,29 +88,29 @@ def _draft(record: Record) -> Draft:
 
 
 def record_dois(record: Record) -> tuple[str, ...]:
-    """Return the DOIs that a record states, in its field for them or as a link."""
+    """Return the DOIs in the DOI field and the URL field of a record."""
     values = (first_text(record.fields, (name,)) for name in ("doi", "urls"))
     return tuple(filter(None, map(doi_of, values)))
 
 
 def record_title(record: Record) -> str:
-    """Return the title of a record, wherever its program put that."""
+    """Return the title of a record, from any of the fields that programs use for it."""
     return first_text(record.fields, _TITLES)
 
 
 def record_year(record: Record) -> int | None:
-    """Return the year that a record states, if any."""
+    """Return the year of a record; None if it has none."""
     return first_year(first_text(record.fields, _YEARS))
 
 
 def record_authors(record: Record) -> tuple[str, ...]:
-    """Return the authors that a record states, each as `First Last`."""
+    """Return the authors of a record, each as `First Last`."""
     fields = record.fields
     people: Sequence[str] = next((fields[n] for n in _AUTHORS if fields.get(n)), ())
-    return tuple(map(_given_first, people))
+    return tuple(map(_first_last, people))
 
 
-def _given_first(name: str) -> str:
+def _first_last(name: str) -> str:
     """Turn `Last, First, Jr.` into `First Last Jr.`."""
     last, *rest = (part.strip() for part in name.split(","))
     return " ".join([*rest[:1], last, *rest[1:]])

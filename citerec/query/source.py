@@ -12,7 +12,7 @@ from citerec.inputs import read_stream
 _STDIN = "standard input"
 _UNPACK = "unpack it first"
 _UTF8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
-_DOCUMENTS = (  # how the file starts, what that is, what to do
+_DOCUMENTS = (  # first bytes, what the file is, what to do
     (b"%PDF-", "a PDF", "pass its text: pdftotext paper.pdf - | citerec recommend --query -"),
     (b"PK\x03\x04", "a zip archive (or a Word document)", "save it as plain text"),
     (b"\xd0\xcf\x11\xe0", "an old Word document", "save it as plain text"),
@@ -36,12 +36,12 @@ _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
 
 
-_MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; they take a second a megabyte
-_MAX_ENTRIES = 200_000  # likely ones, counted before they are parsed
+_MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte
+_MAX_ENTRIES = 200_000  # estimated before parsing
 
 
 class Kind(StrEnum):
-    """The formats that a file of papers may be in; CSL is JSON, too."""
+    """The formats of a file of papers; CSL is JSON, too."""
 
     JSON = "JSON"
     BIBTEX = "BibTeX"
@@ -52,15 +52,15 @@ class Kind(StrEnum):
 def read_bytes(
     path: str | Path, stdin: BinaryIO | None = None, *, hint: str = ""
 ) -> tuple[bytes, str]:
-    """Read the file `path`, or standard input where that is `-`.
+    """Read the file `path`, or standard input if it is `-`.
 
     Args:
         path: The file.
-        stdin: What to read for `-`; `sys.stdin.buffer` if not given.
+        stdin: The stream to read for `-`; None for `sys.stdin.buffer`.
         hint: What to do if there is no such file.
 
     Returns:
-        The bytes, and what messages shall call their source.
+        The bytes, and the name of their source in messages.
 
     Raises:
         BadInputError: If there is no such file, or it cannot be read.
@@ -73,25 +73,25 @@ def read_bytes(
     except FileNotFoundError:
         raise BadInputError(path, f"no such file{hint and f'; {hint}'}") from None
     except IsADirectoryError:
-        raise BadInputError(path, "this is a folder, and a file was expected") from None
+        raise BadInputError(path, "this is a folder, expected a file") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        what = getattr(error, "strerror", None) or str(error)
-        raise BadInputError(path, f"cannot be read: {what}") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadInputError(path, f"cannot be read: {reason}") from error
 
 
 def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = "") -> str:
-    r"""Return `data` as text, its lines ended by `\n`.
+    r"""Return `data` as text, with lines ended by `\n`.
 
     Args:
         data: UTF-8; a byte order mark is dropped.
-        name: What messages call the source.
-        reads: What citerec would read here, for the message about anything else.
-        for_documents: What to do with a PDF, a Word document and the like; by default how to make a query of it.
+        name: The name of the source in messages.
+        reads: The accepted formats, for messages.
+        for_documents: The advice for a PDF, a Word document and the like; by default how to make a query of it.
 
     Raises:
-        BadInputError: If it is empty or no UTF-8 text; says what it is and what to do.
+        BadInputError: If `data` is empty or not UTF-8 text; the message states what it is and what to do.
     """
-    _refuse_foreign(data, name, reads, for_documents)
+    _refuse_other_formats(data, name, reads, for_documents)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,32 +106,34 @@ def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = ""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _refuse_foreign(data: bytes, name: Path | str, reads: str, for_documents: str) -> None:
-    """Raise for data that is some other thing than text, by how it starts or a NUL in it."""
+def _refuse_other_formats(data: bytes, name: Path | str, reads: str, for_documents: str) -> None:
+    """Raise if data is not text, by its first bytes or a NUL in it."""
     start = data[:64].lstrip().lower()
-    documents = ((prefix, what, for_documents or todo) for prefix, what, todo in _DOCUMENTS)
-    for prefix, what, todo in (*documents, *_ENCODED):
+    documents = (
+        (prefix, description, for_documents or todo) for prefix, description, todo in _DOCUMENTS
+    )
+    for prefix, description, todo in (*documents, *_ENCODED):
         if start.startswith(prefix.lower()):
-            raise BadInputError(name, f"this is {what}; {reads}; {todo}")
+            raise BadInputError(name, f"this is {description}; {reads}; {todo}")
     if b"\0" in data:
         raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
 
 
 def refuse_long(text: str, kind: Kind, name: Path | str) -> None:
-    """Raise for a bibliography or plain text that would take minutes to parse, before that is done."""
-    if kind is Kind.JSON:  # which is fast, and may be a batch of many queries
+    """Raise for a bibliography or plain text that would take minutes to parse, before it is parsed."""
+    if kind is Kind.JSON:  # JSON is parsed fast, and may be a batch of many queries
         return
     if len(text) > _MAX_BIBLIOGRAPHY:
-        found = f"{len(text):,} characters; at most {_MAX_BIBLIOGRAPHY:,}"
-        raise BadInputError(name, f"this {kind} has {found} are read at once; split the file")
+        size = f"{len(text):,} characters; expected at most {_MAX_BIBLIOGRAPHY:,}"
+        raise BadInputError(name, f"this {kind} has {size}; split the file")
     entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
     if entries > _MAX_ENTRIES:
-        found = f"about {entries:,} entries; at most {_MAX_ENTRIES:,}"
-        raise BadInputError(name, f"this {kind} has {found} are read at once; split the file")
+        size = f"about {entries:,} entries; expected at most {_MAX_ENTRIES:,}"
+        raise BadInputError(name, f"this {kind} has {size}; split the file")
 
 
 def kind_of(text: str) -> Kind:
-    """Tell by the content which format `text` is in; what is no other is plain text."""
+    """Recognise the format of `text` by its content; text of no other format is plain text."""
     if _JSON.match(text):
         return Kind.JSON
     if _BIBTEX.search(text):

@@ -113,7 +113,7 @@ class Facts:
 
     def _references(self, row: int) -> Rows:
         graph = self._known.index.graph
-        return graph.cited_by(row) if self._snapshot.citing[row] else graph.indices[:0]
+        return graph.references(row) if self._snapshot.citing[row] else graph.indices[:0]
 
     def _title(self, row: int) -> str:
         (title,) = self._known.index.papers.texts("title", np.array([row], np.int32)).to_pylist()

@@ -1,1 +1,1 @@
-"""The second stage: a cross-encoder reads query and candidate together, and says whether one should cite the other."""
+"""The second stage: a cross-encoder reads query and candidate together, and scores whether to cite the candidate."""

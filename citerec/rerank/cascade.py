@@ -1,4 +1,4 @@
-"""One cross-encoder behind the other: each reads the best papers that the one before left."""
+"""Several cross-encoders in sequence: each scores the best papers of the stage before."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +12,8 @@ from citerec.fuse import stage_hits
 from citerec.rerank.rerank import RerankState, Rows, Scores
 from citerec.types import Hits, Progress, Query
 
-NAME = (
-    "rerank"  # what the hits of the last stage go by; the earlier ones are rerank-1, rerank-2, ...
-)
-CHUNK = 16  # candidates read at once where it may end early
+NAME = "rerank"  # the name of the last stage's hits; earlier stages are rerank-1, rerank-2, ...
+CHUNK = 16  # candidates per step when scoring may stop early
 
 
 class Scorer(Protocol):
@@ -32,24 +30,24 @@ class Scorer(Protocol):
         ...
 
     def probability(self, scores: Scores) -> Scores:
-        """Return the calibrated probability of each score."""
+        """Return the calibrated probability of each score, same shape."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A cross-encoder that is open, and how much it reads."""
+    """An open cross-encoder, and how many candidates it scores."""
 
-    name: str  # what its hits go by
-    shown: str  # the model, as it is told
+    name: str  # of its hits
+    shown: str  # the model's name for users
     scorer: Scorer
     depth: int  # candidates per query
     weight: float  # against the first stages, in [0, 1]
-    how: Mapping[str, Any]  # what made its scores: weights, tokens, backend, precision
-    calibrated: bool = False  # whether a training fitted what a score is worth
+    how: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
+    calibrated: bool = False  # whether a training calibrated its scores
 
     def __str__(self) -> str:
-        """Say what it does, in a few words."""
+        """Describe the stage in a few words."""
         how = self.how
         where = "" if how["device"] == "cpu" else f" on {how['device']}"
         weight = "" if self.weight == 1 else f", weight {self.weight:g}"
@@ -62,17 +60,18 @@ class Stage:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a report tells of it."""
+        """Return the description of the stage for a report."""
         shown = Path(self.shown).name if Path(self.shown).is_absolute() else self.shown
         return {"model": shown, "depth": self.depth, "weight": self.weight, **self.how}
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """What came of one query's candidates."""
+    """The reranked candidates of one query."""
 
-    hits: Hits  # all of them; scores are comparable only among those that one stage put there
-    stages: Mapping[str, Hits]  # what each cross-encoder read, by its raw scores alone
+    hits: Hits  # all candidates; scores are comparable only among those that one stage scored
+    # by name, the candidates that each cross-encoder scored, ordered by its raw scores
+    stages: Mapping[str, Hits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +83,32 @@ class Cascade:
     early_stop: bool = False
 
     def with_weight(self, weight: float) -> Self:
-        """Return the same with another weight of the last stage."""
+        """Return the cascade with another weight of the last stage."""
         *earlier, last = self.stages
         return replace(self, stages=(*earlier, replace(last, weight=weight)))
 
     @property
     def depth(self) -> int:
-        """How many candidates are read by anyone."""
+        """The number of candidates that are scored at all."""
         return self.stages[0].depth
 
     @property
     def name(self) -> str:
-        """The models, in the order that they read in."""
+        """The models, in the order of their stages."""
         return " → ".join(stage.shown for stage in self.stages)
 
     def __str__(self) -> str:
-        """Say what is done, in one line."""
+        """Describe all stages, in one line."""
         return "reranking " + ", then ".join(map(str, self.stages))
 
     def probability(self, score: float) -> float:
         """Return the calibrated probability of a score of the last stage."""
         return float(self.stages[-1].scorer.probability(np.array([score], np.float32))[0])
 
-    def likely(self, reranked: "Reranked") -> Hits | None:
-        """Return the calibrated probabilities of what the last stage read; None where they would not follow the order.
+    def probabilities(self, reranked: "Reranked") -> Hits | None:
+        """Return the calibrated probabilities of the papers that the last stage scored, or None.
 
-        They do where its scores alone decide, and they mean something where a training calibrated it.
+        They are None unless a training calibrated the last stage and its scores alone decide the order.
         """
         last = self.stages[-1]
         if not last.calibrated or last.weight < 1:
@@ -120,61 +119,61 @@ class Cascade:
     def rerank(
         self,
         queries: Sequence[Query],
-        found: Sequence[Hits],
+        candidates: Sequence[Hits],
         k: int,
         progress: Progress | None = None,
     ) -> list[Reranked]:
-        """Rerank what was found for each query; the pairs of all of them are scored together.
+        """Rerank the candidates of each query; the pairs of all queries are scored together.
 
         Args:
-            queries: They and their candidates are read together.
-            found: One per query, the order of the first stages.
-            k: How many of the best must be right, if reading may stop early.
+            queries: The queries.
+            candidates: One per query, ordered by the first stages.
+            k: How many of the best must be correct, if scoring may stop early.
             progress: Receives how many pairs are scored.
 
         Returns:
-            One per query, in the order given, all of its candidates: on top what the last stage read, beneath it what
-            the one before read, at last what none did, as it stood.
+            One per query, in the order given, with all of its candidates: first those that the last stage scored, then
+            those that the stage before scored, and finally the others in their original order.
         """
-        done = [Reranked(hits, {}) for hits in found]
-        handed_on = [*(max(stage.depth, k) for stage in self.stages[1:]), k]
-        for stage, needed in zip(self.stages, handed_on, strict=True):
-            pairs = zip(done, found, strict=True)
-            readings = [_reading(stage, one.hits, first) for one, first in pairs]
-            self._read(stage, queries, readings, needed, progress)
-            done = [
-                self._after(stage, one, reading)
-                for one, reading in zip(done, readings, strict=True)
+        reranked = [Reranked(hits, {}) for hits in candidates]
+        required = [*(max(stage.depth, k) for stage in self.stages[1:]), k]
+        for stage, count in zip(self.stages, required, strict=True):
+            pairs = zip(reranked, candidates, strict=True)
+            states = [_state(stage, one.hits, first) for one, first in pairs]
+            self._read(stage, queries, states, count, progress)
+            reranked = [
+                self._after(stage, one, state) for one, state in zip(reranked, states, strict=True)
             ]
-        return done
+        return reranked
 
-    def _after(self, stage: Stage, before: Reranked, reading: RerankState) -> Reranked:
+    def _after(self, stage: Stage, previous: Reranked, state: RerankState) -> Reranked:
         id_rank = self.index.id_rank
-        judged = {stage.name: reading.judged(id_rank)}
-        return Reranked(reading.reranked(id_rank), {**before.stages, **judged})
+        by_reranker = {stage.name: state.by_reranker(id_rank)}
+        return Reranked(state.reranked(id_rank), {**previous.stages, **by_reranker})
 
     def _read(
         self,
         stage: Stage,
         queries: Sequence[Query],
-        readings: Sequence[RerankState],
-        needed: int,
+        states: Sequence[RerankState],
+        count: int,
         progress: Progress | None,
     ) -> None:
-        """Read all candidates, or, to stop early, those of the queries that are not settled, a few at a time."""
-        early = self.early_stop and stage.weight < 1  # alone, it may find the best in the last
-        most = max(needed, CHUNK) if early else stage.depth
-        open_ = [(q, r) for q, r in zip(queries, readings, strict=True) if len(r.next_rows(1))]
+        """Score all candidates; to stop early, score some at a time, only for queries that are not settled."""
+        # with a weight of 1 the last candidate may be the best
+        early = self.early_stop and stage.weight < 1
+        most = max(count, CHUNK) if early else stage.depth
+        open_ = [(q, r) for q, r in zip(queries, states, strict=True) if len(r.next_rows(1))]
         while open_:
-            rows = [reading.next_rows(most) for _, reading in open_]
+            rows = [state.next_rows(most) for _, state in open_]
             scores = stage.scorer.score(self.index, [query for query, _ in open_], rows, progress)
-            for (_, reading), mine in zip(open_, scores, strict=True):
-                reading.take(mine)
+            for (_, state), query_scores in zip(open_, scores, strict=True):
+                state.add_scores(query_scores)
             most = CHUNK if early else most
-            open_ = [(query, reading) for query, reading in open_ if not reading.is_settled(needed)]
+            open_ = [(query, state) for query, state in open_ if not state.is_settled(count)]
 
 
-def _reading(stage: Stage, hits: Hits, first: Hits) -> RerankState:
-    """Open the best of a list for a stage; `first` is the list as the first stages made it."""
-    liked = stage_hits(first, hits.rows[: stage.depth])[1]
-    return RerankState(hits, liked, stage.weight, stage.scorer.probability)
+def _state(stage: Stage, hits: Hits, first: Hits) -> RerankState:
+    """Return the state of a stage for one query; `first` is the list of the first stages."""
+    first_scores = stage_hits(first, hits.rows[: stage.depth])[1]
+    return RerankState(hits, first_scores, stage.weight, stage.scorer.probability)

@@ -1,31 +1,31 @@
-"""How many candidates a cross-encoder scores while a user waits: from its size, and where it runs."""
+"""How many candidates a cross-encoder scores while a user waits, from its size and device."""
 
 from citerec.rerank.model import RerankerParts
 
-SECONDS = 1.5  # that one recommendation may take
-CORE_FLOPS, GPU_FLOPS = 1.5e11, 1e14  # a second: a core with AVX-512, a card with tensor cores
-CORES = 2  # of the processor, unless it is told
+SECONDS = 1.5  # for reranking one query
+CORE_FLOPS, GPU_FLOPS = 1.5e11, 1e14  # per second: a core with AVX-512, a GPU with tensor cores
+CORES = 2  # of the processor, if the number is not given
 DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 
 
 def default_depth(parts: RerankerParts, place: str, cores: int = CORES) -> int:
     """Return how many pairs of full length take about `SECONDS`: a round number from 10 to 1000.
 
-    MiniLM of 6 layers at 128 + 64 tokens takes 4.4 GFLOP a pair: 100 on two cores; BERT at 256 + 256 takes 97: 10.
+    A pair takes 4.4 GFLOP in MiniLM of 6 layers at 128 + 64 tokens: 100 on two cores; 97 in BERT at 256 + 256: 10.
 
     Args:
         parts: The cross-encoder.
         place: cpu, or another device.
-        cores: How many of the processor work on it.
+        cores: Processor cores in use.
     """
-    able = SECONDS * (cores * CORE_FLOPS if place == "cpu" else GPU_FLOPS) / pair_flops(parts)
-    return next((depth for depth in DEPTHS if depth <= able), DEPTHS[-1])
+    affordable = SECONDS * (cores * CORE_FLOPS if place == "cpu" else GPU_FLOPS) / pair_flops(parts)
+    return next((depth for depth in DEPTHS if depth <= affordable), DEPTHS[-1])
 
 
 def pair_flops(parts: RerankerParts) -> float:
     """Return the floating-point operations of one pair of full length, T tokens, in a BERT of L layers.
 
-    L * (2T * (4h² + 2hf) + 4T²h): four projections and the feed-forward part, two operations a weight and token;
+    L * (2T * (4h² + 2hf) + 4T²h): four projections and the feed-forward part, two operations per weight and token;
     then attention, which multiplies T × h by h × T, and T × T by T × h.
     """
     config = parts.model.config

@@ -1,4 +1,4 @@
-"""Opens the rerankers of an index: which are meant, how deep each reads, and how much it counts."""
+"""Opens the rerankers of an index: which models, how many candidates each scores, and the weight of the last."""
 
 import os
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ from citerec.types import Log
 if TYPE_CHECKING:
     from citerec.rerank.cross_encoder import CrossEncoder
 
-OWN = "reranker"  # the folder of an index's own, under models/
-TRAINING = "training.json"  # in which our trainers tell what a model was trained on
-LEAST = 10  # candidates that a later stage reads unless told otherwise
+OWN = "reranker"  # the folder of an index's own reranker, under models/
+TRAINING = "training.json"  # in which our trainers record what a model was trained on
+LEAST = 10  # candidates of a later stage if no depth is given
 
 Option = TypeVar("Option", Precision, Backend)
 
 
-def wanted(
+def requested_reranking(
     reranker: Literal["auto", "none"] | RerankConfig, index: IndexFolder
 ) -> RerankConfig | None:
-    """Return what is to rerank on an index; None for nothing."""
+    """Return the configuration of reranking on an index; None for no reranking."""
     if isinstance(reranker, RerankConfig):
         return reranker
     return RerankConfig() if reranker == "auto" and own_reranker(index) else None
@@ -41,7 +41,7 @@ def own_reranker(index: IndexFolder) -> Path | None:
     """Return the folder of the reranker that was trained on an index; None if there is none.
 
     Raises:
-        IndexDamagedError: If there is a folder for it, and no model in it.
+        IndexDamagedError: If the folder exists, but has no model in it.
     """
     folder = index.models / OWN
     if os.path.lexists(folder) and not is_regular(folder / "config.json"):
@@ -51,47 +51,47 @@ def own_reranker(index: IndexFolder) -> Path | None:
 
 
 def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
-    """Whether a model tells that it was trained on other papers or other splits than an index has.
+    """Whether a model records that it was trained on other papers or other splits than an index has.
 
-    An index that is built anew takes its models along: what they learned from may be its test queries now.
+    A rebuilt index keeps its models: papers that they were trained on may be its test queries now.
     """
     try:
-        told: Any = orjson.loads(read_record(model / TRAINING))
-        trained_on = told["corpus_sha256"], told["splits_sha256"]
-        here = index.manifest.corpus["sha256"], splits_sha256(index.splits)
+        record: Any = orjson.loads(read_record(model / TRAINING))
+        trained_on = record["corpus_sha256"], record["splits_sha256"]
+        index_data = index.manifest.corpus["sha256"], splits_sha256(index.splits)
     except (OSError, ValueError, KeyError, TypeError):
-        return False  # nothing is told
-    return trained_on != here
+        return False  # nothing is recorded
+    return trained_on != index_data
 
 
 def open_cascade(
     index: IndexFolder, config: RerankConfig, log: Log | None = None, *, depth: int = 0
 ) -> Cascade:
-    """Open the rerankers that a configuration names.
+    """Open the rerankers of a configuration.
 
     Args:
-        index: Whose papers they read; a relative folder may lie in it, too.
-        config: Which, and how.
-        log: Receives what is fetched from the hub, before, and what else its user should know.
-        depth: Of stages that have none; 0 for what suits model and device.
+        index: The index of the candidates; a relative folder is also searched in it.
+        config: Which models, and how to run them.
+        log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
+        depth: The depth of stages without one; 0 for what suits model and device.
 
     Raises:
-        ModelError: If one is not there, or is no cross-encoder.
-        MissingExtraError: If what is to run it is not installed.
-        ConfigError: If a setting cannot be: no such device, depths that do not fall, a stop that proves nothing.
+        ModelError: If a model does not exist, or is not a cross-encoder.
+        MissingExtraError: If a required package is not installed.
+        ConfigError: If a setting is not possible: no such device, depths that do not fall, an early stop at weight 1.
     """
-    how = EncodeConfig(
+    run_config = EncodeConfig(
         device=config.device,
         precision=_option(Precision, config.precision),
         backend=_option(Backend, config.backend),
         threads=config.threads,
     )
     stages: list[Stage] = []
-    for number, asked in enumerate(config.stages, start=1):
+    for number, stage_config in enumerate(config.stages, start=1):
         above = stages[-1].depth if stages else None
-        is_last = number == len(config.stages)
-        name, weight = (NAME, config.weight) if is_last else (f"{NAME}-{number}", None)
-        stage = _open(index, asked, how, weight, depth, above, log)
+        last_stage = number == len(config.stages)
+        name, weight = (NAME, config.weight) if last_stage else (f"{NAME}-{number}", None)
+        stage = _open(index, stage_config, run_config, weight, depth, above, log)
         stages.append(replace(stage, name=name))
     if config.early_stop and all(stage.weight == 1 for stage in stages):
         raise ConfigError(_cannot_stop(index, config, stages[-1]))
@@ -99,7 +99,7 @@ def open_cascade(
 
 
 def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
-    """Say why nothing can be proved before all is read."""
+    """Return the message for an early stop that could not skip any candidate."""
     start = "stopping early needs a weight below 1, and"
     if config.weight == 1:
         return f"{start} --rerank-weight is 1; give another, such as --rerank-weight 0.5"
@@ -116,21 +116,25 @@ def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
 
 def _open(
     index: IndexFolder,
-    asked: RerankStage,
-    how: EncodeConfig,
+    stage_config: RerankStage,
+    run_config: EncodeConfig,
     weight: float | None,
     default: int,
     above: int | None,
     log: Log | None,
 ) -> Stage:
-    model = _open_model(index, asked, how, log)
-    shown = _shown(asked.model, index)
-    if log and _lies_in(model.source, index.models) and trained_on_other_data(model.source, index):
+    model = _open_model(index, stage_config, run_config, log)
+    shown = _shown(stage_config.model, index)
+    if (
+        log
+        and _is_inside(model.source, index.models)
+        and trained_on_other_data(model.source, index)
+    ):
         log(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
-    depth = asked.depth or _suiting(default or model.default_depth, above)
+    depth = stage_config.depth or _default_depth(default or model.default_depth, above)
     if above is not None and depth >= above:
         raise ConfigError(
             f"the depths of the rerankers must fall, cheapest first, got {above:,}, {depth:,}"
@@ -158,9 +162,9 @@ def _open(
 
 
 def _open_model(
-    index: IndexFolder, asked: RerankStage, how: EncodeConfig, log: Log | None
+    index: IndexFolder, stage_config: RerankStage, run_config: EncodeConfig, log: Log | None
 ) -> "CrossEncoder":
-    name = asked.model
+    name = stage_config.model
     if name == "auto":
         folder = own_reranker(index)
         if folder is None:
@@ -168,51 +172,51 @@ def _open_model(
                 f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a "
                 "model: --reranker MODEL"
             )
-        name = str(folder.resolve())  # what lies under the folder one stands in does not count
-    from citerec.rerank.cross_encoder import (
-        open_reranker,
-    )  # what does not rerank starts sooner without
+        # so that folders in the working folder are not used by mistake
+        name = str(folder.resolve())
+    # what does not rerank starts sooner without
+    from citerec.rerank.cross_encoder import open_reranker
 
     return open_reranker(
         name,
         index,
-        how,
-        query_tokens=asked.query_tokens,
-        candidate_tokens=asked.candidate_tokens,
+        run_config,
+        query_tokens=stage_config.query_tokens,
+        candidate_tokens=stage_config.candidate_tokens,
         log=log,
     )
 
 
 def _as_tuned(tuned: RerankWeight | None, how_read: tuple[int, int, int], log: Log | None) -> float:
-    """Return the weight that was tuned, else 1; say so if it was tuned for another depth or token split."""
+    """Return the tuned weight, else 1; log if it was tuned for another depth or token split."""
     if tuned is None:
         return 1.0
     if log and tuned.how != how_read:
         log(
-            f"the reranker's weight {tuned.weight:g} was tuned at {_said(tuned.how)}, not at {_said(how_read)}; "
-            "citerec tune finds the one for that"
+            f"the reranker's weight {tuned.weight:g} was tuned at {_described(tuned.how)}, not at "
+            f"{_described(how_read)}; run citerec tune to find the weight for that"
         )
     return tuned.weight
 
 
-def _said(how_read: Sequence[int]) -> str:
+def _described(how_read: Sequence[int]) -> str:
     depth, query, candidate = how_read
     return f"depth {depth:,} with {query}+{candidate} tokens"
 
 
-def _suiting(depth: int, above: int | None) -> int:
-    """Return a default depth that is well below that of the stage before, but no less than is of use."""
+def _default_depth(depth: int, above: int | None) -> int:
+    """Return a default depth that is well below that of the stage before, but not less than `LEAST`."""
     if above is None or depth < above:
         return depth
     return max(1, min(LEAST, above - 1), above // 10)
 
 
-def _lies_in(folder: Path, base: Path) -> bool:
+def _is_inside(folder: Path, base: Path) -> bool:
     return folder.resolve().is_relative_to(base.resolve())
 
 
 def _shown(model: str, index: IndexFolder) -> str:
-    """Name a model as people know it: one inside the index by its place there."""
+    """Return the name of a model for users: one inside the index by its path there."""
     if model == "auto":
         return f"{index.models.name}/{OWN}"
     folder, base = Path(model).absolute(), index.path.absolute()
@@ -223,7 +227,7 @@ def _option(kind: type[Option], value: str) -> Option:
     try:
         return kind(value)
     except ValueError:
-        known = ", ".join(member.value for member in kind)
+        choices = ", ".join(member.value for member in kind)
         raise ConfigError(
-            f"{kind.__name__.lower()} must be one of {known}, got {value!r}"
+            f"{kind.__name__.lower()} must be one of {choices}, got {value!r}"
         ) from None

@@ -1,8 +1,8 @@
-"""From the scores of a cross-encoder to a list: what it has read stands above what it has not.
+"""Makes a ranked list of a cross-encoder's scores: papers that it scored are placed above those that it did not score.
 
-A paper's merit is weight * p + (1 - weight) * f: p the calibrated probability that the query cites it, f the score
-of the first stages, stretched to [0, 1] over the candidates of the query. With a weight of 1 it is the raw score of the
-cross-encoder, in which no two papers meet at a probability of 1.
+A paper's score is weight * p + (1 - weight) * f: p is the calibrated probability that the query cites it, f the score
+of the first stages, min-max scaled to [0, 1] over the candidates of the query. With a weight of 1 it is the raw score
+of the cross-encoder, since probabilities may be equal at 1.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from citerec.types import Hits
 Rows = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
-Calibrated = Callable[[Scores], Scores]  # scores to probabilities in [0, 1]
+ToProbability = Callable[[Scores], Scores]  # scores to probabilities in [0, 1]
 
 
 def interpolate_scores(
     scores: Scores, probabilities: Scores, first: Points, weight: float
 ) -> Scores:
-    """Return how much each paper is worth, shape and order of `scores`, float32.
+    """Return the interpolated score of each paper, in the shape and order of `scores`, float32.
 
     Args:
-        scores: The raw ones of the cross-encoder.
-        probabilities: Calibrated, in [0, 1].
-        first: The scores of the first stages, stretched to [0, 1].
-        weight: Of the cross-encoder, in [0, 1].
+        scores: The raw scores of the cross-encoder.
+        probabilities: The calibrated ones, in [0, 1], same shape.
+        first: The scores of the first stages, scaled to [0, 1], same shape.
+        weight: The weight of the cross-encoder, in [0, 1].
     """
     if weight == 1:
         return scores.astype(np.float32)
@@ -36,80 +36,84 @@ def interpolate_scores(
     return (weight * wide + (1 - weight) * first).astype(np.float32)
 
 
-def reordered(hits: Hits, read: Places, worth: Scores, id_rank: Rank) -> Hits:
-    """Put what was read on top, best first, and all else beneath it in the order it came in.
+def reordered(hits: Hits, scored: Places, scores_read: Scores, id_rank: Rank) -> Hits:
+    """Put the scored papers on top, best first, and all others below them in their original order.
 
-    Scores of two kinds are not compared: beneath the last paper that was read, each scores 1 less than the one above.
+    Scores of the two groups are not comparable: below the last scored paper, each score is 1 less than the one above.
 
     Args:
-        hits: The list as it came.
-        read: Places in it, from 0.
-        worth: The merit of each of these.
-        id_rank: Of each row's docid among all docids; breaks ties.
+        hits: The original list.
+        scored: Positions in it of the scored papers, from 0.
+        scores_read: The interpolated score of each of these.
+        id_rank: The rank of each row's docid among all docids; breaks ties.
     """
-    if not len(read):
+    if not len(scored):
         return hits
-    top = Hits.ordered(hits.rows[read], worth, id_rank)
-    others = np.delete(hits.rows, read)
+    top = Hits.ordered(hits.rows[scored], scores_read, id_rank)
+    others = np.delete(hits.rows, scored)
     below = float(top.scores[-1]) - np.arange(1, len(others) + 1)
     scores = np.concatenate([top.scores, below.astype(np.float32)])
     return Hits(np.concatenate([top.rows, others]), scores)
 
 
 class RerankState:
-    """The candidates of one query while a cross-encoder reads them, those first that the first stages like best."""
+    """The candidates of one query while a cross-encoder scores them, in the order of the first stages' scores."""
 
-    def __init__(self, hits: Hits, first: Scores, weight: float, calibrated: Calibrated) -> None:
-        """Begin with none read.
+    def __init__(
+        self, hits: Hits, first: Scores, weight: float, to_probability: ToProbability
+    ) -> None:
+        """Begin with no scored candidate.
 
         Args:
-            hits: The list; its best `len(first)` are to be read.
-            first: What the first stages gave to each of these.
-            weight: Of the cross-encoder, in [0, 1].
-            calibrated: Turns its scores into probabilities.
+            hits: The list; its best `len(first)` are to be scored.
+            first: The scores of the first stages for these.
+            weight: The weight of the cross-encoder, in [0, 1].
+            to_probability: Turns scores of the cross-encoder into probabilities.
         """
-        self._hits, self._weight, self._calibrated = hits, weight, calibrated
-        liked = min_max(first)
-        self._places = np.argsort(-liked, kind="stable")
-        self._first = liked[self._places]
+        self._hits, self._weight, self._to_probability = hits, weight, to_probability
+        scaled = min_max(first)
+        self._places = np.argsort(-scaled, kind="stable")
+        self._first = scaled[self._places]
         self._scores = np.zeros(0, np.float32)
 
     def next_rows(self, most: int) -> Rows:
-        """Return the rows of the next `most` candidates to be read; fewer at the end."""
-        read = len(self._scores)
-        return self._hits.rows[self._places[read : read + most]]
+        """Return the rows of the next `most` candidates to be scored; fewer at the end."""
+        scored = len(self._scores)
+        return self._hits.rows[self._places[scored : scored + most]]
 
-    def take(self, scores: Scores) -> None:
-        """Note the scores of the rows that were asked for last."""
+    def add_scores(self, scores: Scores) -> None:
+        """Add the scores of the rows that `next_rows` returned last."""
         self._scores = np.concatenate([self._scores, scores])
 
     def is_settled(self, k: int) -> bool:
-        """Whether no candidate that is left can come among the best `k`: the rest need not be read.
+        """Whether no remaining candidate can be among the best `k`, so that the rest need not be scored.
 
-        What is left has a probability of at most 1 and a first score of at most the next one's. With a weight of 1
-        nothing is known of it, so that all is read.
+        A remaining candidate has a probability of at most 1, and a first score of at most the next one's. With a weight
+        of 1 its score has no bound, so all are scored.
         """
-        read = len(self._scores)
-        if read == len(self._places):
+        scored = len(self._scores)
+        if scored == len(self._places):
             return True
-        if self._weight == 1 or read < k:
+        if self._weight == 1 or scored < k:
             return False
-        bound = np.float32(self._weight + (1 - self._weight) * self._first[read])
-        return bool(np.partition(self._worth, read - k)[read - k] > bound)
+        bound = np.float32(self._weight + (1 - self._weight) * self._first[scored])
+        return bool(np.partition(self._interpolated, scored - k)[scored - k] > bound)
 
     def reranked(self, id_rank: Rank) -> Hits:
-        """Return the whole list: what was read on top, best first."""
-        return reordered(self._hits, self._read, self._worth, id_rank)
+        """Return the complete list: scored papers on top, best first."""
+        return reordered(self._hits, self._scored_places, self._interpolated, id_rank)
 
-    def judged(self, id_rank: Rank) -> Hits:
-        """Return what was read in the order of the cross-encoder alone, with its raw scores."""
-        return Hits.ordered(self._hits.rows[self._read], self._scores, id_rank)
+    def by_reranker(self, id_rank: Rank) -> Hits:
+        """Return the scored papers in the order of the cross-encoder alone, with its raw scores."""
+        return Hits.ordered(self._hits.rows[self._scored_places], self._scores, id_rank)
 
     @property
-    def _read(self) -> Places:
+    def _scored_places(self) -> Places:
         return self._places[: len(self._scores)]
 
     @property
-    def _worth(self) -> Scores:
+    def _interpolated(self) -> Scores:
         first = self._first[: len(self._scores)]
-        return interpolate_scores(self._scores, self._calibrated(self._scores), first, self._weight)
+        return interpolate_scores(
+            self._scores, self._to_probability(self._scores), first, self._weight
+        )

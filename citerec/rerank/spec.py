@@ -1,4 +1,4 @@
-"""How a cross-encoder reads and what its score means: a model folder says it."""
+"""How a cross-encoder reads a pair, and its calibration; both are stated in the model's folder."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -11,19 +11,19 @@ import orjson
 from citerec.errors import ConfigError, ModelError
 
 NAME = "citerec_reranker.json"
-LEAST, MOST = 8, 448  # tokens of one side, special tokens within
+LEAST, MOST = 8, 448  # tokens of one side, including special tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankerSpec:
     """How a cross-encoder reads a pair, and how its score becomes a probability. The defaults are the paper's.
 
-    The room that one side leaves is not given to the other. The probability that the query cites the candidate is
+    Unused tokens of one side are not given to the other. The probability that the query cites the candidate is
     sigmoid(scale * score + offset); Platt, Advances in Large Margin Classifiers, 1999.
     """
 
-    query_tokens: int = 256  # [CLS] and the first [SEP] within
-    candidate_tokens: int = 256  # the last [SEP] within
+    query_tokens: int = 256  # including [CLS] and the first [SEP]
+    candidate_tokens: int = 256  # including the last [SEP]
     scale: float = 1.0
     offset: float = 0.0
 
@@ -40,19 +40,19 @@ class RerankerSpec:
 
     @property
     def tokens(self) -> int:
-        """The most tokens of a pair."""
+        """The maximal number of tokens of a pair."""
         return self.query_tokens + self.candidate_tokens
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether a training fitted the calibration: a model of others has none, and its sigmoid means nothing."""
+        """Whether a training fitted the calibration; otherwise the sigmoid of a score is not a probability."""
         return (self.scale, self.offset) != (1.0, 0.0)
 
     def with_tokens(self, query: int = 0, candidate: int = 0) -> Self:
-        """Return the same with other limits; 0 keeps a limit.
+        """Return the spec with other limits; 0 keeps a limit.
 
         Raises:
-            ConfigError: If a limit cannot be.
+            ConfigError: If a limit is out of range.
         """
         return replace(
             self,
@@ -62,10 +62,10 @@ class RerankerSpec:
 
 
 def read_reranker_spec(folder: Path) -> RerankerSpec:
-    """Read how the cross-encoder in a model folder reads; 256 + 256 tokens where the folder does not say.
+    """Read from a model folder how its cross-encoder reads; 256 + 256 tokens if the folder does not state it.
 
     Raises:
-        ModelError: If what the folder says cannot be made out.
+        ModelError: If the file cannot be parsed.
     """
     path = folder / NAME
     if not path.is_file():
@@ -75,11 +75,11 @@ def read_reranker_spec(folder: Path) -> RerankerSpec:
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: cannot be made out ({error!r}); is it whole?") from error
+        raise ModelError(f"{path} cannot be parsed ({error!r}); is it complete?") from error
 
 
 def write_reranker_spec(folder: Path, spec: RerankerSpec) -> None:
-    """Say in a model folder how its cross-encoder reads."""
+    """Write into a model folder how its cross-encoder reads, and its calibration."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     (folder / NAME).write_bytes(orjson.dumps(asdict(spec), option=options))
 

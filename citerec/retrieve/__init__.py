@@ -1,1 +1,1 @@
-"""First stages: each opens its part of an index and finds candidates in it."""
+"""First-stage retrievers: each opens its part of an index and finds candidates in it."""

@@ -1,4 +1,4 @@
-"""Does once all that a search of one query does in Java, to learn which classes it loads (see `jvm_archive`)."""
+"""Runs every step of a search in Java once, to list the classes that it loads (see `jvm_archive`)."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ QUERY = Query(id="query", title="Citation networks", abstract="Who cites, and wh
 
 
 def list_classes(file: str) -> None:
-    """Write the list of the classes that a search loads, and end this process: Java finishes the list at its exit."""
+    """Write the list of the classes that a search loads, and end this process: Java completes the list at its exit."""
     start_jvm(quick=True, more=("-Xshare:off", f"-XX:DumpLoadedClassList={file}"))
     with TemporaryDirectory() as folder:
         bm25 = Path(folder, "bm25")

@@ -1,6 +1,6 @@
 """BM25 over the Lucene part of an index.
 
-The Java side is `lucene`; here are eligibility, ties and threads.
+`lucene` wraps the Java side; this module handles eligibility, ties and threads.
 """
 
 import math
@@ -28,16 +28,19 @@ from citerec.retrieve.lucene import Lucene
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Eligible, Hits, Query
 
-FILTER_BELOW = 0.4  # eligible share under which Lucene filters by year: above, fetch more
-MANY_HITS, LONG_QUERY = 500, 400  # hits and characters from which on Lucene scores every match
-ABSTRACT_SHARE = 0.5  # of the papers, under which function words are left out of queries
+# eligible share below which Lucene filters by year; above, more hits are fetched
+FILTER_BELOW = 0.4
+# number of hits and characters from which Lucene scores every match
+MANY_HITS, LONG_QUERY = (500, 400)
+# share of papers with an abstract below which function words are dropped from queries
+ABSTRACT_SHARE = 0.5
 
 
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
-    """Decide what `StopWords.AUTO` means for an index.
+    """Resolve `StopWords.AUTO` for an index.
 
-    Where most papers have a title only, few hold a "we" or a "between": such words look rare there, BM25
-    overrates them, and the papers that have an abstract come first for no better reason.
+    If most papers have only a title, few contain words such as "we" or "between": BM25 treats these words as rare, and
+    papers with an abstract would rank first for that reason alone.
     """
     if config.stop_words is not StopWords.AUTO:
         return config
@@ -47,7 +50,7 @@ def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
 
 
 class Bm25Retriever:
-    """Finds papers by their words."""
+    """Finds papers by the words of the query."""
 
     name = "bm25"
 
@@ -73,45 +76,47 @@ class Bm25Retriever:
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         pairs = list(zip(queries, eligible, strict=True))
-        found: list[Hits | None] = [None] * len(pairs)
+        results: list[Hits | None] = [None] * len(pairs)
 
         def search(i: int) -> None:
-            found[i] = self._search(*pairs[i], k)
+            results[i] = self._search(*pairs[i], k)
 
         _in_threads(search, len(pairs), self.config.threads or os.cpu_count() or 1)
-        return [hits for hits in found if hits is not None]
+        return [hits for hits in results if hits is not None]
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
-        """Return, for each paper at `rows`, the words of the query that weighed most in its score.
+        """Return, for each paper at `rows`, the words of the query with the highest weights in its score.
 
         Args:
-            query: What was searched with.
-            rows: Papers that BM25 found.
-            most: At most this many words each.
+            query: The query.
+            rows: Papers that BM25 found for it.
+            most: The maximal number of words per paper.
         """
         bag = self._lucene.bag(query)
         words = self._lucene.surface_forms(query)
-        matched: list[list[str]] = []
+        matching_words: list[list[str]] = []
         for document in self._documents[list(rows)].tolist():
             weights = self._lucene.weights(bag, document) if document >= 0 else []
-            found = dict.fromkeys(words.get(term, term) for term, _ in weights)
-            matched.append([word for word in found if word.lower() not in STOP_WORDS][:most])
-        return matched
+            results = dict.fromkeys(words.get(term, term) for term, _ in weights)
+            matching_words.append(
+                [word for word in results if word.lower() not in STOP_WORDS][:most]
+            )
+        return matching_words
 
     @cached_property
     def _documents(self) -> npt.NDArray[np.int32]:
-        """The Lucene document of each row, shape (papers,); -1 for a paper without any text."""
+        """The Lucene document of each row, shape (papers,); -1 for a paper without text."""
         documents = np.full(len(self._years), -1, np.int32)
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
         return documents
 
     def _search(self, query: Query, eligible: Eligible, k: int) -> Hits:
-        """Fetch until `k` eligible hits are in and no hit left behind ties with the last of them."""
+        """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
         later = self._later_than(eligible.year_max)
         filtered = later > (1 - FILTER_BELOW) * len(self._years)
         bag = self._lucene.bag(query, eligible.year_max if filtered else None)
         share = 1.0 if filtered else 1 - later / max(len(self._years), 1)
-        # Of what is excluded most matches badly or not at all: where not, the loop fetches more.
+        # Most excluded papers match badly or not at all; otherwise the loop fetches more.
         fetch = math.ceil(1.1 * k / max(share, 0.01)) + min(len(eligible.excluded), k) + 1
         long = not filtered and len(contents(query)) >= LONG_QUERY
         while True:
@@ -120,8 +125,8 @@ class Bm25Retriever:
             rows = self._rows[documents]
             keep = within(eligible, self._years, rows)
             kept = scores[keep]
-            whole = len(documents) < fetch
-            if whole or (len(kept) >= k and kept[k - 1] > scores[-1]):
+            is_complete = len(documents) < fetch
+            if is_complete or (len(kept) >= k and kept[k - 1] > scores[-1]):
                 return Hits.ordered(rows[keep], kept, self._id_rank, k)
             fetch *= 4
 
@@ -133,7 +138,7 @@ class Bm25Retriever:
 
 @contextmanager
 def _opening(index: IndexFolder) -> Generator[None]:
-    """Turn what goes wrong with damaged or replaced files into an error that says what to do."""
+    """Turn errors from damaged or replaced files into errors that state what to do."""
     try:
         yield
     except Exception as error:
@@ -148,9 +153,9 @@ def _opening(index: IndexFolder) -> Generator[None]:
 
 
 def _in_threads(work: Callable[[int], None], count: int, threads: int) -> None:
-    """Call `work` with 0 … count - 1; in this thread if one is enough.
+    """Call `work` with 0 to count - 1; in this thread if one thread is enough.
 
-    After an error or Ctrl-C what is under way is waited for, and nothing more is begun.
+    After an error or Ctrl-C running calls are completed, and no further call is started.
     """
     if min(count, threads) <= 1:
         for i in range(count):

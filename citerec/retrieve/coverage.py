@@ -1,4 +1,4 @@
-"""How much of a query is in words that an encoder cannot read: those that its tokenizer spells letter by letter."""
+"""How much of a query an encoder cannot read: words that its tokenizer splits into single letters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,14 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.text import WORD, contents, normalized
 from citerec.types import Eligible, Query
 
-Tokens = Callable[
-    [Sequence[str]], list[list[int]]
-]  # ids of the pieces of each text, special ones at both ends
+# token ids of each text, with special tokens at both ends
+Tokens = Callable[[Sequence[str]], list[list[int]]]
 
-SPELLED = 0.8  # pieces of a letter, from which on a word is spelled
-_MOST = 40  # characters of a word that are looked at
-_LONG = 3  # letters from which on a word is no symbol
-_AFTER_GREEK = 0x400  # where Unicode's blocks of Latin and Greek letters end
-_NO_WORD = "\U00012000"  # a cuneiform sign, which stands for what a vocabulary does not hold
+SPLIT = 0.8  # tokens per letter from which a word counts as unreadable
+_MOST = 40  # characters of a word that are examined
+_LONG = 3  # letters from which a word is not a symbol
+_AFTER_GREEK = 0x400  # end of Unicode's blocks of Latin and Greek letters
+_UNKNOWN_WORD = "\U00012000"  # a cuneiform sign, which every vocabulary of pieces lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +28,35 @@ class Unreadable:
 def unreadable(text: str, tokens: Tokens | None) -> Unreadable:
     """Find the words of a text that an encoder cannot read.
 
-    A word of ASCII letters is never one: names, units and the symbols of formulas are spelled in any language.
+    ASCII words always count as readable: names, units and symbols of formulas are split into letters in any language.
 
     Args:
         text: The text.
-        tokens: The tokenizer of the encoder; None for no encoder, which reads no script but Latin.
+        tokens: The tokenizer of the encoder; None for no encoder: then only Latin script is readable.
     """
     words = WORD.findall(text)
-    strange = [word for word in dict.fromkeys(words) if not word.isascii() and not _is_symbol(word)]
+    non_ascii = [
+        word for word in dict.fromkeys(words) if not word.isascii() and not _is_symbol(word)
+    ]
     if tokens is None:
-        found = frozenset(word for word in strange if not _is_latin(word))
-    elif strange:
-        starts = [word[:_MOST] for word in strange]  # scripts without spaces make long words
-        [strangest, *pieces] = tokens([_NO_WORD, *starts])
-        unknown = (
-            strangest[1] if len(strangest) == 3 else None
-        )  # tokenizers of bytes know everything
-        found = frozenset(
+        unreadable_words = frozenset(word for word in non_ascii if not _is_latin(word))
+    elif non_ascii:
+        starts = [word[:_MOST] for word in non_ascii]  # scripts without spaces make long words
+        [unknown_ids, *pieces] = tokens([_UNKNOWN_WORD, *starts])
+        # tokenizers of bytes have no unknown token
+        unknown = unknown_ids[1] if len(unknown_ids) == 3 else None
+        unreadable_words = frozenset(
             word
-            for word, start, ids in zip(strange, starts, pieces, strict=True)
-            if unknown in ids or len(ids) - 2 >= SPELLED * max(_letters(start), 2)
+            for word, start, ids in zip(non_ascii, starts, pieces, strict=True)
+            if unknown in ids or len(ids) - 2 >= SPLIT * max(_letters(start), 2)
         )
     else:
-        found = frozenset[str]()
+        unreadable_words = frozenset[str]()
     total = sum(map(_letters, words))
-    share = sum(_letters(word) for word in words if word in found) / total if total else 0.0
-    return Unreadable(found, share)
+    share = (
+        sum(_letters(word) for word in words if word in unreadable_words) / total if total else 0.0
+    )
+    return Unreadable(unreadable_words, share)
 
 
 def unreadable_share(query: Query, bm25: Bm25Retriever, tokens: Tokens | None) -> float:

@@ -1,4 +1,4 @@
-"""Dense retrieval: the papers whose vectors are nearest to a query's."""
+"""Dense retrieval: finds the papers whose vectors are nearest to a query's."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -25,12 +25,12 @@ from citerec.types import Eligible, Hits, Query
 FOLDER = "dense"
 
 
-class Encodes(Protocol):
+class QueryEncoder(Protocol):
     """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one."""
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What tells it apart."""
+        """The identity of the encoder."""
         ...
 
     def encode(self, papers: Sequence[Query]) -> Vectors:
@@ -44,23 +44,25 @@ class DenseRetriever:
     name = "dense"
 
     def __init__(
-        self, index: IndexFolder, encoder: Encodes, config: DenseConfig | None = None
+        self, index: IndexFolder, encoder: QueryEncoder, config: DenseConfig | None = None
     ) -> None:
         """Open the dense part of an index.
 
         Raises:
-            ConfigError: If the index has none.
+            ConfigError: If the index has no vectors.
             EncoderMismatchError: If it was embedded by another encoder.
-            IndexDamagedError: If it is not what was written.
+            IndexDamagedError: If the vectors were changed.
             IndexReplacedError: If a build put another index in its place meanwhile.
         """
         self.config = config or DenseConfig()
-        said = _said(index, encoder)
+        dense_settings = _dense_settings(index, encoder)
         self._encoder = encoder
-        self._dim = int(said["dim"])
+        self._dim = int(dense_settings["dim"])
         self._id_rank: npt.NDArray[np.int32] = index.id_rank
         with _opening(index):
-            self._vectors = open_dense(index.path / FOLDER, said, index.papers.years, self.config)
+            self._vectors = open_dense(
+                index.path / FOLDER, dense_settings, index.papers.years, self.config
+            )
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
@@ -76,12 +78,12 @@ class DenseRetriever:
     def search(self, vectors: Vectors, eligible: Sequence[Eligible], k: int) -> list[Hits]:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).
 
-        A score is the inner product (cosine) or minus the Euclidean distance (L2). An exact index scores a
-        pair of query and paper alike in any batch, bit by bit.
+        A score is the inner product (cosine) or minus the Euclidean distance (L2). An exact index gives a pair of query
+        and paper the same score in any batch, bit by bit.
 
         Raises:
             ModelError: If a vector is not finite.
-            ValueError: If `k` is less than 1, or the vectors are not of that shape.
+            ValueError: If `k` is less than 1, or the vectors have another shape.
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
@@ -92,16 +94,18 @@ class DenseRetriever:
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
         with on_threads(self.config.threads):
-            found = self._vectors.nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
-        return [Hits.ordered(*hits, self._id_rank, most) for hits in found]
+            nearest = self._vectors.nearest(
+                np.ascontiguousarray(vectors, np.float32), eligible, most
+            )
+        return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors of some papers, shape (len(rows), dim); those of an approximate index are rounded."""
+        """Return the vectors of some papers, shape (len(rows), dim); an approximate index returns rounded ones."""
         return self._vectors.vectors(rows)
 
 
-def _said(index: IndexFolder, encoder: Encodes) -> dict[str, Any]:
-    """Return what the manifest says of the vectors, if `encoder` is the one that they are of."""
+def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
+    """Return the settings of the vectors from the manifest, after checking that `encoder` made them."""
     settings = index.manifest.settings
     if not settings.get("dense"):
         raise ConfigError(
@@ -109,17 +113,21 @@ def _said(index: IndexFolder, encoder: Encodes) -> dict[str, Any]:
             f"citerec encode --index {index.path} --encoder MODEL"
         )
     try:
-        of = Fingerprint.from_json(settings["encoder"])
+        recorded = Fingerprint.from_json(settings["encoder"])
     except (KeyError, TypeError, ValueError) as error:
-        raise IndexDamagedError(index.path, ["what it says of its encoder"]) from error
-    if of.key != encoder.fingerprint.key:
-        raise EncoderMismatchError(index.path, found=encoder.fingerprint.name, expected=str(of))
+        raise IndexDamagedError(
+            index.path, ["the record of its encoder in the manifest cannot be parsed"]
+        ) from error
+    if recorded.key != encoder.fingerprint.key:
+        raise EncoderMismatchError(
+            index.path, found=encoder.fingerprint.name, expected=str(recorded)
+        )
     return settings["dense"]
 
 
 @contextmanager
 def _opening(index: IndexFolder) -> Generator[None]:
-    """Turn what goes wrong with damaged or replaced files into an error that says what to do."""
+    """Turn errors from damaged or replaced files into errors that state what to do."""
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

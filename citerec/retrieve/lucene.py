@@ -1,11 +1,11 @@
-"""Lucene through pyjnius: builds queries, runs them, says what a score is made of.
+"""Lucene through pyjnius: builds queries, runs them, and explains scores.
 
-Hits come over as one text per query: asking for a thousand of them one by one costs more than the search. The text is
-that of commons-lang, which takes a tenth of the time to load that a JSON library of Java takes.
+The hits of a query are transferred as one text: fetching a thousand of them one by one costs more than the search. The
+text is that of commons-lang, which loads in a tenth of the time of a Java JSON library.
 
-pyjnius keeps the object of a method call in the method, which all instances of a class share, so two threads that call
-the same method of two objects can hit each other's. Short calls are therefore made under one lock; the two
-long ones, to run side by side, go to a static method and to the only object of its class.
+pyjnius stores the object of a method call in the method, which all instances of a class share, so two threads that call
+the same method of two objects can use the wrong object. Short calls are therefore made under one lock; the two long
+ones, which run in parallel, call a static method and the only object of its class.
 """
 
 import math
@@ -27,7 +27,7 @@ from citerec.java import as_type, java_class, static_method
 from citerec.text import WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Query
 
-MAX_CLAUSES = 2**31 - 1  # distinct terms in a query; Lucene's own limit is 1024
+MAX_CLAUSES = 2**31 - 1  # distinct terms in a query; Lucene's default limit is 1024
 MAX_INT = 2**31 - 1
 _TERM = re.compile(rf"weight\({CONTENTS}:(.*) in \d+\)")
 _HIT = re.compile(r"doc=(\d+) score=(\S+) ")  # in the text of a ScoreDoc
@@ -35,7 +35,7 @@ _short_calls = RLock()
 
 
 class Lucene:
-    """An open Lucene index. Safe to use from several threads."""
+    """An open Lucene index; several threads may use it."""
 
     def __init__(self, folder: Path, config: Bm25Config) -> None:
         self._config = config
@@ -49,21 +49,21 @@ class Lucene:
                 "io.anserini.analysis.DefaultEnglishAnalyzer"
             ).newDefaultInstance()
             self._generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-            for make_once in (_call, _to_text):
-                make_once()
+            for load in (_call, _to_text):
+                load()
 
     def check_documents(self, count: int) -> None:
-        """Check that Lucene holds so many documents.
+        """Check that Lucene holds `count` documents.
 
         Raises:
-            ValueError: If it does not.
+            ValueError: If it holds another number.
         """
         with _short_calls:
-            if (found := int(self._reader.maxDoc())) != count:
-                raise ValueError(f"Lucene holds {found:,} documents, expected {count:,}")
+            if (held := int(self._reader.maxDoc())) != count:
+                raise ValueError(f"Lucene holds {held:,} documents, expected {count:,}")
 
     def bag(self, query: Query, year_max: int | None = None) -> Any:
-        """Build the query: its terms, each as often as it stands there; a year bound is a filter."""
+        """Build the query: its terms, each as often as it occurs; a year bound is a filter."""
         text = self._text(query)
         with _short_calls:
             if self._config.form is QueryForm.KEY_TERMS:
@@ -81,42 +81,43 @@ class Lucene:
 
         Args:
             bag: The query.
-            k: How many.
-            exhaustive: Whether to score every match, in place of leaving out blocks of papers that
-                cannot be among the best: finding those out costs more where few can be left out.
+            k: The maximal number of hits.
+            exhaustive: Whether to score every match instead of skipping blocks of papers that cannot be among the best:
+                skipping costs more if few blocks can be skipped.
         """
         if exhaustive:
             collector = java_class("org.apache.lucene.search.TopScoreDocCollector")
             manager = collector.createSharedManager(k, None, MAX_INT)
-            wanted = as_type("org.apache.lucene.search.CollectorManager", manager)
+            manager_or_count = as_type("org.apache.lucene.search.CollectorManager", manager)
         else:
-            wanted = java_class("java.lang.Integer")(k)
-        found = _call()(self._searcher, "search", bag, wanted)
-        hits = _HIT.findall(_to_text()(found))
+            manager_or_count = java_class("java.lang.Integer")(k)
+        top_docs = _call()(self._searcher, "search", bag, manager_or_count)
+        hits = _HIT.findall(_to_text()(top_docs))
         documents = np.array([document for document, _ in hits], np.int64)
         return documents, np.array([score for _, score in hits], np.float64).astype(np.float32)
 
     def weights(self, bag: Any, document: int) -> list[tuple[str, float]]:
-        """Return the terms of a document that match, with what each adds, heaviest first."""
-        found: dict[str, float] = {}
+        """Return the matching terms of a document and the weight of each in the score, heaviest first."""
+        term_weights: dict[str, float] = {}
         with _short_calls:
             for part in _parts(self._searcher.explain(bag, document)):
                 if match := _TERM.search(part.getDescription()):
-                    found[match[1]] = float(part.getValue().doubleValue())
-        return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+                    term_weights[match[1]] = float(part.getValue().doubleValue())
+        return sorted(term_weights.items(), key=lambda item: (-item[1], item[0]))
 
     def surface_forms(self, query: Query) -> dict[str, str]:
-        """Return the first word of a query that stands behind each of its index terms."""
+        """Return for each index term of a query the first word that it comes from."""
         forms: dict[str, str] = {}
         text = self._text(query)
-        whole = (token.strip(punctuation) for token in text.split())  # 3.14 is two words, one term
-        for word in dict.fromkeys([*WORD.findall(text), *whole]):
+        # 3.14 is two words, but one term
+        tokens = (token.strip(punctuation) for token in text.split())
+        for word in dict.fromkeys([*WORD.findall(text), *tokens]):
             for term in self._analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)
         return forms
 
     def _text(self, query: Query) -> str:
-        # Half a surrogate pair (a shell's byte that is no UTF-8) has no place in a string of Java.
+        # An unpaired surrogate (a byte from the shell that is not UTF-8) is not allowed in a Java string.
         utf16 = query_text(query, self._config.form).encode("utf-16", "surrogatepass")
         text = utf16.decode("utf-16", "replace")
         return without_stop_words(text) if self._config.stop_words is StopWords.LONG else text
@@ -128,9 +129,9 @@ class Lucene:
             return [terms.get(i) for i in range(terms.size())]
 
     def _key_terms(self, text: str) -> Any:
-        """Keep the terms of highest tf * idf, idf being ln(papers / (1 + papers with the term)).
+        """Build a query of the terms of highest tf * idf, where idf is ln(papers / (1 + papers with the term)).
 
-        A term that no paper has would take a place and find nothing.
+        Terms that no paper has are left out: they would take the place of useful ones.
         """
         counts = Counter(self._analyze(text))
         term_class = java_class("org.apache.lucene.index.Term")
@@ -149,7 +150,7 @@ class Lucene:
 
 def _not_after(year: int, bag: Any) -> Any:
     term_range = java_class("org.apache.lucene.search.TermRangeQuery")
-    last = year_term(max(year, 0))  # a paper without a year has 0000, and stays in
+    last = year_term(max(year, 0))  # a paper without a year has 0000, and passes the filter
     years = term_range.newStringRange(YEAR, year_term(None), last, True, True)
     builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
     builder.add(bag, _occur().MUST)
@@ -158,7 +159,7 @@ def _not_after(year: int, bag: Any) -> Any:
 
 
 def _parts(explanation: Any) -> Iterator[Any]:
-    """Walk an explanation down to the weights of its terms."""
+    """Yield the parts of an explanation that are weights of terms."""
     if _TERM.search(explanation.getDescription()):
         yield explanation
         return
@@ -172,13 +173,13 @@ def _occur() -> Any:
 
 @cache
 def _call() -> Any:
-    """Return what calls a method of a Java object, given as an argument: a static method."""
+    """Return a static Java method that calls a method of an object, given as an argument."""
     signature = "(Ljava/lang/Object;Ljava/lang/String;[Ljava/lang/Object;)Ljava/lang/Object;"
     return static_method("org.apache.commons.lang3.reflect.MethodUtils", "invokeMethod", signature)
 
 
 @cache
 def _to_text() -> Any:
-    """Return what writes the fields of a Java object as text: a static method."""
+    """Return a static Java method that writes the fields of an object as text."""
     builder = "org.apache.commons.lang3.builder.ToStringBuilder"
     return static_method(builder, "reflectionToString", "(Ljava/lang/Object;)Ljava/lang/String;")

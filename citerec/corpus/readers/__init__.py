@@ -1,4 +1,4 @@
-"""Corpus readers, one module per format; each is told from the others by the keys of its records.
+"""Corpus readers, one module per format; a format is recognised by the keys of its records.
 
 A new format is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`. Other packages add
 readers by entry points (`registered.py`), of files that are not JSON lines, too.
@@ -21,8 +21,7 @@ from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.inputs import MAX_LINE, read_lines
 from citerec.types import Paper
 
-# The first that matches wins: canonical comes last, since its keys are common to the others; registered readers
-# come before it.
+# The first match wins: canonical is last, since other formats have its keys, too; registered readers come before it.
 FORMATS: Mapping[str, ModuleType] = {
     "openresearch": openresearch,
     "citeomatic": citeomatic,
@@ -31,7 +30,7 @@ FORMATS: Mapping[str, ModuleType] = {
 }
 ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
 _CONVERT = "export it as JSON with an id and a title for each paper, one paper a line"
-_OTHERS = (  # how the first line of other formats begins, what that is and what to do
+_OTHER_FORMATS = (  # how the first line of other formats begins, the format's name and what to do
     (
         re.compile(rb"\s*@[A-Za-z]+\s*[{(]"),
         f"BibTeX, which citerec reads as a query only: {_CONVERT}",
@@ -49,12 +48,12 @@ _TO_LINES = (
 _CSL = f"this is CSL-JSON, which citerec reads as a query or a reference list only; convert it: {_TO_LINES}"
 _CSL_KEYS = frozenset({"issued", "container-title"})
 _CSL_KEY = re.compile(rb'"(?:issued|container-title)"\s*:')
-_PEEK = 200  # lines of indented JSON in which a key of CSL is looked for
+_PEEK = 200  # lines of indented JSON that are searched for a key of CSL
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What stands at one place of a corpus: a paper, or why there is none."""
+    """A record of a corpus with its place: a paper, or the fault of the record."""
 
     path: Path
     line: int
@@ -67,16 +66,16 @@ def format_names() -> tuple[str, ...]:
 
 
 def detect_format(source: Source, *, skip_bad: bool = False) -> str:
-    """Return the name of the format that the first record of a corpus is of.
+    """Return the name of the format of a corpus's first record.
 
     A file with the suffix of a registered reader is in that reader's format.
 
     Args:
         source: The corpus.
-        skip_bad: Whether to look past records that are of none.
+        skip_bad: Whether to skip records that are of no known format.
 
     Raises:
-        BadInputError: If the corpus holds no record, or one of no format that is known.
+        BadInputError: If the corpus holds no record, or one of no known format.
     """
     first: BadInputError | None = None
     for file in source.files:
@@ -99,7 +98,7 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
 def _refuse_csl(
     file: Path, number: int, line: bytes, following: Iterator[tuple[int, bytes]]
 ) -> None:
-    """Raise if a line that is no record begins a list, or an object over several lines, of CSL-JSON."""
+    """Raise if an invalid line begins CSL-JSON: a list, or an object over several lines."""
     if line.lstrip().startswith((b"[", b"{")):
         more = (text for _, text in islice(following, _PEEK))
         if any(_CSL_KEY.search(text) for text in chain([line], more)):
@@ -115,7 +114,7 @@ def _format_of(file: Path, number: int, line: bytes) -> str:
     keys = ", ".join(list(record)[:6]) or "none"
     raise BadInputError(
         file,
-        f"these fields are of no format that citerec reads: {keys}; expected 'id' and "
+        f"no format that citerec reads has these fields: {keys}; expected 'id' and "
         f"'title', or name the format: --format {'|'.join(format_names())}",
         line=number,
     )
@@ -133,15 +132,15 @@ def _matchers() -> Iterator[tuple[str, Any]]:
 def read_papers(
     source: Source, format_name: str, read: Callable[[int], None] = lambda _: None
 ) -> Iterator[Located]:
-    """Yield every record of a corpus, in order, as a paper or as the fault that it has.
+    """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
     Args:
         source: The corpus.
         format_name: One of `format_names()`.
-        read: Is told now and then how many more bytes have been read.
+        read: Receives from time to time how many more bytes have been read.
 
     Raises:
-        BadInputError: If a file cannot be read on: cut, damaged, not text.
+        BadInputError: If a file cannot be read to its end: truncated, damaged, or not text.
         ConfigError: If there is no such format.
     """
     if format_name not in format_names():
@@ -173,7 +172,7 @@ def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:
     """Parse one line as a JSON object.
 
     Raises:
-        BadRecordError: If it is none.
+        BadRecordError: If it is not one.
     """
     if len(line) > MAX_LINE:
         message = f"a line of over {MAX_LINE:,} bytes; expected one paper a line"
@@ -184,7 +183,10 @@ def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:
         message = f"not JSON: {error.msg} at column {error.colno}"
         if number == 1:
             expected = f"a corpus is JSON lines ({', '.join(FORMATS)})"
-            found = next((what for start, what in _OTHERS if start.match(line)), "")
+            found = next(
+                (other_format for pattern, other_format in _OTHER_FORMATS if pattern.match(line)),
+                "",
+            )
             message = f"this is {found}; {expected}" if found else f"{message}; {expected}"
         if number == 1 and line.lstrip().startswith(b"["):
             message = ARRAY

@@ -1,4 +1,4 @@
-"""BEIR: `corpus.jsonl` with `_id title text`, beside it `queries.jsonl` and `qrels/<split>.tsv`.
+"""BEIR: `corpus.jsonl` with `_id title text`, next to it `queries.jsonl` and `qrels/<split>.tsv`.
 
 A year, authors and references are taken from `metadata` where it has them (as SciDocs' does).
 Source: Thakur et al., NeurIPS 2021.
@@ -12,7 +12,7 @@ from citerec.types import Paper
 
 
 def matches(keys: Mapping[str, object]) -> bool:
-    """Whether a record of these keys is of this format."""
+    """Whether records with these keys are of this format."""
     return "_id" in keys and "text" in keys
 
 

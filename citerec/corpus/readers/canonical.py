@@ -1,6 +1,6 @@
-"""citerec's own JSONL; only `id` and `title` are required.
+"""citerec's own JSONL format; only `id` and `title` are required.
 
-The others: `abstract year authors venue citations doi url type volume issue pages publisher`.
+The optional fields: `abstract year authors venue citations doi url type volume issue pages publisher`.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from citerec.types import Paper
 
 
 def matches(keys: Mapping[str, object]) -> bool:
-    """Whether a record of these keys is of this format."""
+    """Whether records with these keys are of this format."""
     return "id" in keys and "title" in keys
 
 

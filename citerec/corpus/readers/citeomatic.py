@@ -1,6 +1,6 @@
 """Citeomatic's JSON lines: `id title abstract out_citations in_citations year venue key_phrases`.
 
-Source: Bhagavatula et al., NAACL 2018; the form in which its DBLP and PubMed corpora are given.
+Source: Bhagavatula et al., NAACL 2018, which publishes its DBLP and PubMed corpora in this format.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ OWN_KEYS = {"out_citations", "in_citations", "key_phrases", "out_citation_count"
 
 
 def matches(keys: Mapping[str, object]) -> bool:
-    """Whether a record of these keys is of this format; `citations` are canonical alone."""
+    """Whether records with these keys are of this format; only canonical records have `citations`."""
     return "id" in keys and "citations" not in keys and not OWN_KEYS.isdisjoint(keys)
 
 

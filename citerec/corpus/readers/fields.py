@@ -1,4 +1,4 @@
-"""Takes the fields of one record, checks their types and says where a wrong one stands."""
+"""Reads the fields of one record, checks their types, and names file and line of a wrong one."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,30 +14,30 @@ MAX_ID = 512  # characters
 MAX_TITLE = 20_000  # characters
 MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
 MAX_ABSTRACT = 2_000_000  # characters
-CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")  # white space is not meant
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")  # control characters without white space
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """One record of a corpus, with the place it was read from."""
+    """One record of a corpus, with the file and line that it was read from."""
 
     record: Mapping[str, Any]
     path: Path
     line: int
 
     def fail(self, message: str, kind: str = "wrong_types") -> NoReturn:
-        """Refuse the record; `kind` is what it is counted under."""
+        """Refuse the record; faults are counted by `kind`."""
         raise BadRecordError(self.path, self.line, message, kind=kind)
 
     def paper(
         self, *, abstract: str = "abstract", citations: str = "citations", **names: str
     ) -> Paper:
-        """Take a paper whose fields have the usual names, but for these.
+        """Read a paper whose fields have the usual names, except for those given.
 
         Args:
             abstract: The name of the field that holds the abstract.
             citations: The name of the field that holds the references.
-            names: As `bibliographic` takes them.
+            names: As for `bibliographic`.
         """
         return Paper(
             id=self.id(),
@@ -51,10 +51,10 @@ class Fields:
         )
 
     def bibliographic(self, **names: str) -> dict[str, str]:
-        """Take the fields of `BIBLIOGRAPHIC`, which have the usual names, but for `names`.
+        """Read the fields of `BIBLIOGRAPHIC`; they have the usual names, except for those in `names`.
 
-        Corpora of other origin use these names for other things, too: a value that is neither a short text nor a number
-        counts as missing.
+        Other corpora use these names for other things, too: a value that is neither a short text nor a number counts as
+        missing.
         """
         return {name: self._short(names.get(name, name)) for name in BIBLIOGRAPHIC}
 
@@ -71,41 +71,41 @@ class Fields:
         return " ".join(_printable(str(value)).split())
 
     def id(self, key: str = "id") -> str:
-        """Take the paper's id: a string without control characters, not empty."""
+        """Read the paper's id: a string without control characters, not empty."""
         value = self._required(key)
         if fault := id_fault(value):
             self.fail(f"{key!r} {fault}")
         if len(value) > MAX_ID:
-            self.fail(f"{key!r} has {len(value)} characters; at most {MAX_ID} are taken")
-        if value[0] in "\ufeff\ufffe":  # Java takes it for no part of the text
+            self.fail(f"{key!r} has {len(value)} characters; expected at most {MAX_ID}")
+        if value[0] in "\ufeff\ufffe":  # Java drops it from the text
             self.fail(f"{key!r} begins with a byte-order mark: {shown(value)}")
         return value
 
     def title(self, key: str = "title") -> str:
-        """Take the title, its white space made single blanks; it may be empty, not missing.
+        """Read the title, with white space reduced to single blanks; it may be empty, but not missing.
 
-        Control characters, which PDFs leave in texts and terminals obey, become blanks, as in `text`.
+        Control characters, which PDFs leave in texts and terminals execute, become blanks, as in `text`.
         """
         value = self._required(key)
         if not isinstance(value, str):
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > MAX_TITLE:
-            self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_TITLE:,} are taken")
+            self.fail(f"{key!r} has {len(value):,} characters; expected at most {MAX_TITLE:,}")
         return " ".join(_printable(value).split())
 
     def text(self, key: str) -> str:
-        """Take a text that may be missing or null: then it is empty."""
+        """Read a text; if it is missing or null, it is empty."""
         value = self.record.get(key)
         if value is None:
             return ""
         if not isinstance(value, str):
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > MAX_ABSTRACT:
-            self.fail(f"{key!r} has {len(value):,} characters; at most {MAX_ABSTRACT:,} are taken")
+            self.fail(f"{key!r} has {len(value):,} characters; expected at most {MAX_ABSTRACT:,}")
         return _printable(value).strip()
 
     def year(self, key: str = "year") -> int | None:
-        """Take a year: 2019, "2019", 2019.0, or none where it is missing, null or ""."""
+        """Read a year: 2019, "2019", 2019.0; None if it is missing, null or ""."""
         value = self.record.get(key)
         if value is None or value == "":
             return None
@@ -117,15 +117,15 @@ class Fields:
         return value
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """Take a list of strings that may be missing or null: then it is empty."""
+        """Read a list of strings; if it is missing or null, it is empty."""
         return self.items(key, lambda item: item if isinstance(item, str) else None)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Take a list of authors, each a string or an object with a "name"."""
+        """Read a list of authors, each a string or an object with a "name"."""
         return tuple(name for name in self.items(key, _name) if name)
 
-    def items(self, key: str, take: Callable[[Any], str | None]) -> tuple[str, ...]:
-        """Take a list, each item as `take` reads it; None from `take` is a wrong type."""
+    def items(self, key: str, read: Callable[[Any], str | None]) -> tuple[str, ...]:
+        """Read a list; `read` converts each item and returns None for a wrong type."""
         value: Any = self.record.get(key)
         if value is None:
             return ()
@@ -133,15 +133,15 @@ class Fields:
             self.fail(f"{key!r} must be a list, found {shown(value)}")
         items: list[str] = []
         for item in cast("list[Any]", value):
-            if (text := take(item)) is None:
+            if (text := read(item)) is None:
                 self.fail(f"{key!r} must hold strings, found {shown(item)}")
             items.append(text)
         return tuple(items)
 
     def _required(self, key: str) -> Any:
         if key not in self.record:
-            there = ", ".join(list(self.record)[:6]) or "none"
-            self.fail(f"no {key!r} in this record (its fields: {there})", kind="missing_fields")
+            present = ", ".join(list(self.record)[:6]) or "none"
+            self.fail(f"no {key!r} in this record (its fields: {present})", kind="missing_fields")
         return self.record[key]
 
 
@@ -152,5 +152,5 @@ def _name(author: Any) -> str | None:
 
 
 def _printable(text: str) -> str:
-    """Make blanks of control characters; most texts have none, and to know that is quick."""
+    """Replace control characters by blanks; `isprintable` is a fast test that most texts pass."""
     return text if text.isprintable() else CONTROL.sub(" ", text)

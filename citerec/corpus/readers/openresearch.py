@@ -12,7 +12,7 @@ OWN_KEYS = {"paperAbstract", "outCitations", "inCitations", "s2Url", "keyPhrases
 
 
 def matches(keys: Mapping[str, object]) -> bool:
-    """Whether a record of these keys is of this format; `citations` are canonical alone."""
+    """Whether records with these keys are of this format; only canonical records have `citations`."""
     return "id" in keys and "citations" not in keys and not OWN_KEYS.isdisjoint(keys)
 
 

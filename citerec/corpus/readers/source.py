@@ -1,4 +1,4 @@
-"""The files of a corpus: which of a folder hold papers, their size and checksum."""
+"""The files of a corpus: which files of a folder hold papers, their size and checksum."""
 
 import hashlib
 import os
@@ -11,14 +11,15 @@ from citerec.errors import BadInputError
 from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
-SPREAD = re.compile(rb"\{\s*\n")  # how one JSON object over many lines begins: settings, no records
+# how one JSON object over many lines begins: settings, not records
+SPREAD = re.compile(rb"\{\s*\n")
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
-ASIDE = {"splits", "qrels"}  # folders that go with a corpus but hold no papers
+SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The files that hold the papers of one corpus, in the order they are read."""
+    """The files that hold the papers of one corpus, in reading order."""
 
     path: Path  # as the user named it
     files: tuple[Path, ...]
@@ -26,7 +27,7 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Where what goes with the corpus lies: its splits, its queries."""
+        """The folder that may also hold splits and queries of the corpus."""
         return self.path if self.path.is_dir() else self.path.parent
 
 
@@ -34,7 +35,7 @@ def find_source(path: Path) -> Source:
     """Find the files of the corpus at `path`, a file or a folder of shards.
 
     Raises:
-        BadInputError: If there is nothing to read, or it is an index folder.
+        BadInputError: If there is nothing to read, or `path` is an index folder.
     """
     with reading(path):
         if not path.exists():
@@ -63,7 +64,7 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
         file
         for file in sorted(folder.rglob("*"))
         if file.is_file()
-        and not _is_aside(file.relative_to(folder))
+        and not _is_side_file(file.relative_to(folder))
         and indexes.isdisjoint(file.parents)
     ]
     by_stem = {plain_name(file): file for file in files if file.parent == folder}
@@ -73,8 +74,8 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
     return shards, [file for file in files if file not in set(shards)]
 
 
-def _is_aside(relative: Path) -> bool:
-    return any(part.startswith((".", "_")) or part in ASIDE for part in relative.parts)
+def _is_side_file(relative: Path) -> bool:
+    return any(part.startswith((".", "_")) or part in SIDE_FOLDERS for part in relative.parts)
 
 
 def plain_name(file: Path) -> str:
@@ -83,7 +84,7 @@ def plain_name(file: Path) -> str:
 
 
 def _holds_records(file: Path) -> bool:
-    """Whether a file of a folder is a shard: by its name, else by how it begins."""
+    """Whether a file of a folder is a shard: by its name, else by its first bytes."""
     name = Path(plain_name(file))
     if registered.by_suffix(name.suffix):
         return True
@@ -91,24 +92,24 @@ def _holds_records(file: Path) -> bool:
         with open_unpacked(file) as (stream, _):
             head = stream.read(64).removeprefix(BOM).lstrip()
     except UNREADABLE:
-        return True  # reading it on will say what is wrong
+        return True  # the reader will report what is wrong
     if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
         return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
     return OPENING.match(head) is not None
 
 
 def size_of(source: Source) -> int:
-    """Return how many bytes a corpus has, as it is packed.
+    """Return the size of a corpus in bytes, compressed files as they are.
 
     Raises:
-        BadInputError: If one of its files is gone.
+        BadInputError: If one of its files is missing.
     """
     with reading(source.path):
         return sum(file.stat().st_size for file in source.files)
 
 
 def sha256_of(source: Source) -> str:
-    """Return the checksum of a corpus: of its file, or of the list of its shards' checksums.
+    """Return the sha256 of a corpus: of its file, or of the list of its shards' checksums.
 
     Raises:
         BadInputError: If one of its files cannot be read.

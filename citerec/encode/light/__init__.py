@@ -1,4 +1,4 @@
-"""Encoders of BERT's architecture run by NumPy: slower than torch at work, but open in a tenth of a second.
+"""Encoders of BERT's architecture run by NumPy: they run slower than with torch, but open in a tenth of a second.
 
-For commands of a few queries, which would spend most of their time on importing torch and transformers.
+They are meant for commands of a few queries, which would spend most of their time importing torch and transformers.
 """

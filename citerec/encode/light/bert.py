@@ -1,6 +1,6 @@
 """BERT's forward pass in NumPy, in float32: token ids in, the states of the last layer out.
 
-One text at a time, so nothing is padded and no mask is needed. Source: Devlin et al., NAACL 2019,
+Texts are computed one at a time, without padding and mask. Source: Devlin et al., NAACL 2019,
 https://aclanthology.org/N19-1423; names and details are those of transformers' BertModel.
 """
 
@@ -21,7 +21,8 @@ from citerec.encode.light.unsupported import UnsupportedError
 States = npt.NDArray[np.float32]  # shape (tokens, hidden)
 Activation = Callable[[States], States]
 
-ARCHITECTURES = ("", "bert.")  # what the names of its tensors begin with: alone, or under a head
+# prefixes of the names of its tensors: a bare BERT, or one under a head
+ARCHITECTURES = ("", "bert.")
 
 # erf(x) = x * P(x^2) / Q(x^2) for |x| < 3.75, beyond which it is 1 in float32; highest power first.
 # Error below 1e-6 of erf. Source: Eigen, generic_fast_erf (https://gitlab.com/libeigen/eigen).
@@ -41,7 +42,7 @@ _ERF_Q = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BertConfig:
-    """The shape of a BERT."""
+    """The sizes of a BERT."""
 
     vocab_size: int
     hidden_size: int
@@ -56,22 +57,21 @@ class BertConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """A bottleneck behind the feed-forward part of each layer; see `citerec.encode.adapter`."""
+    """A bottleneck after the feed-forward part of each layer; see `citerec.encode.adapter`."""
 
     config: AdapterConfig
-    layers: Mapping[
-        int, Mapping[str, Tensor]
-    ]  # by number: down.0.weight, down.0.bias, up.weight, up.bias
+    # by number: down.0.weight, down.0.bias, up.weight, up.bias
+    layers: Mapping[int, Mapping[str, Tensor]]
 
 
 class Bert:
-    """A BERT, open."""
+    """An open BERT."""
 
     def __init__(self, folder: Path, weights: Path, adapter: Adapter | None = None) -> None:
-        """Map the weights of a model folder, which lie in one file.
+        """Map the weights of a model folder, which are in one file.
 
         Raises:
-            UnsupportedError: If it is no BERT that is run here exactly as transformers runs it.
+            UnsupportedError: If NumPy cannot run the model exactly as transformers runs it.
         """
         self.config = read_config(folder)
         self._adapter = adapter
@@ -80,10 +80,10 @@ class Bert:
         names = self._tensors.names
         if any(".adapter_" in name for name in names):
             raise UnsupportedError(f"{folder}: an adapter is saved among its weights")
-        found = [p for p in ARCHITECTURES if f"{p}embeddings.word_embeddings.weight" in names]
-        if len(found) != 1:
+        prefixes = [p for p in ARCHITECTURES if f"{p}embeddings.word_embeddings.weight" in names]
+        if len(prefixes) != 1:
             raise UnsupportedError(f"{folder}: its weights are not named as BERT's are")
-        self._prefix = found[0]
+        self._prefix = prefixes[0]
         self._weights = {
             name: self._read(name, shape) for name, shape in tensor_shapes(self.config)
         }
@@ -91,7 +91,7 @@ class Bert:
             _check_adapter(adapter, self.config)
 
     def states(self, ids: npt.NDArray[np.int64]) -> States:
-        """Return the states of the last layer, shape (tokens, hidden), of one text's ids, shape (tokens,)."""
+        """Return the states of the last layer, shape (tokens, hidden), for the ids of one text, shape (tokens,)."""
         weights = self._weights
         states: States = weights["embeddings.word_embeddings.weight"][ids]
         states = states + weights["embeddings.token_type_embeddings.weight"][0]
@@ -118,25 +118,25 @@ class Bert:
     def _adapted(
         self, outer: States, states: States, norm: str, adapter: Adapter, number: int
     ) -> States:
-        """Do what `citerec.encode.adapter` has a layer of torch do."""
+        """Compute the output of a layer as `citerec.encode.adapter` computes it in torch."""
         config, tensors = adapter.config, adapter.layers[number]
-        through = around = outer
+        transformed = residual = outer
         if config.original_ln_before:
-            through = outer + states
-            around = through if config.residual_before_ln == "post_add" else around
-            through = self._normed(through, norm)
-        around = around if config.residual_before_ln else through
-        down = through @ tensors["down.0.weight"].T + tensors["down.0.bias"]
+            transformed = outer + states
+            residual = transformed if config.residual_before_ln == "post_add" else residual
+            transformed = self._normed(transformed, norm)
+        residual = residual if config.residual_before_ln else transformed
+        down = transformed @ tensors["down.0.weight"].T + tensors["down.0.bias"]
         up = ACTIVATIONS[config.non_linearity](down) @ tensors["up.weight"].T + tensors["up.bias"]
-        return self._normed(up * np.float32(config.scaling) + around + states, norm)
+        return self._normed(up * np.float32(config.scaling) + residual + states, norm)
 
     def _attention(self, states: States, layer: str) -> States:
         heads = self.config.num_attention_heads
         tokens, hidden = states.shape
 
         def split(part: str) -> States:
-            found = self._linear(states, f"{layer}.attention.self.{part}")
-            return found.reshape(tokens, heads, -1).transpose(1, 0, 2)  # (heads, tokens, size)
+            projected = self._linear(states, f"{layer}.attention.self.{part}")
+            return projected.reshape(tokens, heads, -1).transpose(1, 0, 2)  # (heads, tokens, size)
 
         scores = split("query") @ split("key").transpose(0, 2, 1)
         scores *= np.float32(1 / sqrt(hidden // heads))
@@ -154,10 +154,10 @@ class Bert:
 
 
 def read_config(folder: Path) -> BertConfig:
-    """Read the shape of the BERT in a folder.
+    """Read the sizes of the BERT in a folder.
 
     Raises:
-        UnsupportedError: If it is none, or one that does anything else.
+        UnsupportedError: If the model is not a BERT, or a BERT with additional features.
     """
     try:
         content: Any = orjson.loads((folder / "config.json").read_bytes())
@@ -165,25 +165,25 @@ def read_config(folder: Path) -> BertConfig:
         config = BertConfig(**{name: content[name] for name in fields if name in content})
         numbers = [getattr(config, name) for name in fields if name != "hidden_act"]
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise UnsupportedError(f"{folder / 'config.json'} cannot be made out") from error
-    odd = content.get("is_decoder") or content.get("add_cross_attention")
-    if content.get("model_type") != "bert" or odd:
+        raise UnsupportedError(f"{folder / 'config.json'} cannot be parsed") from error
+    is_decoder = content.get("is_decoder") or content.get("add_cross_attention")
+    if content.get("model_type") != "bert" or is_decoder:
         raise UnsupportedError(f"{folder} is a {content.get('model_type')}, or a decoder")
     if content.get("position_embedding_type", "absolute") != "absolute":
         raise UnsupportedError(f"{folder}: its positions are {content['position_embedding_type']}")
     if content.get("quantization_config") or config.hidden_act not in ACTIVATIONS:
         raise UnsupportedError(f"{folder}: quantised, or its activation is {config.hidden_act}")
     if not all(isinstance(n, int | float) and n > 0 for n in numbers):
-        raise UnsupportedError(f"{folder}: a size in config.json is no positive number")
+        raise UnsupportedError(f"{folder}: a size in config.json is not a positive number")
     if config.hidden_size % config.num_attention_heads:
         raise UnsupportedError(f"{folder}: its heads do not share {config.hidden_size} evenly")
     return config
 
 
 def tensor_shapes(config: BertConfig) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the name and the shape of each tensor that is read."""
+    """Return name and shape of each tensor of a BERT of these sizes."""
     hidden, inner = config.hidden_size, config.intermediate_size
-    found: list[tuple[str, tuple[int, ...]]] = [
+    shapes: list[tuple[str, tuple[int, ...]]] = [
         ("embeddings.word_embeddings.weight", (config.vocab_size, hidden)),
         ("embeddings.position_embeddings.weight", (config.max_position_embeddings, hidden)),
         ("embeddings.token_type_embeddings.weight", (config.type_vocab_size, hidden)),
@@ -199,10 +199,10 @@ def tensor_shapes(config: BertConfig) -> list[tuple[str, tuple[int, ...]]]:
             f"{layer}.output.dense": (hidden, inner),
         }
         for name, shape in matrices.items():
-            found += [(f"{name}.weight", shape), (f"{name}.bias", shape[:1])]
+            shapes += [(f"{name}.weight", shape), (f"{name}.bias", shape[:1])]
         for name in (f"{attention}.output.LayerNorm", f"{layer}.output.LayerNorm"):
-            found += [(f"{name}.weight", (hidden,)), (f"{name}.bias", (hidden,))]
-    return found
+            shapes += [(f"{name}.weight", (hidden,)), (f"{name}.bias", (hidden,))]
+    return shapes
 
 
 def _check_adapter(adapter: Adapter, config: BertConfig) -> None:
@@ -210,10 +210,10 @@ def _check_adapter(adapter: Adapter, config: BertConfig) -> None:
     if sorted(adapter.layers) != list(range(config.num_hidden_layers)):
         raise UnsupportedError("the adapter is for other layers")
     for tensors in adapter.layers.values():
-        found = {name: tensor.shape for name, tensor in tensors.items()}
-        narrow = found.get("down.0.bias", (0,))
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        narrow = shapes.get("down.0.bias", (0,))
         wide = (config.hidden_size,)
-        if found != {
+        if shapes != {
             "down.0.weight": narrow + wide,
             "down.0.bias": narrow,
             "up.weight": wide + narrow,

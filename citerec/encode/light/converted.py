@@ -1,8 +1,8 @@
-"""Weights that PyTorch saved, converted to safetensors once, so that the next command opens them without torch.
+"""Converts weights that PyTorch saved to safetensors once, so that the next command opens them without torch.
 
-SPECTER and SciBERT come as `pytorch_model.bin`. A converted file lies in the user's cache folder. Its name holds the
-sha256 of the original weights, so weights that changed are never replaced by an old conversion, and its own sha256, so
-a damaged file is not used. Where it is missing, torch opens the original.
+SPECTER and SciBERT are published as `pytorch_model.bin`. A converted file is stored in the user's cache folder. Its
+name contains the sha256 of the original weights, so that an old conversion is not used for changed weights, and its own
+sha256, so that a damaged file is not used. If there is no converted file, torch opens the original.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ from citerec.errors import ModelError
 
 FOLDER = "weights"
 KEPT = 3  # converted files, 440 MB each for a BERT of the usual size; older ones are removed
-SPARE = 2**30  # bytes of the disk that are left free
+FREE_BYTES = 2**30  # bytes of the disk that must stay free
 
-State = Mapping[str, Any]  # the tensors of a model of torch, by name
+State = Mapping[str, Any]  # the tensors of a torch model, by name
 
 
 def weights_file(folder: Path) -> Path | None:
-    """Return the one file in safetensors that holds the weights of a model folder: its own, or the converted one."""
+    """Return the one safetensors file with the weights of a model folder, its own or the converted one, or None."""
     if _plain(folder):
         return folder / ALONE
     for file in _converted(folder):
@@ -39,10 +39,10 @@ def weights_file(folder: Path) -> Path | None:
 
 
 def convert_weights(folder: Path, state: State) -> None:
-    """Write the weights of a model that torch opened as safetensors, unless NumPy can open it without them.
+    """Convert the weights of a model that torch opened to safetensors, if NumPy can run it but not open it.
 
-    Nothing is written, and nothing is raised, where NumPy does not run the model, or the cache folder cannot be
-    written, or the disk is almost full.
+    Nothing is written, and nothing is raised, if NumPy cannot run the model, the cache folder cannot be written, or the
+    disk is almost full.
 
     Args:
         folder: The model folder.
@@ -64,7 +64,7 @@ def _plain(folder: Path) -> bool:
 
 
 def _key(folder: Path) -> str:
-    """Return the sha256 of the original weights, and of the index that names the tensors of each of several files."""
+    """Return the sha256 of the original weights and of the index files that assign tensors to several files."""
     indexes = sorted(folder.glob("*.index.json"))
     parts = sha256_of_files(weights_files(folder)), sha256_of_files(indexes)
     return hashlib.sha256("".join(parts).encode()).hexdigest()
@@ -80,12 +80,12 @@ def _converted(folder: Path) -> list[Path]:
 
 
 def _write(folder: Path, key: str, tensors: State) -> None:
-    """Write a converted file whole, or not at all."""
+    """Write a converted file completely or not at all; its name holds the sha256 of its content."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     arrays = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
-    if shutil.disk_usage(folder).free < sum(array.nbytes for array in arrays.values()) + SPARE:
+    if shutil.disk_usage(folder).free < sum(array.nbytes for array in arrays.values()) + FREE_BYTES:
         return
     temporary = folder / f".{key}.{uuid4().hex[:8]}.tmp"
     try:
@@ -94,7 +94,7 @@ def _write(folder: Path, key: str, tensors: State) -> None:
         temporary.chmod(0o600)
         file = folder / f"{key}-{sha256_of_files([temporary])}.safetensors"
         temporary.replace(file)
-    except SafetensorError:  # which it raises when the disk is full
+    except SafetensorError:  # raised when the disk is full
         return
     finally:
         temporary.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def _write(folder: Path, key: str, tensors: State) -> None:
 
 
 def _remove_old(newest: Path) -> None:
-    """Remove all files but the newest few, and what a process that was killed left."""
+    """Remove all files except the newest few, and temporary files of killed processes."""
     others = [file for file in newest.parent.iterdir() if file != newest]
     for file in sorted(others, key=lambda file: -file.stat().st_mtime)[KEPT - 1 :]:
         file.unlink(missing_ok=True)

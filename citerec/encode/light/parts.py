@@ -1,4 +1,4 @@
-"""A model folder opened without torch, and what runs it."""
+"""Opens a model folder without torch, and runs the model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from citerec.encode.net import Outputs, Tokens
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
 
-SMALLEST_NORM = 1e-12  # as torch.nn.functional.normalize has it
+SMALLEST_NORM = 1e-12  # as in torch.nn.functional.normalize
 
 
 @dataclass(frozen=True, slots=True)
 class LightParts:
-    """A BERT and its tokenizer, open; the counterpart of `citerec.encode.model.Parts`."""
+    """An open BERT with its tokenizer; the counterpart of `citerec.encode.model.Parts`."""
 
     bert: Bert
     tokenizer: WordPiece
@@ -29,26 +29,26 @@ class LightParts:
 
     @property
     def dim(self) -> int:
-        """The length of a vector."""
+        """The dimension of a vector."""
         return self.bert.config.hidden_size
 
     @property
     def separator(self) -> str:
-        """What stands between the parts of a paper."""
+        """The text between the parts of a paper."""
         return " " if self.spec.separator is Separator.SPACE else self.tokenizer.separator
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Cut texts into token ids: special tokens included, at most `spec.max_tokens` each."""
+        """Tokenize texts into ids: with special tokens, at most `spec.max_tokens` each."""
         return self.tokenizer.ids(texts, self.spec.max_tokens)
 
 
 def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> LightParts | None:
-    """Open the model in a folder without torch; None if it is one that only torch can run.
+    """Open the model in a folder without torch; return None if only torch can run it.
 
     Args:
-        folder: Weights, config.json and tokenizer.
-        spec: How it reads and pools.
-        adapter: The folder of an adapter that is put into it.
+        folder: Holds weights, config.json and tokenizer.
+        spec: How it reads and pools text.
+        adapter: The folder of an adapter to add; None for none.
     """
     try:
         weights = weights_file(folder)
@@ -56,14 +56,14 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
             return None
         bert = Bert(folder, weights, _adapter(adapter) if adapter else None)
         if bert.config.max_position_embeddings < spec.max_tokens:
-            return None  # torch's side says so
+            return None  # torch's side raises the error
         return LightParts(bert, WordPiece(folder), spec)
     except (UnsupportedError, ModelError):
         return None
 
 
 class NumpyBackend:
-    """Runs a BERT text by text, on one thread: those of OpenBLAS cost more than they bring on a busy machine."""
+    """Runs a BERT text by text on one thread: on a busy machine OpenBLAS's threads cost more than they gain."""
 
     precision = "float32"
     place = "cpu"
@@ -77,16 +77,16 @@ class NumpyBackend:
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
     ) -> Iterator[tuple[list[int], Outputs]]:
-        """Yield the place of each text, and its vector, shape (1, dim); see `Runner`. It reads no token types."""
+        """Yield the position of each text, and its vector, shape (1, dim); see `Runner`. Token types are refused."""
         if firsts is not None:
-            raise ValueError("texts of two segments are not read here")
+            raise ValueError("NumPy does not run texts of two segments")
         for row, ids in enumerate(tokens):
             with self._threads.limit(limits=1):
                 states = self._bert.states(np.array(ids, np.int64))
             yield [row], self._vector(states)[None]
 
     def _vector(self, states: States) -> Outputs:
-        """Make one vector of a text's states; see `citerec.encode.model.pool`."""
+        """Pool the states of one text, shape (tokens, dim), to a vector; see `citerec.encode.model.pool`."""
         if self._spec.pooling is Pooling.CLS:
             vector = states[0]
         elif self._spec.pooling is Pooling.MAX:
@@ -102,7 +102,7 @@ def _adapter(folder: Path) -> Adapter:
     """Open an adapter of SPECTER2's kind.
 
     Raises:
-        UnsupportedError: If it cannot be run here.
+        UnsupportedError: If NumPy cannot run it.
         ModelError: If it is of another kind.
     """
     config = read_adapter_config(folder)

@@ -1,4 +1,4 @@
-"""Weights in safetensors, mapped into memory: what is not read takes none.
+"""Reads weights in safetensors from a memory map: tensors that are not read take no memory.
 
 Format: 8 bytes, the length of a JSON header; the header, {name: {dtype, shape, data_offsets}}; the numbers.
 Source: https://huggingface.co/docs/safetensors.
@@ -15,8 +15,8 @@ import orjson
 
 from citerec.encode.light.unsupported import UnsupportedError
 
-ALONE = "model.safetensors"  # the weights of a model folder, where they are one file
-MAX_HEADER = 100_000_000  # bytes, as the format's own library allows
+ALONE = "model.safetensors"  # the weights of a model folder, if they are one file
+MAX_HEADER = 100_000_000  # bytes; the limit of the library safetensors
 DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 Tensor = npt.NDArray[np.float32]
@@ -27,10 +27,10 @@ class Tensors:
     """The tensors of one file, by name."""
 
     def __init__(self, file: Path) -> None:
-        """Map a file.
+        """Map a file into memory.
 
         Raises:
-            UnsupportedError: If it is not what safetensors writes.
+            UnsupportedError: If it is not a safetensors file.
         """
         try:
             self._bytes: npt.NDArray[np.uint8] = np.memmap(file, np.uint8, "r")
@@ -43,7 +43,7 @@ class Tensors:
             if 8 + length + end != len(self._bytes):
                 raise UnsupportedError(f"{file} does not end where its last tensor does")
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
-            raise UnsupportedError(f"{file} cannot be made out") from error
+            raise UnsupportedError(f"{file} cannot be parsed") from error
         self._start = 8 + length
         self._header: Header = header
 
@@ -53,10 +53,10 @@ class Tensors:
         return list(self._header)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a tensor as the header has it.
+        """Return the shape of a tensor, by the header.
 
         Raises:
-            UnsupportedError: If there is none of this name.
+            UnsupportedError: If there is no tensor of this name.
         """
         try:
             return tuple(int(size) for size in self._header[name]["shape"])
@@ -64,22 +64,28 @@ class Tensors:
             raise UnsupportedError(f"no tensor {name} that can be read") from error
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """Return a tensor, in float32; it is mapped, not read, if it is kept so.
+        """Return a tensor in float32; one that is stored in float32 is mapped, not copied.
 
         Raises:
-            UnsupportedError: If there is none of this name and shape, or it is of another type than floats.
+            UnsupportedError: If there is no tensor of this name and shape, or its type is not a float.
         """
         try:
             entry = self._header[name]
-            dtype, found = DTYPES[entry["dtype"]], tuple(entry["shape"])
+            dtype, stored_shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
             begin, end = entry["data_offsets"]
-            whole = 0 <= begin <= end <= len(self._bytes) - self._start
-            if found != shape or not whole or end - begin != prod(shape) * dtype.itemsize:
-                raise UnsupportedError(f"the tensor {name} is of shape {found}, expected {shape}")
+            is_inside = 0 <= begin <= end <= len(self._bytes) - self._start
+            if (
+                stored_shape != shape
+                or not is_inside
+                or end - begin != prod(shape) * dtype.itemsize
+            ):
+                raise UnsupportedError(
+                    f"the tensor {name} is of shape {stored_shape}, expected {shape}"
+                )
             content = self._bytes[self._start + begin : self._start + end]
         except (KeyError, TypeError, ValueError) as error:
             raise UnsupportedError(f"no tensor {name} that can be read") from error
-        # An array that does not begin at a multiple of its item is copied: BLAS would do so each time.
+        # An array that is not aligned to its items is copied: BLAS would copy it at each use.
         numbers = np.require(content.view(np.ndarray).view(dtype), requirements="A").reshape(shape)
         if entry["dtype"] == "BF16":  # the upper half of a float32
             return (numbers.astype(np.uint32) << 16).view(np.float32)

@@ -1,5 +1,5 @@
-"""What NumPy leaves to torch."""
+"""The error for models that NumPy does not run, and torch does."""
 
 
 class UnsupportedError(Exception):
-    """A model that is not run by NumPy exactly as transformers runs it; the message says why."""
+    """NumPy cannot run a model exactly as transformers runs it; the message is the reason."""

@@ -1,7 +1,7 @@
-"""BERT's tokenizer without transformers: the same ids, or none at all.
+"""BERT's tokenizer without transformers: it gives the same ids, or raises `UnsupportedError`.
 
-transformers builds it from the vocabulary and `tokenizer_config.json`; so does this. Where `tokenizer.json` says
-anything else, or more, the tokenizer is left to transformers.
+Like transformers, it is built from the vocabulary and `tokenizer_config.json`. If `tokenizer.json` differs from that,
+transformers has to open the tokenizer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,20 +21,20 @@ SPECIAL = {  # by their keys in tokenizer_config.json
     "mask_token": "[MASK]",
 }
 EXTRA = ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens")
-MAPS = ("special_tokens_map.json", "added_tokens.json")  # of older versions of transformers
+MAPS = ("special_tokens_map.json", "added_tokens.json")  # written by older versions of transformers
 PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 Config = Mapping[str, Any]
 
 
 class WordPiece:
-    """A tokenizer; `separator` is its token between two texts."""
+    """A WordPiece tokenizer; `separator` is its token between two texts."""
 
     def __init__(self, folder: Path) -> None:
         """Open the tokenizer of a model folder.
 
         Raises:
-            UnsupportedError: If it is no plain BERT tokenizer.
+            UnsupportedError: If it is not a plain BERT tokenizer.
         """
         config = _json(folder / "tokenizer_config.json")
         _check(folder, config)
@@ -46,10 +46,10 @@ class WordPiece:
         self._tokenizer = _tokenizer(vocabulary, special, config)
 
     def ids(self, texts: Sequence[str], at_most: int) -> list[list[int]]:
-        """Cut texts into token ids, special tokens included, at most so many each."""
+        """Tokenize texts into ids: with special tokens, at most `at_most` ids each."""
         self._tokenizer.enable_truncation(at_most)
-        whole = [text.encode(errors="replace").decode() for text in texts]
-        return [encoded.ids for encoded in self._tokenizer.encode_batch(whole)]
+        encodable = [text.encode(errors="replace").decode() for text in texts]
+        return [encoded.ids for encoded in self._tokenizer.encode_batch(encodable)]
 
 
 def _tokenizer(vocabulary: dict[str, int], special: Mapping[str, str], config: Config) -> Any:
@@ -74,28 +74,35 @@ def _tokenizer(vocabulary: dict[str, int], special: Mapping[str, str], config: C
 
 
 def _check(folder: Path, config: Config) -> None:
-    """Refuse a tokenizer that does more than BERT's."""
-    named = config.get("tokenizer_class") or _json(folder / "config.json").get("tokenizer_class")
-    if named and named not in CLASSES:  # where none is named, transformers takes BERT's for a BERT
-        raise UnsupportedError(f"{folder}: its tokenizer is {named}")
+    """Refuse a tokenizer that differs from BERT's.
+
+    Raises:
+        UnsupportedError: If it has other tokens, another class, or another way to truncate.
+    """
+    tokenizer_class = config.get("tokenizer_class") or _json(folder / "config.json").get(
+        "tokenizer_class"
+    )
+    # Without a name, transformers uses BERT's tokenizer for a BERT.
+    if tokenizer_class and tokenizer_class not in CLASSES:
+        raise UnsupportedError(f"{folder}: its tokenizer is {tokenizer_class}")
     if config.get("add_bos_token") is not None or config.get("add_eos_token") is not None:
-        raise UnsupportedError(f"{folder}: other tokens are put around its texts")
+        raise UnsupportedError(f"{folder}: other tokens are added around its texts")
     if config.get("truncation_side", "right") != "right" or config.get("split_special_tokens"):
-        raise UnsupportedError(f"{folder}: it is cut or split in a way of its own")
+        raise UnsupportedError(f"{folder}: its tokenizer truncates or splits texts in another way")
     if any(config.get(key) for key in EXTRA):
-        raise UnsupportedError(f"{folder}: its tokenizer has special tokens of its own")
+        raise UnsupportedError(f"{folder}: its tokenizer has additional special tokens")
     special = {_content(config.get(key, token)) for key, token in SPECIAL.items()}
     for entry in (config.get("added_tokens_decoder") or {}).values():
         _check_added(folder, entry, special)
     for name in MAPS:
         content = _json(folder / name)
-        known = {
+        added = {
             key: value for key, value in content.items() if key not in SPECIAL and key not in EXTRA
         }
         tokens = {key: _content(value) for key, value in content.items() if key in SPECIAL}
-        other = any(_content(config.get(k, SPECIAL[k])) != token for k, token in tokens.items())
-        if other or set(known) - special or any(content.get(key) for key in EXTRA):
-            raise UnsupportedError(f"{folder / name}: its tokenizer has tokens of its own")
+        differs = any(_content(config.get(k, SPECIAL[k])) != token for k, token in tokens.items())
+        if differs or set(added) - special or any(content.get(key) for key in EXTRA):
+            raise UnsupportedError(f"{folder / name}: its tokenizer has additional tokens")
 
 
 def _check_added(folder: Path, entry: Any, special: set[str]) -> None:
@@ -105,7 +112,7 @@ def _check_added(folder: Path, entry: Any, special: set[str]) -> None:
 
 
 def _vocabulary(folder: Path, special: Mapping[str, str], config: Config) -> dict[str, int]:
-    """Return the id of each piece: from tokenizer.json, as transformers does, else from vocab.txt."""
+    """Return the id of each piece: from tokenizer.json, as transformers reads it, else from vocab.txt."""
     file = folder / "tokenizer.json"
     if not file.is_file():
         return _from_lines(folder / "vocab.txt")
@@ -115,17 +122,17 @@ def _vocabulary(folder: Path, special: Mapping[str, str], config: Config) -> dic
             _check_added(folder, entry, set(special.values()))
         model: Any = content["model"]
         vocabulary = {str(piece): int(number) for piece, number in model["vocab"].items()}
-        found = {
+        parts = {
             "model": {key: value for key, value in model.items() if key != "vocab"},
             "normalizer": content["normalizer"],
             "pre_tokenizer": content["pre_tokenizer"],
             "single": _single(content["post_processor"]),
         }
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise UnsupportedError(f"{file} cannot be made out") from error
+        raise UnsupportedError(f"{file} cannot be parsed") from error
     for part, expected in _expected(special, config).items():
-        if found[part] != expected:
-            raise UnsupportedError(f"{file}: its {part} is {found[part]}, expected {expected}")
+        if parts[part] != expected:
+            raise UnsupportedError(f"{file}: its {part} is {parts[part]}, expected {expected}")
     return vocabulary
 
 
@@ -134,12 +141,12 @@ def _from_lines(file: Path) -> dict[str, int]:
 
     try:
         return Model.read_file(str(file))
-    except Exception as error:  # of a library in Rust, which raises the bare class
+    except Exception as error:  # the library, written in Rust, raises the base class
         raise UnsupportedError(f"{file} cannot be read") from error
 
 
 def _expected(special: Mapping[str, str], config: Config) -> dict[str, Any]:
-    """Return what tokenizer.json says of a tokenizer that transformers builds from such a configuration."""
+    """Return the parts of tokenizer.json for a tokenizer that transformers builds from this configuration."""
     return {
         "model": {
             "type": "WordPiece",
@@ -162,7 +169,7 @@ def _normalizer(config: Config) -> dict[str, Any]:
 
 
 def _single(entry: Any) -> list[str]:
-    """Return what tokenizer.json puts around one text: the names of tokens, and A for the text."""
+    """Return the template for one text in tokenizer.json: the names of tokens, and A for the text."""
     if entry["type"] == "BertProcessing":
         return [entry["cls"][0], "A", entry["sep"][0]]
     if entry["type"] != "TemplateProcessing":
@@ -171,12 +178,12 @@ def _single(entry: Any) -> list[str]:
 
 
 def _content(token: Any) -> str:
-    """Return the text of a token as it stands in a configuration: bare, or with flags."""
+    """Return the text of a token in a configuration, where it is a string or an object with flags."""
     text = token.get("content") if isinstance(token, dict) else token
     if not isinstance(text, str):
-        raise UnsupportedError(f"a special token is {text!r}")
+        raise UnsupportedError(f"a special token is {text!r}, expected a string")
     if isinstance(token, dict) and any(token.get(key, False) != v for key, v in PLAIN.items()):
-        raise UnsupportedError(f"the special token {text} has flags of its own")
+        raise UnsupportedError(f"the special token {text} has unsupported flags")
     return text
 
 
@@ -188,5 +195,5 @@ def _json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UnsupportedError(f"{file} cannot be read") from error
     if not isinstance(content, dict):
-        raise UnsupportedError(f"{file} holds no object")
+        raise UnsupportedError(f"{file} does not hold a JSON object")
     return content

@@ -1,1 +1,1 @@
-"""The vectors of an index: one faiss file, written as a stream, mapped into memory, searched."""
+"""The vectors of an index: one faiss file, written as a stream, memory-mapped and searched."""

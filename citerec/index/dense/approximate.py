@@ -1,7 +1,7 @@
-"""An approximate index, opened: faiss looks at a part of the vectors, which it keeps compressed.
+"""Searches an approximate index: faiss compares a part of the vectors, which are compressed.
 
-Its scores are those of the compressed vectors. Alone or in a batch a query is scored alike; but ivf
-chooses the lists to look at by matrices from 20 queries on, so lists equally far may change places.
+Scores are those of the compressed vectors. A query has the same scores in any batch; but with 20 or more queries ivf
+selects its lists by matrix products, so lists at equal distance may be selected differently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from citerec.config import DenseKind
 from citerec.eligibility import mask
 from citerec.encode.spec import Similarity
-from citerec.index.dense.exact import Found
+from citerec.index.dense.exact import RowsAndScores
 from citerec.index.dense.library import Vectors, load
 from citerec.types import Eligible
 
@@ -23,17 +23,18 @@ Scores = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-FEW = 100  # exclusions of a query that are met by fetching more; with more it is searched for alone
-_CELLS = 2**22  # hits that are kept for the queries searched at once
-_SCAN_WORTH = 16  # eligible papers whose scan costs no more than one candidate of a filtered graph
+FEW = 100  # exclusions per query that are handled by fetching more hits; a query with more is searched separately
+_CELLS = 2**22  # hits kept in memory for the queries of one batch
+# eligible papers whose scan costs as much as one candidate of a filtered graph search
+_SCAN_WORTH = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How thoroughly an index is searched."""
+    """The search parameters of an index."""
 
     kind: DenseKind
-    effort: int  # candidates of hnsw, lists of ivf: efSearch, nprobe
+    effort: int  # efSearch of hnsw, nprobe of ivf
 
 
 class ApproximateIndex:
@@ -47,17 +48,21 @@ class ApproximateIndex:
         self._similarity = similarity
         self._years = years
 
-    def nearest(self, vectors: Vectors, eligible: Sequence[Eligible], k: int) -> list[Found]:
-        """Return the nearest eligible rows of each query that are found, at least `k` if there are."""
-        found: list[Found] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(vectors)
+    def nearest(
+        self, vectors: Vectors, eligible: Sequence[Eligible], k: int
+    ) -> list[RowsAndScores]:
+        """Return rows and scores of the nearest eligible papers of each query, at least `k` if so many exist."""
+        results: list[RowsAndScores] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(
+            vectors
+        )
         for rule, group in _groups(eligible).items():
             keep = mask(rule, self._years)
             for i, hits in self._nearest(vectors, eligible, group, k, keep):
-                found[i] = hits
-        return found
+                results[i] = hits
+        return results
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors at some rows, as far as compression left them."""
+        """Return the vectors of some rows, shape (len(rows), dim), decompressed."""
         if not len(rows):
             return np.zeros((0, self._index.d), np.float32)
         if self._search.kind is DenseKind.IVF and self._index.direct_map.no():
@@ -66,35 +71,37 @@ class ApproximateIndex:
 
     def _nearest(
         self, vectors: Vectors, eligible: Sequence[Eligible], group: list[int], k: int, keep: Mask
-    ) -> Iterator[tuple[int, Found]]:
-        """Search for the queries of a group until each has enough, then by looking at everything."""
+    ) -> Iterator[tuple[int, RowsAndScores]]:
+        """Search for the queries of a group; queries with too few hits are searched again over all vectors."""
         count = int(np.count_nonzero(keep))
-        fetch = min(k + 1 + max(_few(eligible[i]) for i in group), count)
-        everything = self._scans(count, fetch)
+        fetch = min(k + 1 + max(_few_exclusions(eligible[i]) for i in group), count)
+        exhaustive = self._scans(count, fetch)
         pending = group if count else []
         while pending:
-            left: list[int] = []
+            unfinished: list[int] = []
             for batch in _batches(pending, max(_CELLS // fetch, 1)):
-                scores, rows = self._found(vectors[batch], fetch, keep, everything)
-                whole = everything and fetch == count
-                for i, mine, at in zip(batch, scores, rows, strict=True):
-                    hits = _settle(eligible[i], mine, at, k, whole=whole)
+                scores, rows = self._search_batch(vectors[batch], fetch, keep, exhaustive)
+                is_complete = exhaustive and fetch == count
+                for i, query_scores, query_rows in zip(batch, scores, rows, strict=True):
+                    hits = _eligible_hits(
+                        eligible[i], query_scores, query_rows, k, is_complete=is_complete
+                    )
                     if hits is None:
-                        left.append(i)
+                        unfinished.append(i)
                     else:
                         yield i, hits
-            # What a filtered search misses is there, or enough was found and more of it ties.
-            pending, everything, fetch = left, True, min(4 * fetch, count)
+            # A filtered search missed some hits, or further hits tie with the last one.
+            pending, exhaustive, fetch = unfinished, True, min(4 * fetch, count)
 
-    def _found(
-        self, vectors: Vectors, fetch: int, keep: Mask, everything: bool
+    def _search_batch(
+        self, vectors: Vectors, fetch: int, keep: Mask, exhaustive: bool
     ) -> tuple[Scores, Numbers]:
         index, share = self._index, np.count_nonzero(keep) / len(keep)
-        effort = len(keep) if everything else ceil(self._search.effort / share)
-        if everything and self._search.kind is DenseKind.HNSW:
+        effort = len(keep) if exhaustive else ceil(self._search.effort / share)
+        if exhaustive and self._search.kind is DenseKind.HNSW:
             index, effort = load().downcast_index(index.storage), None
-        none_out = None if share == 1 else keep
-        scores, rows = find(index, self._search.kind, vectors, fetch, effort, keep=none_out)
+        mask_or_none = None if share == 1 else keep
+        scores, rows = find(index, self._search.kind, vectors, fetch, effort, keep=mask_or_none)
         return (0 - np.sqrt(np.maximum(scores, 0)), rows) if self._is_l2 else (scores, rows)
 
     @property
@@ -102,9 +109,9 @@ class ApproximateIndex:
         return self._similarity is Similarity.L2
 
     def _scans(self, count: int, fetch: int) -> bool:
-        """Whether to look at every eligible vector, because few are: the graph would be left by then.
+        """Whether to scan all eligible vectors, because they are so few that a search of the graph costs more.
 
-        To meet its candidates, a search of the graph passes so many more as fewer are eligible.
+        The fewer papers are eligible, the more nodes a search of the graph visits to find its candidates.
         """
         candidates = max(self._search.effort, fetch) * len(self._years)
         return self._search.kind is DenseKind.HNSW and count**2 <= _SCAN_WORTH * candidates
@@ -119,14 +126,14 @@ def find(
     *,
     keep: Mask | None = None,
 ) -> tuple[Scores, Numbers]:
-    """Search with faiss; returns its measures and the rows, both of shape (len(vectors), fetch).
+    """Search with faiss; return its scores and the rows, both of shape (len(vectors), fetch).
 
     Args:
         index: A faiss index.
-        kind: Of the index.
-        vectors: The queries.
-        fetch: Hits per query; a row is -1 where fewer are found.
-        effort: efSearch or nprobe; None to look at every vector of an index without structure.
+        kind: The kind of `index`.
+        vectors: The queries, shape (queries, dim).
+        fetch: Hits per query; missing ones have row -1.
+        effort: efSearch or nprobe; None for an exhaustive search of a flat index.
         keep: Which rows are eligible, shape (n,); None for all.
     """
     faiss = load()
@@ -143,7 +150,7 @@ def find(
 
 
 def _groups(eligible: Sequence[Eligible]) -> dict[Eligible, list[int]]:
-    """Group the queries that one selector can serve."""
+    """Group the queries that one selector can serve: those of one year limit with few exclusions."""
     groups: dict[Eligible, list[int]] = {}
     for i, rule in enumerate(eligible):
         shared = rule if len(rule.excluded) > FEW else Eligible(rule.year_max)
@@ -151,19 +158,19 @@ def _groups(eligible: Sequence[Eligible]) -> dict[Eligible, list[int]]:
     return groups
 
 
-def _few(eligible: Eligible) -> int:
+def _few_exclusions(eligible: Eligible) -> int:
     return len(eligible.excluded) if len(eligible.excluded) <= FEW else 0
 
 
-def _settle(
-    eligible: Eligible, scores: Scores, rows: Numbers, k: int, *, whole: bool
-) -> Found | None:
-    """Take out what is excluded; None if `k` are not left, or what was not fetched may tie with the last."""
-    here = rows >= 0
-    keep = here & ~np.isin(rows, np.fromiter(eligible.excluded, np.int64, len(eligible.excluded)))
+def _eligible_hits(
+    eligible: Eligible, scores: Scores, rows: Numbers, k: int, *, is_complete: bool
+) -> RowsAndScores | None:
+    """Remove excluded rows; None if fewer than `k` remain, or a hit that was not fetched may tie with the last one."""
+    is_hit = rows >= 0
+    keep = is_hit & ~np.isin(rows, np.fromiter(eligible.excluded, np.int64, len(eligible.excluded)))
     kept = scores[keep]
-    enough = here.all() and len(kept) >= k and kept[k - 1] > scores[-1]
-    return (rows[keep].astype(np.int32), kept) if whole or enough else None
+    enough = is_hit.all() and len(kept) >= k and kept[k - 1] > scores[-1]
+    return (rows[keep].astype(np.int32), kept) if is_complete or enough else None
 
 
 def _batches(queries: list[int], size: int) -> Iterator[list[int]]:

@@ -1,6 +1,6 @@
-"""The file of an exact index: a faiss flat index, written as a stream and mapped into memory.
+"""The file of an exact index: a faiss flat index, written as a stream and memory-mapped.
 
-It is a header, then the vectors as they are. faiss itself would write it from memory only.
+The file is a header followed by the vectors. faiss itself can only write it from memory.
 """
 
 from pathlib import Path
@@ -14,47 +14,49 @@ from citerec.errors import OutputError, writing
 from citerec.index.dense.library import Vectors, load, metric_of
 from citerec.index.dense.shards import Blocks
 
-_ROWS = slice(8, 16)  # of the header: after the kind and the dimensions, 4 bytes each
-_FLOATS = slice(-8, None)  # how many numbers follow
+_ROWS = slice(8, 16)  # in the header: after the kind and the dimensions, 4 bytes each
+_FLOATS = slice(-8, None)  # in the header: the count of the numbers that follow
 
 
 def write_flat(path: Path, blocks: Blocks, *, rows: int, dim: int, similarity: Similarity) -> None:
     """Write vectors as a faiss flat index, one block in memory at a time.
 
     Raises:
-        OutputError: If it cannot be written, or faiss does not find in it what was written.
+        OutputError: If it cannot be written, or faiss reads other vectors from it than were written.
     """
-    ends: dict[int, Vectors] = {}  # the first vector and the last, by row
+    ends: dict[int, Vectors] = {}  # the first and the last vector, by row
     with writing(path), path.open("wb") as stream:
         stream.write(_header(rows, dim, similarity))
         for first, block in blocks:
             stream.write(np.ascontiguousarray(block, "<f4").tobytes())
             ends |= {
-                row: block[row - first].copy() for row in (0, rows - 1) if _has(first, block, row)
+                row: block[row - first].copy()
+                for row in (0, rows - 1)
+                if _contains(first, block, row)
             }
     _check(path, ends, rows, dim, similarity)
 
 
 def map_flat(path: Path, *, rows: int, dim: int, similarity: Similarity) -> npt.NDArray[np.uint8]:
-    """Map the vectors of a flat index, shape (rows, 4 * dim): bytes, since they lie unaligned.
+    """Map the vectors of a flat index, shape (rows, 4 * dim): as bytes, since they are not aligned.
 
     Raises:
-        ValueError: If the file is not such an index of so many vectors.
+        ValueError: If the file is not a flat index of so many vectors.
         OSError: If it cannot be read.
     """
     header = _header(rows, dim, similarity)
     with path.open("rb") as stream:
-        found = stream.read(len(header))
+        header_read = stream.read(len(header))
     expected = len(header) + 4 * rows * dim
-    if found != header or path.stat().st_size != expected:
-        raise ValueError(f"it is no flat index of {rows} vectors of {dim} dimensions")
+    if header_read != header or path.stat().st_size != expected:
+        raise ValueError(f"it is not a flat index of {rows} vectors of {dim} dimensions")
     if not rows:
         return np.zeros((0, 4 * dim), np.uint8)
     return np.memmap(path, np.uint8, "r", offset=len(header), shape=(rows, 4 * dim))
 
 
 def _header(rows: int, dim: int, similarity: Similarity) -> bytes:
-    """Return the bytes before the vectors: those of an empty index, with other counts in them."""
+    """Return the bytes before the vectors: the header of an empty index with the counts replaced."""
     faiss = load()
     empty = faiss.IndexFlat(dim, metric_of(similarity))
     header = bytearray(faiss.serialize_index(empty).tobytes())
@@ -63,14 +65,14 @@ def _header(rows: int, dim: int, similarity: Similarity) -> bytes:
     return bytes(header)
 
 
-def _has(first: int, block: Vectors, row: int) -> bool:
+def _contains(first: int, block: Vectors, row: int) -> bool:
     return first <= row < first + len(block)
 
 
 def _check(
     path: Path, ends: dict[int, Vectors], rows: int, dim: int, similarity: Similarity
 ) -> None:
-    """Ask faiss what it finds in the file: a later faiss may lay it out differently."""
+    """Check that faiss reads the file as written: another version of faiss may have another layout."""
     faiss = load()
     try:
         index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
@@ -83,6 +85,6 @@ def _check(
 
 def _unreadable(path: Path) -> OutputError:
     return OutputError(
-        f"{path}: faiss {load().__version__} does not read the file as it was written; "
+        f"{path}: faiss {load().__version__} reads other vectors from the file than were written; "
         "install another version of faiss-cpu (1.15 is known to work)"
     )

@@ -1,4 +1,4 @@
-"""The one door to faiss, which is slow to import."""
+"""The only module that imports faiss, which is slow to import."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def load() -> Any:
 
 
 def metric_of(similarity: Similarity) -> int:
-    """Return what faiss calls a similarity."""
+    """Return faiss's constant for a similarity."""
     faiss = load()
     names = {Similarity.L2: faiss.METRIC_L2, Similarity.COSINE: faiss.METRIC_INNER_PRODUCT}
     return names[similarity]
@@ -27,7 +27,7 @@ def metric_of(similarity: Similarity) -> int:
 
 @contextmanager
 def on_threads(count: int) -> Generator[None]:
-    """Let faiss work on `count` threads inside the block; 0 for as many as it takes by itself."""
+    """Let faiss use `count` threads inside the block; 0 for faiss's own choice."""
     faiss = load()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(count or before)

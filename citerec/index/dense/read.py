@@ -1,4 +1,4 @@
-"""Opens the vectors of an index, mapped into memory."""
+"""Opens the vectors of an index as memory maps."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.config import DenseConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.index.dense.approximate import ApproximateIndex, Search
-from citerec.index.dense.exact import ExactIndex, Found
+from citerec.index.dense.exact import ExactIndex, RowsAndScores
 from citerec.index.dense.flat import map_flat
 from citerec.index.dense.library import Vectors, load, metric_of
 from citerec.index.dense.structure import BEGINS, check_approximate
@@ -21,54 +21,56 @@ MAX_DIM = 2**16
 
 
 class DenseIndex(Protocol):
-    """The vectors of an index, however they are kept."""
+    """The vectors of an index of any kind."""
 
-    def nearest(self, vectors: Vectors, eligible: Sequence[Eligible], k: int) -> list[Found]:
-        """Return at least the `k` best eligible rows of each query and their scores, in any order.
+    def nearest(
+        self, vectors: Vectors, eligible: Sequence[Eligible], k: int
+    ) -> list[RowsAndScores]:
+        """Return rows and scores of at least the `k` best eligible papers of each query, in any order.
 
-        Whatever ties with the last of the `k` is among them, too; fewer than `k` come back only where
-        fewer are eligible. Scores: the inner product for cosine, minus the distance for L2.
+        Hits that tie with the last of the `k` are included; fewer than `k` are returned only if fewer papers
+        are eligible. Scores: the inner product for cosine, minus the distance for L2.
         """
         ...
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors at some rows, as they are kept."""
+        """Return the vectors of some rows, shape (len(rows), dim); compressed ones are decompressed."""
         ...
 
 
 def open_dense(
     folder: Path,
-    said: Mapping[str, Any],
+    settings: Mapping[str, Any],
     years: npt.NDArray[np.int32],
     config: DenseConfig | None = None,
 ) -> DenseIndex:
-    """Open what `write_dense` wrote.
+    """Open the vectors that `write_dense` wrote.
 
     Args:
-        folder: Where it wrote.
-        said: What it returned.
-        years: The year of each row, which eligibility asks for.
-        config: What a search may spend.
+        folder: The folder that it wrote to.
+        settings: The settings that it returned.
+        years: The year of each row, shape (papers,), for eligibility.
+        config: The search parameters.
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is not what `said` says, or damaged.
-        KeyError: If `said` is not what `write_dense` returns.
+        ValueError: If the file is damaged, or does not match `settings`.
+        KeyError: If `settings` is not what `write_dense` returns.
     """
     path, config = folder / NAME, config or DenseConfig()
-    kind, similarity = DenseKind(said["kind"]), Similarity(said["similarity"])
-    rows, dim = int(said["papers"]), int(said["dim"])
+    kind, similarity = DenseKind(settings["kind"]), Similarity(settings["similarity"])
+    rows, dim = int(settings["papers"]), int(settings["dim"])
     if not 1 <= dim <= MAX_DIM:
         raise ValueError(f"it holds vectors of {dim} dimensions")
     if rows != len(years):
         raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
-    if path.stat().st_size != said["bytes"]:
-        raise ValueError(f"it has {path.stat().st_size} bytes, expected {said['bytes']}")
+    if path.stat().st_size != settings["bytes"]:
+        raise ValueError(f"it has {path.stat().st_size} bytes, expected {settings['bytes']}")
     if kind is DenseKind.EXACT:
         raw = map_flat(path, rows=rows, dim=dim, similarity=similarity)
         return ExactIndex(raw, similarity, years)
     hnsw = kind is DenseKind.HNSW
-    chosen = said["search"]["ef_search" if hnsw else "nprobe"]
+    chosen = settings["search"]["ef_search" if hnsw else "nprobe"]
     effort = (config.ef_search if hnsw else config.nprobe) or int(chosen)
     index = _map(path, kind)
     if (index.ntotal, index.d, index.metric_type) != (rows, dim, metric_of(similarity)):
@@ -78,10 +80,10 @@ def open_dense(
 
 
 def _map(path: Path, kind: DenseKind) -> Any:
-    """Open an approximate index; faiss maps each kind by a flag of its own."""
+    """Open an approximate index; faiss has another mapping flag for each kind."""
     with path.open("rb") as stream:
         if stream.read(4) != BEGINS[kind]:
-            raise ValueError(f"faiss cannot make it out as an index of the kind {kind}")
+            raise ValueError(f"faiss cannot read it as an index of the kind {kind}")
     faiss = load()
     flag = faiss.IO_FLAG_MMAP_IFC
     if kind is DenseKind.IVF:
@@ -89,4 +91,4 @@ def _map(path: Path, kind: DenseKind) -> Any:
     try:
         return faiss.read_index(str(path), flag)
     except (RuntimeError, MemoryError) as error:
-        raise ValueError("faiss cannot make it out") from error
+        raise ValueError("faiss cannot read it") from error

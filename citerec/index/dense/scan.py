@@ -1,7 +1,7 @@
-"""Exact search: one pass over all vectors, for all queries at once.
+"""Exact search: one pass over all vectors for all queries.
 
-The pass multiplies matrices, which is fast but rounds by the company a vector is in. So it only gathers
-candidates, a few more than asked for; what counts is their score, computed pair by pair: the same
+The pass multiplies matrices, which is fast, but rounding depends on the position of a vector. So it only collects
+candidates, slightly more than requested. Their final scores are computed pair by pair: they are the same
 in any batch, and equal for equal vectors.
 """
 
@@ -14,24 +14,25 @@ from citerec.encode.spec import Similarity
 from citerec.index.dense.library import Vectors, load
 from citerec.index.dense.shards import NORM_SLACK, Blocks
 
-BLOCK = 4096  # vectors at once: their scores for a thousand queries still fit a processor's cache
+BLOCK = 4096  # vectors per block: their scores for a thousand queries fit a processor's cache
 
-Closeness = npt.NDArray[np.float32]  # grows with similarity; q x for cosine, q x - x x / 2 for L2
-Forbid = Callable[[Closeness, int], None]  # sets what is not eligible to -inf; told the first row
+Closeness = npt.NDArray[np.float32]  # rises with similarity; q x for cosine, q x - x x / 2 for L2
+# sets closeness to -inf; receives a block's and its first row
+MaskOut = Callable[[Closeness, int], None]
 
 
 def scan(
-    queries: Vectors, blocks: Blocks, k: int, similarity: Similarity, forbid: Forbid
+    queries: Vectors, blocks: Blocks, k: int, similarity: Similarity, mask_out: MaskOut
 ) -> tuple[Closeness, npt.NDArray[np.int64]]:
     """Return the closeness and rows of the `k` nearest vectors of each query, best first.
 
-    Both have shape (len(queries), k); a row is -1 where fewer than `k` are allowed.
+    Both have shape (len(queries), k); missing ones have row -1.
     """
     faiss = load()
     top = faiss.ResultHeap(len(queries), k, keep_max=True)
     for first, block in blocks:
         closeness = _closeness(queries, block, similarity)
-        forbid(closeness, first)
+        mask_out(closeness, first)
         top.heaps.addn(len(block), faiss.swig_ptr(closeness), first, 0, len(queries))
     top.finalize()
     return top.D, top.I
@@ -40,7 +41,7 @@ def scan(
 def merged(
     parts: Sequence[tuple[Closeness, npt.NDArray[np.int64]]],
 ) -> tuple[Closeness, npt.NDArray[np.int64]]:
-    """Merge scans of different blocks for the same queries into one of the same shape."""
+    """Merge scans of different blocks for the same queries into one scan of the same shape."""
     if len(parts) == 1:
         return parts[0]
     top = load().ResultHeap(*parts[0][0].shape, keep_max=True)
@@ -51,42 +52,42 @@ def merged(
 
 
 def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.NDArray[np.float32]:
-    """Score vectors against one query, shape (dim,), each pair by itself; shape (len(vectors),).
+    """Score vectors against one query, shape (dim,); each pair is computed separately. Shape (len(vectors),).
 
     The inner product for cosine, minus the Euclidean distance for L2.
     """
     faiss = load()
     query, vectors = np.ascontiguousarray(query), np.ascontiguousarray(vectors)
-    scores, every = np.empty(len(vectors), np.float32), np.arange(len(vectors))
+    scores, indices = np.empty(len(vectors), np.float32), np.arange(len(vectors))
     measures = {
         Similarity.COSINE: faiss.fvec_inner_products_by_idx,
         Similarity.L2: faiss.fvec_L2sqr_by_idx,
     }
-    pointers = [faiss.swig_ptr(array) for array in (scores, query, vectors, every)]
+    pointers = [faiss.swig_ptr(array) for array in (scores, query, vectors, indices)]
     measures[similarity](*pointers, len(query), 1, len(vectors))
     return scores if similarity is Similarity.COSINE else 0 - np.sqrt(scores)
 
 
-def best_left_behind(query: Vectors, worst: float, kth: float, similarity: Similarity) -> float:
-    """Bound the score of a vector that `scan` left behind, if it could reach the one at rank k.
+def dropped_bound(query: Vectors, worst: float, kth: float, similarity: Similarity) -> float:
+    """Return an upper bound of the score of vectors that `scan` dropped and that could reach the score at rank k.
 
-    A sum of `dim` products of float32 is off by at most dim * 2^-24 of the sum of their sizes, in whatever
-    order it is taken; for L2 the triangle inequality bounds the length of a vector that is near enough.
+    A sum of `dim` products in float32 has an error of at most dim * 2^-24 times the sum of their absolute values, in
+    any order of summation; for L2 the triangle inequality bounds the length of a vector that is close enough.
 
     Args:
-        query: What was searched with, shape (dim,).
+        query: The query, shape (dim,).
         worst: The lowest closeness that the scan kept.
-        kth: The score of the hit at rank k, as `pairwise` gives it.
-        similarity: What the scores mean.
+        kth: The score of the hit at rank k, from `pairwise`.
+        similarity: The similarity of the scores.
 
     Source: Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1.
     """
-    off = (len(query) + 8) * 2.0**-23
+    relative_error = (len(query) + 8) * 2.0**-23
     length = float(np.linalg.norm(query.astype(np.float64)))
     if similarity is Similarity.COSINE:
-        return worst + off * length * (1 + NORM_SLACK)
+        return worst + relative_error * length * (1 + NORM_SLACK)
     longest = length - kth
-    slack = off * (2 * length * longest + longest**2 + kth**2)
+    slack = relative_error * (2 * length * longest + longest**2 + kth**2)
     return -float(np.sqrt(max(length**2 - 2 * worst - slack, 0.0)))
 
 
@@ -98,7 +99,7 @@ def _closeness(queries: Vectors, block: Vectors, similarity: Similarity) -> Clos
 
 
 def _products(queries: Vectors, block: Vectors) -> Closeness:
-    """Multiply by faiss rather than numpy: it keeps to the threads that faiss is given."""
+    """Multiply by faiss, not numpy: faiss keeps to the thread count that it was given."""
     faiss = load()
     transform = faiss.LinearTransform(block.shape[1], len(block), False)
     faiss.copy_array_to_vector(block.ravel(), transform.A)

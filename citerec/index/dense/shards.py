@@ -1,4 +1,4 @@
-"""The vectors of a corpus as they come: shards of any length, read again for each pass over them."""
+"""Reads the vectors of a corpus from shards of any length; each pass over them reads them again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -12,41 +12,41 @@ from citerec.index.dense.library import Vectors
 Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]
 Blocks = Iterable[tuple[int, Vectors]]  # each with the row of its first vector
 
-NORM_SLACK = 0.01  # how far from 1 the length of a vector may be that cosine compares
+NORM_SLACK = 0.01  # tolerance of unit length for vectors that cosine compares
 
 
 def blocks_of(
     shards: Shards, size: int, *, rows: int, dim: int, similarity: Similarity
 ) -> Iterator[tuple[int, Vectors]]:
-    """Cut the shards into blocks of `size` vectors, whatever their own lengths.
+    """Yield the vectors as blocks of `size`, whatever the lengths of the shards.
 
-    So what is made of them does not depend on how they were cut.
+    So an index does not depend on the lengths of the shards.
 
     Raises:
-        ValueError: If they are not `rows` vectors of `dim` dimensions.
-        ModelError: If a vector is not finite, or cosine compares them and one is not of unit length.
+        ValueError: If there are not `rows` vectors of `dim` dimensions.
+        ModelError: If a vector is not finite, or not of unit length although cosine compares them.
     """
-    first, held, waiting = 0, 0, list[Vectors]()
+    first, pending_count, waiting = 0, 0, list[Vectors]()
     for shard in shards() if callable(shards) else shards:
         if shard.ndim != 2 or shard.shape[1] != dim:
             raise ValueError(f"a shard has shape {shard.shape}, expected (n, {dim})")
-        _check(shard, first + held, similarity)
+        _check(shard, first + pending_count, similarity)
         waiting.append(shard)
-        held += len(shard)
-        if held >= size:
+        pending_count += len(shard)
+        if pending_count >= size:
             joined = np.concatenate(waiting, dtype=np.float32)
-            whole = held - held % size
-            for start in range(0, whole, size):
+            full = pending_count - pending_count % size
+            for start in range(0, full, size):
                 yield first + start, joined[start : start + size]
-            first, held, waiting = first + whole, held - whole, [joined[whole:]]
-    if held:
+            first, pending_count, waiting = first + full, pending_count - full, [joined[full:]]
+    if pending_count:
         yield first, np.concatenate(waiting, dtype=np.float32)
-    if first + held != rows:
-        raise ValueError(f"the shards hold {first + held} vectors, expected {rows}")
+    if first + pending_count != rows:
+        raise ValueError(f"the shards hold {first + pending_count} vectors, expected {rows}")
 
 
 def pick(blocks: Blocks, rows: npt.NDArray[np.int64]) -> Vectors:
-    """Return the vectors at `rows`, which rise; all blocks are read, so that all are checked."""
+    """Return the vectors at `rows` (rising), shape (len(rows), dim); all blocks are read, so all are checked."""
     picked = [
         block[rows[slice(*np.searchsorted(rows, [first, first + len(block)]))] - first]
         for first, block in blocks
@@ -56,15 +56,15 @@ def pick(blocks: Blocks, rows: npt.NDArray[np.int64]) -> Vectors:
 
 def _check(shard: Vectors, first: int, similarity: Similarity) -> None:
     norms = np.sqrt(np.einsum("ij,ij->i", shard, shard))
-    if len(bad := np.flatnonzero(~np.isfinite(norms))):
+    if len(wrong := np.flatnonzero(~np.isfinite(norms))):
         raise ModelError(
-            f"the encoder gave paper {first + bad[0]} a vector that is not finite; "
-            "is the model whole? try another with --encoder"
+            f"the encoder gave paper {first + wrong[0]} a vector that is not finite; "
+            "is the model complete? try another with --encoder"
         )
     if similarity is Similarity.COSINE and len(
-        bad := np.flatnonzero(np.abs(norms - 1) > NORM_SLACK)
+        wrong := np.flatnonzero(np.abs(norms - 1) > NORM_SLACK)
     ):
         raise ModelError(
-            f"the encoder gave paper {first + bad[0]} a vector of length {norms[bad[0]]:.3g}; "
+            f"the encoder gave paper {first + wrong[0]} a vector of length {norms[wrong[0]]:.3g}; "
             "expected 1, as cosine compares them"
         )

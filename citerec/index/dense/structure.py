@@ -1,4 +1,4 @@
-"""Checks an approximate index that faiss opened: its search follows every number that stands there."""
+"""Checks the structure of an approximate index that faiss opened: faiss's search trusts every number in it."""
 
 from typing import Any
 
@@ -8,22 +8,20 @@ from citerec.arrays import check_ends, check_range
 from citerec.config import DenseKind
 from citerec.index.dense.library import load
 
-BEGINS = {
-    DenseKind.HNSW: b"IHNs",
-    DenseKind.IVF: b"IwPQ",
-}  # of a file; faiss opens a hundred other kinds
+# first bytes of a file; faiss could open a hundred other kinds
+BEGINS = {DenseKind.HNSW: b"IHNs", DenseKind.IVF: b"IwPQ"}
 
 
 def check_approximate(index: Any, kind: DenseKind, rows: int) -> None:
-    """Check that a search of an index stays within it.
+    """Check that all references in an index stay inside it.
 
     Args:
         index: A faiss index.
-        kind: What it should be.
-        rows: How many vectors it holds.
+        kind: The expected kind.
+        rows: The expected number of vectors.
 
     Raises:
-        ValueError: If it does not.
+        ValueError: If one does not, or kind or sizes differ.
     """
     if kind is DenseKind.HNSW:
         _check_hnsw(index, rows)
@@ -52,22 +50,22 @@ def _check_hnsw(index: Any, rows: int) -> None:
     check_range("its graph", levels - 1, len(widths) - 1)
     if np.any(np.diff(ends.astype(np.int64)) != widths[levels]):
         raise ValueError("its graph has other levels than neighbours")
-    check_range("its graph", neighbours + 1, rows + 1)  # -1: there is none
+    check_range("its graph", neighbours + 1, rows + 1)  # -1 stands for no neighbour
     _check_levels(neighbours, ends, levels, widths)
     entry, top = int(graph.entry_point), int(graph.max_level)
     if rows and not (0 <= entry < rows and levels[entry] == top + 1 == levels.max()):
-        raise ValueError("its graph is entered beside it")
+        raise ValueError("its graph has no valid entry point")
 
 
 def _check_levels(neighbours: Any, ends: Any, levels: Any, widths: Any) -> None:
-    """Check that the neighbours on an upper level are there on that level."""
+    """Check that the neighbours on an upper level exist on that level."""
     for level in range(1, int(levels.max(initial=1))):
         on_level = np.flatnonzero(levels > level)
         first = ends[on_level].astype(np.int64) + int(widths[level])
         places = first[:, None] + np.arange(int(widths[level + 1] - widths[level]))
-        found = neighbours[places.ravel()]
-        if np.any(levels[found[found >= 0]] <= level):
-            raise ValueError("its graph leads to a level that is not there")
+        linked = neighbours[places.ravel()]
+        if np.any(levels[linked[linked >= 0]] <= level):
+            raise ValueError("its graph leads to a level that does not exist")
 
 
 def _check_ivf(index: Any, rows: int) -> None:

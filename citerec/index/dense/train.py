@@ -1,4 +1,4 @@
-"""Makes an approximate index: trained on a sample, fed block by block, measured against exact search."""
+"""Builds an approximate index: trains it on a sample, adds blocks, and measures its recall against exact search."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -14,30 +14,31 @@ from citerec.index.dense.approximate import Numbers, find
 from citerec.index.dense.library import Vectors, load, metric_of, on_threads
 from citerec.index.dense.scan import Closeness
 
-POINTS = 39  # per centroid, under which faiss warns that they are too few to train on
-CODES = 256  # of a part of a vector: one byte
-LEAST = {DenseKind.HNSW: 1, DenseKind.IVF: POINTS * CODES}  # papers that a kind can be made of
-PART = 4  # dimensions that ivf puts into one byte
-MOST_CANDIDATES = 8192  # of a search of a graph: beyond, looking at everything is faster
+POINTS = 39  # training vectors per centroid; with fewer faiss warns
+CODES = 256  # values of one byte, which encodes one part of a vector
+# papers that each kind needs at least
+MIN_ROWS = {DenseKind.HNSW: 1, DenseKind.IVF: POINTS * CODES}
+PART = 4  # dimensions that ivf encodes in one byte
+MOST_CANDIDATES = 8192  # of a graph search: with more, comparing all vectors is faster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """How much of what exact search finds an approximate index finds."""
+    """The recall of an approximate index: the share of exact search's hits that it finds."""
 
-    effort: int  # efSearch or nprobe that it was measured with
+    effort: int  # efSearch or nprobe of the measurement
     recall: float  # in [0, 1], mean over the queries
-    depth: int  # hits that it is over
-    queries: int  # papers of the corpus, each left out of its own hits
+    depth: int  # hits per query of the measurement
+    queries: int  # papers that served as queries, each excluded from its own hits
 
 
 def check_rows(kind: DenseKind, rows: int) -> None:
-    """Check that there are enough papers to make a kind of index.
+    """Check that there are enough papers for a kind of index.
 
     Raises:
-        ConfigError: If there are not.
+        ConfigError: If there are too few.
     """
-    if rows < (least := LEAST.get(kind, 0)):
+    if rows < (least := MIN_ROWS.get(kind, 0)):
         raise ConfigError(
             f"--dense-index {kind} needs at least {least} papers to train on, the corpus has {rows}; "
             "use --dense-index exact, which is as fast for so few"
@@ -45,14 +46,14 @@ def check_rows(kind: DenseKind, rows: int) -> None:
 
 
 def sample(rows: int, most: int, *, rng: np.random.Generator) -> Numbers:
-    """Draw at most `most` rows, none twice, rising."""
+    """Draw at most `most` distinct rows, rising."""
     return np.sort(rng.choice(rows, min(rows, most), replace=False))
 
 
 def trained(
     kind: DenseKind, training: Vectors, rows: int, similarity: Similarity, config: DenseIndexConfig
 ) -> Any:
-    """Return an empty faiss index that vectors can be added to."""
+    """Return a trained, empty faiss index."""
     faiss, metric, dim = load(), metric_of(similarity), training.shape[1]
     if kind is DenseKind.HNSW:
         index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, config.hnsw_m, metric)
@@ -62,13 +63,14 @@ def trained(
         coarse = faiss.IndexFlat(dim, metric)
         index = faiss.IndexIVFPQ(coarse, dim, lists, parts_of(dim), 8, metric)
         index.cp.seed = index.pq.cp.seed = config.seed
-        index.use_precomputed_table = -1  # it may take gigabytes, and is made at each opening
+        # it may take gigabytes, and would be computed at each opening
+        index.use_precomputed_table = -1
     index.train(training)
     return index
 
 
 def parts_of(dim: int) -> int:
-    """Return how many parts, of a byte each, ivf cuts a vector into: a divisor of `dim`."""
+    """Return the number of one-byte parts of an ivf vector: the largest divisor of `dim` with parts of 4 or more."""
     return max(n for n in range(1, max(dim // PART, 1) + 1) if dim % n == 0)
 
 
@@ -79,12 +81,12 @@ def add(index: Any, kind: DenseKind, block: Vectors, config: DenseIndexConfig) -
 
 
 def depth_of(rows: int, config: DenseIndexConfig) -> int:
-    """Return how many hits the recall is over: of few papers any search finds most."""
+    """Return the number of hits over which the recall is measured: of few papers any search finds most."""
     return min(config.recall_depth, max(rows // 10, 1), rows - 1)
 
 
-def spare_itself(own: Numbers, closeness: Closeness, first: int) -> None:
-    """Take each query's own row (`own`, one per query) out of a block of a scan."""
+def exclude_self(own: Numbers, closeness: Closeness, first: int) -> None:
+    """Remove each query's own row (`own`, shape (queries,)) from a block of a scan."""
     inside = np.flatnonzero((own >= first) & (own < first + closeness.shape[1]))
     closeness[inside, own[inside] - first] = -np.inf
 
@@ -97,15 +99,15 @@ def tuned(
     truth: Numbers,
     config: DenseIndexConfig,
 ) -> Measured:
-    """Double the effort of a search until it finds what is asked for, or finds no more.
+    """Double the effort of a search until it reaches the target recall or the maximal effort.
 
     Args:
-        index: A faiss index, whole.
-        kind: Of the index.
-        queries: Vectors of the corpus, shape (n, dim).
-        own: Their rows, shape (n,).
-        truth: The rows that exact search finds, themselves left out, shape (n, depth).
-        config: Where to begin, and the recall to reach.
+        index: A complete faiss index.
+        kind: The kind of `index`.
+        queries: Vectors of the corpus, shape (queries, dim).
+        own: Their rows, shape (queries,).
+        truth: The rows that exact search finds, without their own rows, shape (queries, depth).
+        config: The first effort, and the target recall.
     """
     hnsw = kind is DenseKind.HNSW
     effort = config.ef_search if hnsw else min(config.nprobe, index.nlist)
@@ -126,9 +128,11 @@ def _recall(
     if not depth:
         return 1.0
     _, rows = find(index, kind, queries, depth + 1, effort)
-    others = [_without(mine, row, depth) for mine, row in zip(rows, own, strict=True)]
-    found = [np.isin(good, mine).mean() for good, mine in zip(truth, others, strict=True)]
-    return float(np.mean(found))
+    results = [_without(hits, row, depth) for hits, row in zip(rows, own, strict=True)]
+    recalls = [
+        np.isin(expected, hits).mean() for expected, hits in zip(truth, results, strict=True)
+    ]
+    return float(np.mean(recalls))
 
 
 def _without(rows: Numbers, own: np.int64, depth: int) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Writes the vectors of an index, and says what the manifest says of them."""
+"""Writes the vectors of an index; returns their settings for the manifest."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,20 +20,20 @@ from citerec.index.dense.train import (
     add,
     check_rows,
     depth_of,
+    exclude_self,
     sample,
-    spare_itself,
     trained,
     tuned,
 )
 from citerec.types import Progress
 
 NAME = "vectors.faiss"
-EXACT_UP_TO = 1_000_000  # papers: a search of so many takes well under a second
-_ADDED = 16 * BLOCK  # vectors that are added to an approximate index at once
+EXACT_UP_TO = 1_000_000  # papers; the search of so many takes well under a second
+_ADDED = 16 * BLOCK  # vectors that are added to an approximate index in one step
 
 
 def resolve(kind: DenseKind, rows: int) -> DenseKind:
-    """Decide what `DenseKind.AUTO` means for a corpus."""
+    """Resolve `DenseKind.AUTO` for a corpus of `rows` papers."""
     if kind is not DenseKind.AUTO:
         return kind
     return DenseKind.EXACT if rows <= EXACT_UP_TO else DenseKind.HNSW
@@ -51,46 +51,46 @@ def write_dense(
 ) -> dict[str, Any]:
     """Write the vectors of a corpus into `folder`, as one faiss file whose ids are row numbers.
 
-    An exact index needs no more memory than a shard and a block; an approximate one, itself and its training sample.
+    An exact index needs memory for a shard and a block; an approximate one for itself and its training sample.
 
     Args:
-        folder: Made if need be; a file that is there is replaced.
-        shards: The vectors in the order of the rows: a sequence, or what opens them for one more pass.
-        rows: How many there are.
-        dim: The length of each.
-        similarity: How they are compared; of unit length if by cosine.
-        config: Which kind of index, and how it is made.
-        progress: Receives what is done, how many vectors are through, and of how many.
+        folder: Created if it does not exist; an existing file is replaced.
+        shards: The vectors in the order of rows: a sequence, or a function that opens them for one more pass.
+        rows: The number of vectors.
+        dim: The dimension of each vector.
+        similarity: How vectors are compared; they must have unit length for cosine.
+        config: The kind of index and its parameters.
+        progress: Receives the step, and how many vectors of how many are done.
 
     Returns:
-        What the manifest says of them: the kind, its parameters, and the recall it was measured to have.
+        The settings for the manifest: the kind, its parameters, and the measured recall.
 
     Raises:
         ConfigError: If there are too few papers for the kind.
-        ModelError: If a vector is not finite, or not of unit length though compared by cosine.
-        OutputError: If it cannot be written, or is not read as it was written.
+        ModelError: If a vector is not finite, or not of unit length although compared by cosine.
+        OutputError: If the file cannot be written, or is read differently than written.
         ValueError: If there are not `rows` vectors of `dim` dimensions.
     """
     config = config or DenseIndexConfig()
     kind, path = resolve(config.kind, rows), folder / NAME
     check_rows(kind, rows)
 
-    def blocks(size: int, what: str) -> Iterator[tuple[int, Vectors]]:
+    def blocks(size: int, step: str) -> Iterator[tuple[int, Vectors]]:
         for first, block in blocks_of(shards, size, rows=rows, dim=dim, similarity=similarity):
             yield first, block
             if progress:
-                progress(what, first + len(block), rows)
+                progress(step, first + len(block), rows)
 
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if kind is DenseKind.EXACT:
         vectors = blocks(BLOCK, "writing vectors")
         write_flat(path, vectors, rows=rows, dim=dim, similarity=similarity)
     else:
-        said = _write_approximate(path, kind, blocks, rows, similarity, config)
+        settings = _write_approximate(path, kind, blocks, rows, similarity, config)
     base = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
-    return base | {"bytes": path.stat().st_size, "faiss": load().__version__} | said
+    return base | {"bytes": path.stat().st_size, "faiss": load().__version__} | settings
 
 
 def _write_approximate(
@@ -103,20 +103,22 @@ def _write_approximate(
 ) -> dict[str, Any]:
     rng = np.random.default_rng(config.seed)
     training = sample(rows, config.training_papers, rng=rng)
-    own = sample(rows, config.recall_queries, rng=rng)
+    query_rows = sample(rows, config.recall_queries, rng=rng)
     with on_threads(config.threads):
-        both = np.union1d(training, own)
-        vectors = pick(blocks(BLOCK, "reading vectors"), both)
-        queries = vectors[np.searchsorted(both, own)]
-        index = trained(kind, vectors[np.searchsorted(both, training)], rows, similarity, config)
+        sampled = np.union1d(training, query_rows)
+        vectors = pick(blocks(BLOCK, "reading vectors"), sampled)
+        queries = vectors[np.searchsorted(sampled, query_rows)]
+        index = trained(kind, vectors[np.searchsorted(sampled, training)], rows, similarity, config)
         del vectors
-        truth = _fill(index, kind, blocks, queries, own, depth_of(rows, config), similarity, config)
-        measured = tuned(index, kind, queries, own, truth, config)
+        truth = _fill(
+            index, kind, blocks, queries, query_rows, depth_of(rows, config), similarity, config
+        )
+        measured = tuned(index, kind, queries, query_rows, truth, config)
     try:
         load().write_index(index, str(path))
     except RuntimeError as error:
         raise OutputError(f"cannot write {path}; is there space on the disk?") from error
-    return _said(index, kind, len(training), measured, config)
+    return _settings(index, kind, len(training), measured, config)
 
 
 def _fill(
@@ -124,12 +126,12 @@ def _fill(
     kind: DenseKind,
     blocks: Callable[[int, str], Blocks],
     queries: Vectors,
-    own: Numbers,
+    query_rows: Numbers,
     depth: int,
     similarity: Similarity,
     config: DenseIndexConfig,
 ) -> Numbers:
-    """Add every vector; on the way, find for each query the rows that exact search finds."""
+    """Add all vectors; return the rows that exact search finds for each query, shape (queries, depth)."""
 
     def added() -> Iterator[tuple[int, Vectors]]:
         for first, block in blocks(_ADDED, "indexing vectors"):
@@ -137,19 +139,19 @@ def _fill(
             for start in range(0, len(block), BLOCK):
                 yield first + start, block[start : start + BLOCK]
 
-    _, truth = scan(queries, added(), max(depth, 1), similarity, partial(spare_itself, own))
+    _, truth = scan(queries, added(), max(depth, 1), similarity, partial(exclude_self, query_rows))
     return truth[:, :depth]
 
 
-def _said(
+def _settings(
     index: Any, kind: DenseKind, training: int, measured: Measured, config: DenseIndexConfig
 ) -> dict[str, Any]:
-    made: dict[str, Any] = {"m": config.hnsw_m, "ef_construction": config.ef_construction}
+    parameters: dict[str, Any] = {"m": config.hnsw_m, "ef_construction": config.ef_construction}
     if kind is DenseKind.IVF:
-        made = {"lists": index.nlist, "bytes_per_vector": index.pq.M}
+        parameters = {"lists": index.nlist, "bytes_per_vector": index.pq.M}
     effort = "ef_search" if kind is DenseKind.HNSW else "nprobe"
     return {
-        "made": made | {"training_papers": training, "seed": config.seed},
+        "made": parameters | {"training_papers": training, "seed": config.seed},
         "search": {effort: measured.effort},
         "recall": {
             "value": round(measured.recall, 4),

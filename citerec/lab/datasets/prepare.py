@@ -101,7 +101,7 @@ def _copy(
             if isinstance(found, Paper) and (found.year is None or found.year > until):
                 collector.counts["undated" if found.year is None else "too_late"] += 1
                 continue
-            if (paper := collector.take(located)) is None:
+            if (paper := collector.add(located)) is None:
                 continue
             assert paper.year is not None
             years.append(paper.year)

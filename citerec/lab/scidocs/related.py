@@ -90,11 +90,11 @@ class Relations:
         gold = self.graph.indices[mine][self._gold[mine]]
         year = int(self.papers.years[row])
         latest = None if year == NO_YEAR else year
-        return Related(rng.permutation(gold), self.graph.cited_by(row), latest)
+        return Related(rng.permutation(gold), self.graph.references(row), latest)
 
     def co_cite(self, row: int, rng: np.random.Generator) -> Related:
         """What papers of the test split, and no others, cite together with a paper; what most of them do first."""
-        citers = self.citers.cited_by(row)
+        citers = self.citers.references(row)
         late = self._is_test[citers]
         seen, counts = self._of_all(self.graph, citers[~late])
         new, counts = self._of_all(self.graph, citers[late])
@@ -103,14 +103,14 @@ class Relations:
 
     def coupling(self, row: int, rng: np.random.Generator) -> Related:
         """Papers that share references with a paper; those that share most first."""
-        others, counts = self._of_all(self.citers, self.graph.cited_by(row))
+        others, counts = self._of_all(self.citers, self.graph.references(row))
         fair = others != row
         return Related(_most_first(others[fair], counts[fair], rng), others)
 
     def co_author(self, row: int, rng: np.random.Generator) -> Related:
         """Papers by an author of a paper, by chance."""
         names, written = self.authors
-        mine = names.cited_by(row)
+        mine = names.references(row)
         theirs, _ = self._of_all(written, mine[self._of_few[mine]])
         barred, _ = self._of_all(written, mine)
         return Related(rng.permutation(theirs[theirs != row]), barred)
@@ -119,7 +119,7 @@ class Relations:
         """Return all that some rows point at, rising, and how many of them do."""
         if not len(rows):
             return NONE, np.zeros(0, np.int64)
-        every = np.concatenate([graph.cited_by(int(row)) for row in rows])
+        every = np.concatenate([graph.references(int(row)) for row in rows])
         return np.unique(every, return_counts=True)
 
 
@@ -202,7 +202,7 @@ def _most_first(rows: Rows, counts: npt.NDArray[np.int64], rng: np.random.Genera
 def _together(relations: Relations) -> Rows:
     """Return the papers that test papers cite."""
     graph = relations.graph
-    return np.unique(np.concatenate([NONE, *(graph.cited_by(int(n)) for n in relations.test)]))
+    return np.unique(np.concatenate([NONE, *(graph.references(int(n)) for n in relations.test)]))
 
 
 def _named(relations: Relations) -> Rows:
