@@ -72,7 +72,7 @@ CORPORA: dict[str, tuple[bytes, str]] = {
     "id a number": (record(id=7), "'id' must be a string, found 7"),
     "conflicting duplicate ids": (
         record() + record(title="Other"),
-        "line 2: id 'a' stands already",
+        "line 2: id 'a' is already",
     ),
     "deep JSON": (b"[" * 100_000, "line 1"),
     "deep JSON in a field": (
@@ -165,7 +165,7 @@ COMMANDS: dict[str, Bad] = {
     "somebody's folder": Bad(
         index("--index", "folder"), "folder already exists and is not an index"
     ),
-    "somebody's folder by force": Bad(index("--index", "folder", "--force"), "is left alone"),
+    "somebody's folder by force": Bad(index("--index", "folder", "--force"), "was not changed"),
     "index there": Bad(index("--index", "indexes/sample"), "replace it with --force"),
     "bad corpus over an index": Bad(
         index("--index", "indexes/sample", "--force", corpus="q.json"), "expected 'id' and"
@@ -266,7 +266,7 @@ COMMANDS: dict[str, Bad] = {
     "missing index": Bad((*RECOMMEND, "--index", "nowhere"), "nowhere is not an index"),
     "index is a file": Bad((*RECOMMEND, "--index", "q.json"), "q.json is not an index"),
     "index is a folder": Bad((*RECOMMEND, "--index", "folder"), "folder is not an index"),
-    "index without a name": Bad((*RECOMMEND, "--index", ""), "no index"),
+    "index without a name": Bad((*RECOMMEND, "--index", ""), "not an index"),
     # queries
     "query and title": Bad((*RECOMMEND, "--query", "q.json"), "either by --query"),
     "neither query nor title": Bad(("recommend",), "either by --query"),
@@ -291,7 +291,7 @@ COMMANDS: dict[str, Bad] = {
     "query file deep JSON": ask(b'{"title": ' + b"[" * 100_000, "not valid JSON"),
     "broken JSON in a batch": ask(b'{"title": "x"}\n{"title": \n', "draft, line 2"),
     "two queries with one id": ask(
-        b'{"id": "q", "title": "x"}\n{"id": "q", "title": "y"}\n', "line 2: the id 'q' is taken"
+        b'{"id": "q", "title": "x"}\n{"id": "q", "title": "y"}\n', "line 2: the id 'q' is already used"
     ),
     "a query without a title": ask(b'{"id": "q", "abstract": "x"}', "it has no title"),
     "a query with a title of spaces": ask(b'{"title": " "}', "it has no title"),
