@@ -144,7 +144,7 @@ PAPERS: list[dict[str, Any]] = [
         ),
         (
             ("--title", "Drawing", "--year-max", 1991, "--exclude", "a.txt"),
-            "1 paper is excluded, and 1 paper is later than 1991: none of 2 is left",
+            "1 paper is excluded, and 1 paper is later than 1991: none of 2 is eligible",
         ),
         (("--title", "Zebras", "--exclude", "a.txt"), "occurs in the 1 eligible paper, and"),
     ],
