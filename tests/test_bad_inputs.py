@@ -291,7 +291,8 @@ COMMANDS: dict[str, Bad] = {
     "query file deep JSON": ask(b'{"title": ' + b"[" * 100_000, "not valid JSON"),
     "broken JSON in a batch": ask(b'{"title": "x"}\n{"title": \n', "draft, line 2"),
     "two queries with one id": ask(
-        b'{"id": "q", "title": "x"}\n{"id": "q", "title": "y"}\n', "line 2: the id 'q' is already used"
+        b'{"id": "q", "title": "x"}\n{"id": "q", "title": "y"}\n',
+        "line 2: the id 'q' is already used",
     ),
     "a query without a title": ask(b'{"id": "q", "abstract": "x"}', "it has no title"),
     "a query with a title of spaces": ask(b'{"title": " "}', "it has no title"),
