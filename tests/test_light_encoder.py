@@ -518,7 +518,7 @@ def test_weights_are_not_converted_where_there_is_no_room(
     if why == "a file is in the way":
         cache.parent.parent.write_text("")
     else:
-        monkeypatch.setattr("citerec.encode.light.converted.SPARE", 2**62)
+        monkeypatch.setattr("citerec.encode.light.converted.FREE_BYTES", 2**62)
 
     encoders = [open_encoder(str(copied), FEW) for _ in range(2)]
 
