@@ -342,7 +342,7 @@ def test_an_index_of_papers_may_be_kept(tmp_path: Path) -> None:
     citerec.from_papers(PAPERS, path=tmp_path / "kept").close()
 
     assert citerec.open(tmp_path / "kept").recommend(title="quarks").ids == ("10.1145/ABC",)
-    with pytest.raises(CiterecError, match="is there already"):
+    with pytest.raises(CiterecError, match="already exists"):
         citerec.from_papers(PAPERS, path=tmp_path / "kept")
 
 
