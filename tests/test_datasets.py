@@ -21,9 +21,9 @@ from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.datasets import citeomatic, openresearch, scidocs, without
 from citerec.lab.datasets.catalogue import DATASETS, find_dataset, is_fetched, where
-from citerec.lab.datasets.dataset import Dataset, DatasetError, Item, Remote
+from citerec.lab.datasets.dataset import Dataset, DatasetError, DatasetItem, RemoteFile
 from citerec.lab.datasets.fetch import FetchConfig, fetch
-from citerec.lab.datasets.record import Record, read_record
+from citerec.lab.datasets.record import DatasetRecord, read_record
 from citerec.lab.datasets.statistics import corpus_statistics, statistics
 from citerec.lab.datasets.unpack import take_member
 from citerec.lab.datasets.without import drop_train_queries
@@ -84,8 +84,8 @@ def zipped(folder: Path, records: Sequence[dict[str, Any]]) -> Path:
 def unsummed(dataset: Dataset) -> Dataset:
     """The same dataset without the checksums of the real files, which a fixture cannot have."""
     (item,) = dataset.items
-    file = Remote(name=item.file.name, urls=item.file.urls)
-    one = Item(file=file, archive=item.archive, member=item.member, aliases=item.aliases)
+    file = RemoteFile(name=item.file.name, urls=item.file.urls)
+    one = DatasetItem(file=file, archive=item.archive, member=item.member, aliases=item.aliases)
     return Dataset(
         name=dataset.name,
         title=dataset.title,
@@ -96,7 +96,7 @@ def unsummed(dataset: Dataset) -> Dataset:
     )
 
 
-def got(dataset: Dataset, folder: Path, source: Path, **settings: Any) -> Record:
+def got(dataset: Dataset, folder: Path, source: Path, **settings: Any) -> DatasetRecord:
     return fetch(
         dataset, folder, FetchConfig(source=source, **settings), no_progress, lambda _: None
     )
@@ -140,12 +140,12 @@ def test_an_unknown_name_lists_those_there_are() -> None:
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ""])
 def test_a_file_lies_within_its_dataset(name: str) -> None:
     with pytest.raises(ConfigError, match="within its dataset"):
-        Remote(name=name)
+        RemoteFile(name=name)
 
 
 def test_a_checksum_is_one() -> None:
     with pytest.raises(ConfigError, match="sha256 must be 64 hex digits, got 'abc'"):
-        Remote(name="x", sha256="abc")
+        RemoteFile(name="x", sha256="abc")
 
 
 # Open Research.
@@ -578,7 +578,7 @@ def test_a_kill_before_the_record_is_written_does_not_lose_the_count(
 ) -> None:
     ours, theirs = held_apart(tmp_path)
 
-    def killed(folder: Path, record: Record) -> None:
+    def killed(folder: Path, record: DatasetRecord) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):

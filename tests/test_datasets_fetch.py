@@ -17,7 +17,7 @@ import pytest
 
 from citerec.errors import OutputError
 from citerec.lab.datasets.catalogue import DATASETS
-from citerec.lab.datasets.dataset import Dataset, DatasetError, Item, Remote
+from citerec.lab.datasets.dataset import Dataset, DatasetError, DatasetItem, RemoteFile
 from citerec.lab.datasets.download import GoneError, ask, download
 from citerec.lab.datasets.fetch import FetchConfig, fetch
 from citerec.lab.datasets.record import read_record
@@ -130,9 +130,13 @@ def gets(server: Server) -> list[str]:
 
 
 def one_file(server: Server, **facts: Any) -> Dataset:
-    remote = Remote(name="data.bin", urls=(f"{server.url}/data.bin",), **facts)
+    remote = RemoteFile(name="data.bin", urls=(f"{server.url}/data.bin",), **facts)
     return Dataset(
-        name="toy", title="A toy", about="One file", url=server.url, items=(Item(file=remote),)
+        name="toy",
+        title="A toy",
+        about="One file",
+        url=server.url,
+        items=(DatasetItem(file=remote),),
     )
 
 
@@ -359,10 +363,10 @@ def several(server: Server) -> Dataset:
     server.files |= {"/b.csv": b"b", "/new/c.csv": b"c"}
     names = {"a.bin": ("/data.bin",), "x/b.csv": ("/b.csv",), "c.csv": ("/old/c.csv", "/new/c.csv")}
     items = [
-        Item(file=Remote(name=name, urls=tuple(server.url + path for path in paths)))
+        DatasetItem(file=RemoteFile(name=name, urls=tuple(server.url + path for path in paths)))
         for name, paths in names.items()
     ]
-    extra = Item(file=Remote(name="d.csv", urls=(f"{server.url}/gone",)), required=False)
+    extra = DatasetItem(file=RemoteFile(name="d.csv", urls=(f"{server.url}/gone",)), required=False)
     return Dataset(
         name="toys", title="Toys", about="Some", url=f"{server.url}/", items=(*items, extra)
     )
@@ -404,9 +408,9 @@ def test_a_file_that_is_gone_is_to_be_had_in_the_archive(server: Server, tmp_pat
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("all/data.bin", "inside")
     server.files = {"/all.zip": packed.getvalue()}
-    item = Item(
-        file=Remote(name="data.bin", urls=(f"{server.url}/data.bin",)),
-        archive=Remote(name="all.zip", urls=(f"{server.url}/all.zip",), size=75_000_000_000),
+    item = DatasetItem(
+        file=RemoteFile(name="data.bin", urls=(f"{server.url}/data.bin",)),
+        archive=RemoteFile(name="all.zip", urls=(f"{server.url}/all.zip",), size=75_000_000_000),
         member="all/data.bin",
     )
     toy = Dataset(name="toy", title="A toy", about="One file", url=server.url, items=(item,))
@@ -425,9 +429,9 @@ def test_datasets_of_one_release_share_its_archive(server: Server, tmp_path: Pat
         archive.writestr("b/corpus.json", "of b")
     server.files = {"/all.zip": packed.getvalue()}
     for name in "ab":
-        item = Item(
-            file=Remote(name=f"{name}.json"),
-            archive=Remote(name="all.zip", urls=(f"{server.url}/all.zip",)),
+        item = DatasetItem(
+            file=RemoteFile(name=f"{name}.json"),
+            archive=RemoteFile(name="all.zip", urls=(f"{server.url}/all.zip",)),
             member=f"{name}/corpus.json",
         )
         toy = Dataset(name=name, title=name, about="", url=server.url, release="r-1", items=(item,))
@@ -445,14 +449,14 @@ def test_dblp_is_fetched_and_prepared(server: Server, tmp_path: Path) -> None:
         for n in range(3)
     ]
     server.files["/corpus.json"] = "".join(json.dumps(r) + "\n" for r in records).encode()
-    file = Remote(name="dblp.json", urls=(f"{server.url}/corpus.json",))
+    file = RemoteFile(name="dblp.json", urls=(f"{server.url}/corpus.json",))
     dblp = DATASETS["dblp"]
     here = Dataset(
         name="dblp",
         title=dblp.title,
         about=dblp.about,
         url=server.url,
-        items=(Item(file=file),),
+        items=(DatasetItem(file=file),),
         prepare=dblp.prepare,
     )
 

@@ -17,7 +17,7 @@ from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
 from citerec.folder import IndexFolder
-from citerec.lab.datasets.record import Record, write_record
+from citerec.lab.datasets.record import DatasetRecord, write_record
 from citerec.lab.experiment.outcome import Verdict, judge, write_result
 from citerec.lab.experiment.row import Experiment, read_experiment
 from citerec.lab.experiment.run import run_experiment
@@ -447,7 +447,7 @@ def test_a_row_waits_until_its_test_papers_were_left_out_of_training(
     shutil.copytree(corpus, "datasets/openresearch")
     asked = row('trained_on = "datasets/openresearch"\napart = ["dblp"]')
     about = dict.fromkeys(("title", "licence", "citation", "fetched", "citerec"), "")
-    record = Record(dataset="openresearch", files={}, counts={}, **about)
+    record = DatasetRecord(dataset="openresearch", files={}, counts={}, **about)
 
     mixed = run_experiment(asked, Path("indexes"))
     write_record(Path("datasets/openresearch"), record.leaving_out("dblp", 3))

@@ -13,7 +13,7 @@ from tools import browser_fault, run_browser
 from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Evaluation, Report, assess
 from citerec.evaluate.by_year import years_of
-from citerec.evaluate.page import Cell, Page, Section, Table, is_address, render
+from citerec.evaluate.page import Cell, Page, PageTable, Section, is_address, render
 from citerec.evaluate.plots import sorted_line, thinned
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.report_page import report_html
@@ -263,7 +263,7 @@ def test_a_line_keeps_its_ends_and_is_sorted() -> None:
 
 def test_a_link_runs_no_script() -> None:
     def page(link: str) -> Page:
-        table = Table(caption="t", heading=["a"], rows=[[Cell(text="x", link=link)]])
+        table = PageTable(caption="t", heading=["a"], rows=[[Cell(text="x", link=link)]])
         return Page(title="p", facts=[], sections=[Section(title="s", tables=[table])])
 
     assert (
@@ -275,7 +275,7 @@ def test_a_link_runs_no_script() -> None:
     assert not is_address("see https://example.org")
     assert not is_address("javascript:alert(1)")
     with pytest.raises(ValueError, match="a row of 2 cells, 1 columns"):
-        Table(caption="t", heading=["a"], rows=[[Cell(text="x"), Cell(text="y")]])
+        PageTable(caption="t", heading=["a"], rows=[[Cell(text="x"), Cell(text="y")]])
 
 
 CLICK = """<script>

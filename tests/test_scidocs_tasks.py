@@ -9,9 +9,9 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.svm import LinearSVC
 
 from citerec.errors import ConfigError, ModelError
-from citerec.lab.scidocs.classify import CS, Examples, classify, macro_f1
+from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
 from citerec.lab.scidocs.layout import Click
-from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.metadata import PaperMetadata
 from citerec.lab.scidocs.pairs import FEATURES, pair_features
 from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
 from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, judge, recommend
@@ -32,14 +32,16 @@ def clusters(per_class: int, *, noise: float = 0.1, dim: int = 8) -> tuple[np.nd
 
 def test_vectors_about_the_corners_of_their_classes_are_told_apart() -> None:
     vectors, labels = clusters(20)
-    parts = [Examples(vectors[i::3], tuple(labels[i::3])) for i in range(3)]
+    parts = [LabelledVectors(vectors[i::3], tuple(labels[i::3])) for i in range(3)]
 
     assert classify(*parts).f1 == 1.0
 
 
 def test_c_is_that_of_the_best_validation_f1_and_the_f1_that_of_scikit_learn() -> None:
     vectors, labels = clusters(40, noise=0.9)
-    train, validation, test = (Examples(vectors[i::3], tuple(labels[i::3])) for i in range(3))
+    train, validation, test = (
+        LabelledVectors(vectors[i::3], tuple(labels[i::3])) for i in range(3)
+    )
 
     found = classify(train, validation, test)
 
@@ -60,23 +62,23 @@ def test_macro_f1_is_the_mean_over_classes_however_few_papers_each_has() -> None
 
 def test_a_paper_without_a_vector_is_a_vector_of_zeros() -> None:
     vectors, labels = clusters(20)
-    part = Examples(vectors, tuple(labels))
-    blank = Examples(np.full((1, 8), np.nan, np.float32), ("a",))
-    zeros = Examples(np.zeros((1, 8), np.float32), ("a",))
+    part = LabelledVectors(vectors, tuple(labels))
+    blank = LabelledVectors(np.full((1, 8), np.nan, np.float32), ("a",))
+    zeros = LabelledVectors(np.zeros((1, 8), np.float32), ("a",))
 
     assert classify(part, part, blank) == classify(part, part, zeros)
 
 
 def test_fewer_examples_than_dimensions_are_solved_alike_each_time() -> None:
     rng = np.random.default_rng(2)
-    part = Examples(rng.standard_normal((12, 30)).astype(np.float32), tuple("ab" * 6))
-    other = Examples(rng.standard_normal((40, 30)).astype(np.float32), tuple("ab" * 20))
+    part = LabelledVectors(rng.standard_normal((12, 30)).astype(np.float32), tuple("ab" * 6))
+    other = LabelledVectors(rng.standard_normal((40, 30)).astype(np.float32), tuple("ab" * 20))
 
     assert classify(part, other, other, seed=3) == classify(part, other, other, seed=3)
 
 
 def test_one_class_cannot_be_told_from_anything() -> None:
-    part = Examples(np.ones((3, 2), np.float32), ("a", "a", "a"))
+    part = LabelledVectors(np.ones((3, 2), np.float32), ("a", "a", "a"))
 
     with pytest.raises(ValueError, match="one class only"):
         classify(part, part, part)
@@ -171,10 +173,10 @@ def test_a_query_that_nothing_goes_with_cannot_be_built() -> None:
 # Recommendation
 
 
-def record(paper: str, title: str, year: int | None, **more: set[str]) -> Record:
+def record(paper: str, title: str, year: int | None, **more: set[str]) -> PaperMetadata:
     made = Paper(id=paper, title=title, year=year)
     names = ("authors", "references", "cited_by")
-    return Record(made, *(frozenset(more.get(name, set())) for name in names))
+    return PaperMetadata(made, *(frozenset(more.get(name, set())) for name in names))
 
 
 def test_the_ten_features_of_a_pair_by_hand() -> None:

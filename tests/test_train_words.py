@@ -496,7 +496,7 @@ def test_a_training_of_other_settings_or_a_damaged_state_is_not_resumed(
     damaged, _, error = cli(capsys, *arguments, "--config", settings, "--resume")
     anew, *_ = cli(capsys, *arguments, "--config", settings)
 
-    assert other == 2 and "begun otherwise: dev_pool was 100, is 2000" in says
+    assert other == 2 and "started with other settings: dev_pool was 100, is 2000" in says
     assert damaged == 2 and "tried.npz is damaged" in error and "leave --resume out" in error
     assert anew == 0 and (tmp_path / "model" / "model.safetensors").is_file()
 

@@ -8,7 +8,7 @@ import typer
 from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
 
 if TYPE_CHECKING:
-    from citerec.lab.datasets.record import Record
+    from citerec.lab.datasets.record import DatasetRecord
 
 datasets = typer.Typer(
     no_args_is_help=True, help="The datasets of the literature: what there is; fetch one."
@@ -103,7 +103,7 @@ def fetch(
         write_lines(f"{folder}  {_counted(record)}")
 
 
-def _counted(record: "Record") -> str:
+def _counted(record: "DatasetRecord") -> str:
     kept = {n: c for n, c in record.counts.items() if n in SHOWN or n.endswith("_queries")}
     left = {n: c for n, c in record.counts.items() if n in LEFT_OUT and c}
     parts = [f"{count:,} {name.replace('_', ' ')}" for name, count in kept.items()]

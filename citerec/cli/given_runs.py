@@ -76,7 +76,7 @@ def given_runs(
 
 
 @dataclass(frozen=True, slots=True)
-class _Judgements:
+class _JudgementSource:
     """What given runs are held against, and where their report goes."""
 
     corpus: str
@@ -91,12 +91,12 @@ class _Judgements:
 
 def _judgements(
     qrels: Path | None, index: Path | None, split: str, output: Path | None, inputs: Sequence[Path]
-) -> _Judgements:
+) -> _JudgementSource:
     if qrels is not None:
         from citerec.run import read_qrels
 
         target = report_folder(output, f"{qrels.stem}-qrels-runs", inputs)
-        return _Judgements(qrels.stem, "qrels", target, read_qrels(qrels))
+        return _JudgementSource(qrels.stem, "qrels", target, read_qrels(qrels))
     from citerec.evaluate.by_year import years_of
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
@@ -107,7 +107,9 @@ def _judgements(
     task = load_task(folder, split)
     target = report_folder(output, f"{name}-{split}-runs", inputs)
     years, overlap = years_of(task.queries), overlaps(folder, task)
-    return _Judgements(name, split, target, task.qrels, task.words, years, overlap, task.left_out)
+    return _JudgementSource(
+        name, split, target, task.qrels, task.words, years, overlap, task.left_out
+    )
 
 
 def _run_names(files: list[Path]) -> list[str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.lab.scidocs.given import GivenVectors
     from citerec.lab.scidocs.ranking import Rows, Take
-    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.record import EncoderResult
     from citerec.lab.scidocs.suite import Encode
     from citerec.lab.scidocs.vectors import CachedVectors
     from citerec.types import Paper, Progress
@@ -38,7 +38,7 @@ SHOWN = 24  # signs of an encoder's name
 STORE = ".scidocs.encoding"  # where vectors lie while there are more to come
 
 
-class Format(StrEnum):
+class SuiteFormat(StrEnum):
     """What comes on stdout."""
 
     TABLE = "table"
@@ -46,7 +46,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _SuiteOptions:
     """What is asked of each encoder."""
 
     tasks: list[str] | None
@@ -71,7 +71,7 @@ def scidocs(
     ] = None,
     tasks: Annotated[str | None, typer.Option(help="Comma-separated; all by default.")] = None,
     output: Annotated[Path | None, typer.Option(help="A JSON file of all figures.")] = None,
-    format: Annotated[Format, typer.Option(help="What comes on stdout.")] = Format.TABLE,
+    format: Annotated[SuiteFormat, typer.Option(help="What comes on stdout.")] = SuiteFormat.TABLE,
     map: Annotated[
         Path | None,
         typer.Option(help="Draw a map of papers by topic (MAG's, or venues): PNG, SVG or PDF."),
@@ -100,7 +100,7 @@ def scidocs(
         raise ConfigError("--data and --index name two suites; give one")
     if data and not names:
         raise ConfigError("--data needs a model to judge: --encoder MODEL")
-    wanted = _Wanted(
+    wanted = _SuiteOptions(
         tasks=[task.strip() for task in tasks.split(",")] if tasks else None,
         map=map,
         seed=seed,
@@ -112,7 +112,7 @@ def scidocs(
     )
     settings = {"tasks": wanted.tasks, "precision": wanted.how.precision.value}
     record = as_json(of, judged, seed, settings, published=data is not None)
-    if format is Format.JSON:
+    if format is SuiteFormat.JSON:
         write_result(record)
     else:
         _show(judged, published=data is not None)
@@ -123,16 +123,16 @@ def scidocs(
 
 
 def _on_data(
-    data: Path, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
-) -> tuple[str, list["Judged"]]:
+    data: Path, names: Sequence[str], wanted: _SuiteOptions, console: ConsoleOutput
+) -> tuple[str, list["EncoderResult"]]:
     from citerec.lab.scidocs.layout import check_folder
-    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.record import EncoderResult
     from citerec.lab.scidocs.suite import check_tasks, encode_of, run_published
     from citerec.lab.scidocs.topics import try_map
 
     check_folder(data, [*check_tasks(wanted.tasks), *(["mag"] if wanted.map else [])])
     papers, labels = _papers_of_map(data, wanted, console)
-    judged: list[Judged] = []
+    judged: list[EncoderResult] = []
     for name in names:
         with (
             console.progress() as progress,
@@ -146,13 +146,13 @@ def _on_data(
             if of_map and wanted.map:
                 vectors = of_map(papers)
                 topics = try_map(vectors, labels, wanted.map, seed=wanted.seed, warn=console.warn)
-        judged.append(Judged(name, fingerprint, result, topics))
+        judged.append(EncoderResult(name, fingerprint, result, topics))
     return str(data), judged
 
 
 @contextmanager
 def _encoding(
-    name: str, wanted: _Wanted, console: ConsoleOutput, progress: "Progress"
+    name: str, wanted: _SuiteOptions, console: ConsoleOutput, progress: "Progress"
 ) -> "Generator[tuple[str, Encode | GivenVectors]]":
     """Give what encodes, and its fingerprint: a model, or a folder of vectors that somebody made."""
     from citerec.encode.encoder import open_encoder
@@ -167,7 +167,7 @@ def _encoding(
 
 
 def _papers_of_map(
-    data: Path, wanted: _Wanted, console: ConsoleOutput
+    data: Path, wanted: _SuiteOptions, console: ConsoleOutput
 ) -> "tuple[Sequence[Paper], Sequence[str]]":
     """Return some papers of MAG's topics, and these; none if there is no map to draw."""
     from citerec.lab.scidocs.layout import read_labels
@@ -182,21 +182,21 @@ def _papers_of_map(
 
 
 def _on_index(
-    index: Path | None, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
-) -> tuple[str, list["Judged"]]:
+    index: Path | None, names: Sequence[str], wanted: _SuiteOptions, console: ConsoleOutput
+) -> tuple[str, list["EncoderResult"]]:
     import numpy as np
 
     from citerec.folder import find_index, open_index
     from citerec.lab.scidocs.from_index import index_tasks, judge
     from citerec.lab.scidocs.labelled import venue_topics
-    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.record import EncoderResult
     from citerec.lab.scidocs.topics import draw_map_sample, try_map
 
     folder = open_index(find_index(index))
     labels = venue_topics(folder.papers) if wanted.map else []
     drew = draw_map_sample(labels, seed=wanted.seed, warn=console.warn) if wanted.map else []
     sample, drawn = np.array(drew, np.int32), [labels[row] for row in drew]
-    judged: list[Judged] = []
+    judged: list[EncoderResult] = []
     with console.progress() as progress:
         tasks = index_tasks(folder, tasks=wanted.tasks, seed=wanted.seed, progress=progress)
         rows = np.union1d(tasks.rows, sample)
@@ -211,7 +211,7 @@ def _on_index(
                     topics = try_map(
                         vectors, drawn, wanted.map, seed=wanted.seed, warn=console.warn
                     )
-            judged.append(Judged(shown, str(made_by), result, topics))
+            judged.append(EncoderResult(shown, str(made_by), result, topics))
     return folder.manifest.name, judged
 
 
@@ -220,7 +220,7 @@ def _vectors(
     name: str,
     folder: "IndexFolder",
     rows: "Rows",
-    wanted: _Wanted,
+    wanted: _SuiteOptions,
     console: ConsoleOutput,
     progress: "Progress",
 ) -> "Generator[tuple[str, Fingerprint, Take]]":
@@ -275,7 +275,7 @@ def _going_on(
     encode.forget()
 
 
-def _show(judged: Sequence["Judged"], *, published: bool) -> None:
+def _show(judged: Sequence["EncoderResult"], *, published: bool) -> None:
     from citerec.lab.scidocs.from_index import TASKS
     from citerec.lab.scidocs.published import METRICS, TABLE_1
     from citerec.lab.scidocs.table import results_table
@@ -296,7 +296,7 @@ def _shown(encoder: str, published: bool) -> str:
     return f"ours: {name}" if published else name
 
 
-def _progress(judged: "Judged", wanted: _Wanted, console: ConsoleOutput) -> None:
+def _progress(judged: "EncoderResult", wanted: _SuiteOptions, console: ConsoleOutput) -> None:
     """Say what the table does not: what was left out, what lacks a vector, how good the map is."""
     result = judged.result
     for task, why in result.left_out.items():

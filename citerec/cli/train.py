@@ -10,7 +10,7 @@ from citerec.cli.resuming import interruptible
 
 if TYPE_CHECKING:
     from citerec.lab.train_words.train import WordsReport
-    from citerec.train.encoder.train import TrainingReport
+    from citerec.train.encoder.train import EncoderReport
     from citerec.train.ranker.train import RankerReport
     from citerec.train.reranker.train import RerankerReport
 
@@ -231,7 +231,7 @@ def _train_words(
         write_lines(*words_summary(report).split("\n"))
 
 
-def summary(report: "TrainingReport") -> str:
+def summary(report: "EncoderReport") -> str:
     """Return what a training made."""
     lines = [
         f"{report.output}",

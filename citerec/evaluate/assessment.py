@@ -9,7 +9,7 @@ import numpy as np
 from citerec.errors import ConfigError
 from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations
 from citerec.evaluate.by_year import Year, by_year
-from citerec.evaluate.calibration import Band, Calibration, calibrate
+from citerec.evaluate.calibration import Band, CalibrationBands, calibrate
 from citerec.evaluate.metrics import (
     METRICS,
     Comparison,
@@ -82,7 +82,7 @@ class Report:
     by_age: tuple[PairBin, ...]  # likewise, by how old the paper was
     by_citations: tuple[PairBin, ...]  # likewise, by how often it was known to be cited
     by_year: Mapping[str, tuple[Year, ...]]  # f1@20 by the year of the query; empty if not known
-    calibration: Mapping[str, Calibration]  # how often what stands somewhere is cited
+    calibration: Mapping[str, CalibrationBands]  # how often what stands somewhere is cited
 
 
 def assess(evaluation: Evaluation) -> Report:
@@ -237,7 +237,7 @@ def _pairs_json(part: PairBin) -> dict[str, Any]:
     return {"bin": part.label, "pairs": part.pairs, "recall@20": dict(part.recall)}
 
 
-def _calibration_json(calibration: Calibration) -> dict[str, Any]:
+def _calibration_json(calibration: CalibrationBands) -> dict[str, Any]:
     return {
         "scores": [_band_json(band) for band in calibration.scores],
         "ranks": [_band_json(band) for band in calibration.ranks],

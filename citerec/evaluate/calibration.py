@@ -36,7 +36,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibrationBands:
     """How often what one system puts somewhere is cited."""
 
     scores: tuple[Band, ...] = ()  # by rising normalised score; a bin without papers is left out
@@ -77,7 +77,7 @@ def reliability(
     )
 
 
-def calibrate(run: Run, qrels: Qrels) -> Calibration:
+def calibrate(run: Run, qrels: Qrels) -> CalibrationBands:
     """Count, over the queries of `qrels`, what stands at each score and at each rank, and is cited.
 
     A query that the run finds nothing for counts nowhere: nothing stands there.
@@ -85,13 +85,13 @@ def calibrate(run: Run, qrels: Qrels) -> Calibration:
     lists = [(ranking, qrels[qid]) for qid, ranking in run.rankings.items() if qid in qrels]
     lists = [(ranking, gold) for ranking, gold in lists if len(ranking)]
     if not lists:
-        return Calibration()
+        return CalibrationBands()
     is_cited = np.concatenate([_cited(ranking, gold) for ranking, gold in lists])
     score = np.concatenate([normalised(ranking.scores[:DEPTH]) for ranking, _ in lists])
     rank = np.concatenate([np.arange(1, min(len(one), DEPTH) + 1) for one, _ in lists])
     score_bin = np.minimum((score * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     rank_bin = np.searchsorted(RANKS, rank, side="right") - 1
-    return Calibration(
+    return CalibrationBands(
         _bands(score_bin, score, is_cited, _score_labels()),
         _bands(rank_bin, rank, is_cited, _rank_labels()),
     )

@@ -54,7 +54,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PageTable:
     """A table; the first cell of a row is its heading."""
 
     caption: str
@@ -76,7 +76,7 @@ class Figure:
     svg: str  # trusted: we draw it
     caption: str
     legend: Sequence[tuple[int, str]]  # number and name of each system
-    table: Table | None = None
+    table: PageTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Section:
     title: str
     text: Sequence[str] = ()  # paragraphs
     notes: Sequence[str] = ()  # a list below the tables
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     figures: Sequence[Figure] = ()
     code: str = ""  # as it stands, folded up
 

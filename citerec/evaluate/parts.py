@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from citerec.evaluate.by_year import Year
-from citerec.evaluate.calibration import Band, Calibration
+from citerec.evaluate.calibration import Band, CalibrationBands
 from citerec.evaluate.metrics import Comparison
-from citerec.evaluate.page import Cell, Figure, Section, Table
+from citerec.evaluate.page import Cell, Figure, PageTable, Section
 from citerec.evaluate.plots import by_year_svg, calibration_svg, differences_svg, recall_svg
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.tables import ALPHA, HEADINGS, decimal
@@ -38,7 +38,7 @@ def signed(value: float) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{decimal(abs(value))}"
 
 
-def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str) -> Table:
+def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str) -> PageTable:
     """Return the tests of one metric as a table, each system in a row and in a column.
 
     Args:
@@ -49,7 +49,7 @@ def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str)
     tests = {(c.a, c.b): c for c in comparisons if c.metric == metric}
     rows = [[Cell(text=row), *(_test(tests, row, column) for column in names)] for row in names]
     caption = f"{HEADINGS.get(metric, metric)}: row less column"
-    return Table(caption=caption, heading=["system", *names], rows=rows, is_sortable=False)
+    return PageTable(caption=caption, heading=["system", *names], rows=rows, is_sortable=False)
 
 
 def recall(curves: Mapping[str, Sequence[float] | Floats], key: str) -> Figure:
@@ -66,7 +66,7 @@ def recall(curves: Mapping[str, Sequence[float] | Floats], key: str) -> Figure:
         svg=recall_svg(drawn, key, f"{caption} Lines: {', '.join(shown)}."),
         caption=caption,
         legend=_numbered(curves, shown),
-        table=Table(caption="Recall", heading=["system", *map(str, depths)], rows=rows),
+        table=PageTable(caption="Recall", heading=["system", *map(str, depths)], rows=rows),
     )
 
 
@@ -98,7 +98,7 @@ def differences(
 
 
 def calibration(
-    found: Mapping[str, Calibration], key: str, everyone: Sequence[str]
+    found: Mapping[str, CalibrationBands], key: str, everyone: Sequence[str]
 ) -> list[Figure]:
     """Return how often what stands at a score, and at a rank, is cited: two figures, or none.
 
@@ -146,7 +146,7 @@ def by_year(found: Mapping[str, Sequence[Year]], metric: str, key: str) -> list[
         ),
         caption=caption,
         legend=_numbered(found, shown),
-        table=Table(caption=caption, heading=["year", "queries", *shown], rows=rows),
+        table=PageTable(caption=caption, heading=["year", "queries", *shown], rows=rows),
     )
     return [figure]
 
@@ -156,7 +156,7 @@ def only(sections: Sequence[Section]) -> list[Section]:
     return [one for one in sections if one.tables or one.figures or one.notes or one.code]
 
 
-def _gains(gains: Mapping[str, Floats], caption: str) -> Table:
+def _gains(gains: Mapping[str, Floats], caption: str) -> PageTable:
     rows = [
         [
             Cell(text=name),
@@ -166,7 +166,7 @@ def _gains(gains: Mapping[str, Floats], caption: str) -> Table:
         for name, gain in gains.items()
     ]
     heading = ["system", "better", "same", "worse", "mean difference"]
-    return Table(caption=caption, heading=heading, rows=rows)
+    return PageTable(caption=caption, heading=heading, rows=rows)
 
 
 def _bands(
@@ -195,7 +195,7 @@ def _bands(
         svg=calibration_svg(drawn, key, title, place=place, is_log=is_log),
         caption=caption,
         legend=legend,
-        table=Table(caption=caption, heading=[place.split(maxsplit=1)[0], *bands], rows=rows),
+        table=PageTable(caption=caption, heading=[place.split(maxsplit=1)[0], *bands], rows=rows),
     )
 
 

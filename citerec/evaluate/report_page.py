@@ -8,7 +8,7 @@ from citerec.evaluate import parts
 from citerec.evaluate.assessment import Bin, Report
 from citerec.evaluate.metrics import METRICS, SystemResult
 from citerec.evaluate.overlap import PairBin
-from citerec.evaluate.page import Cell, Page, Section, Table, render
+from citerec.evaluate.page import Cell, Page, PageTable, Section, render
 from citerec.evaluate.plots import recall_by_depth
 from citerec.evaluate.tables import BY_OVERLAP, COMPARED, HEADINGS, decimal, left_out
 
@@ -66,7 +66,7 @@ def _sections(report: Report) -> Iterator[Section]:
     yield Section(title="Provenance", code=_provenance(report))
 
 
-def _systems(report: Report) -> Table:
+def _systems(report: Report) -> PageTable:
     rivals = [s for s in report.systems if s.name not in report.evaluation.ceilings]
     best = {m: max((decimal(s.metrics[m]) for s in rivals), default="") for m in METRICS}
     rows = [
@@ -78,7 +78,7 @@ def _systems(report: Report) -> Table:
         for system in report.systems
     ]
     heading = ["system", *HEADINGS.values(), "seconds"]
-    return Table(
+    return PageTable(
         caption="With 95 % intervals; bold: the best of a column", heading=heading, rows=rows
     )
 
@@ -136,20 +136,20 @@ def _breakdowns(report: Report) -> Iterator[Section]:
     yield Section(title="Kinds of cited papers", text=text, tables=tables)
 
 
-def _of_queries(bins: Sequence[Bin], by: str, metric: str) -> Table:
+def _of_queries(bins: Sequence[Bin], by: str, metric: str) -> PageTable:
     names = list(bins[0].systems) if bins else []
     rows = [_row(b.label, b.queries, [b.systems[name][metric] for name in names]) for b in bins]
     heading = [by, "queries", *names]
-    return Table(
+    return PageTable(
         caption=f"{HEADINGS[metric]} by {by}", heading=heading, rows=rows, is_sortable=False
     )
 
 
-def _of_papers(bins: Sequence[PairBin], by: str) -> Table:
+def _of_papers(bins: Sequence[PairBin], by: str) -> PageTable:
     names = list(bins[0].recall) if bins else []
     rows = [_row(b.label, b.pairs, [b.recall[name] for name in names]) for b in bins]
     heading = [by, "cited papers", *names]
-    return Table(
+    return PageTable(
         caption=f"Among the best 20, by {by}", heading=heading, rows=rows, is_sortable=False
     )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from citerec.corpus.graph import Graph
 from citerec.corpus.splits import SPLITS, gold_citations
 from citerec.errors import ConfigError
-from citerec.lab.datasets.dataset import Counts, Dataset, Item, Remote
+from citerec.lab.datasets.dataset import Counts, Dataset, DatasetItem, RemoteFile
 from citerec.lab.datasets.prepare import prepare_corpus
 from citerec.types import Progress
 
@@ -100,9 +100,9 @@ def citeomatic_dataset(name: str, title: str, about: str, ends: Years) -> Datase
             "size of the archive, which holds models, too (about 75 GB): allenai/citeomatic, README.md",
         ),
         items=(
-            Item(
-                file=Remote(name=f"{name}.json", urls=(f"{S3}/{RELEASE}/{inside}",)),
-                archive=Remote(
+            DatasetItem(
+                file=RemoteFile(name=f"{name}.json", urls=(f"{S3}/{RELEASE}/{inside}",)),
+                archive=RemoteFile(
                     name=f"{RELEASE}.tar.gz",
                     urls=(f"{S3}/{RELEASE}.tar.gz",),
                     size=ARCHIVE_BYTES,

@@ -20,7 +20,7 @@ class DatasetError(CiterecError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class RemoteFile:
     """One file that can be fetched. What no source states is None."""
 
     name: str  # its path under the folder of downloads, and under a folder that `--from` names
@@ -40,11 +40,11 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class DatasetItem:
     """One file that a dataset is made of: fetched by itself, or taken out of an archive."""
 
-    file: Remote
-    archive: Remote | None = None  # a zip or tar file that holds it, too
+    file: RemoteFile
+    archive: RemoteFile | None = None  # a zip or tar file that holds it, too
     member: str = ""  # its path in the archive
     aliases: tuple[str, ...] = ()  # other places of it in a folder that `--from` names
     required: bool = True  # whether the dataset is of use without it
@@ -72,7 +72,7 @@ class Dataset:
     licence: str | None = None
     citation: str = ""
     stated: tuple[str, ...] = ()  # where the facts above stand
-    items: tuple[Item, ...]
+    items: tuple[DatasetItem, ...]
     prepare: Prepare | None = (
         None  # (files by name, folder, progress) -> counts; None: taken as it is
     )

@@ -30,7 +30,7 @@ class GoneError(DatasetError):
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class RemoteStatus:
     """What a server says of a file before it is fetched."""
 
     url: str
@@ -38,7 +38,7 @@ class Offered:
     mark: str  # its ETag, else when it was last modified; "" if it says neither
 
 
-def ask(url: str) -> Offered:
+def ask(url: str) -> RemoteStatus:
     """Ask a server for the size of a file.
 
     Raises:
@@ -49,7 +49,7 @@ def ask(url: str) -> Offered:
         with _client() as client, _reaching():
             answer = client.head(url)
             if answer.status_code in NO_HEAD:
-                return Offered(url, None, "")
+                return RemoteStatus(url, None, "")
             _check(url, answer.status_code)
             return _offered(url, answer)
     except _BrokenOffError as error:
@@ -60,7 +60,7 @@ def ask(url: str) -> Offered:
 
 
 def download(
-    offered: Offered, target: Path, progress: Callable[[int], None], pause: float = PAUSE
+    offered: RemoteStatus, target: Path, progress: Callable[[int], None], pause: float = PAUSE
 ) -> None:
     """Fetch a file to `target`; what was fetched before a break lies in `target`.part and is gone on with.
 
@@ -99,7 +99,7 @@ def download(
         _note_of(part).unlink(missing_ok=True)
 
 
-def missing(offered: Offered, target: Path) -> int:
+def missing(offered: RemoteStatus, target: Path) -> int:
     """Return how many bytes of a file are still to be fetched; 0 where the server does not tell its size."""
     return max((offered.size or 0) - _size(target.with_name(f"{target.name}.part")), 0)
 
@@ -123,7 +123,7 @@ class _BrokenOffError(Exception):
     """An answer ended before its end."""
 
 
-def _go_on(offered: Offered, part: Path, progress: Callable[[int], None]) -> None:
+def _go_on(offered: RemoteStatus, part: Path, progress: Callable[[int], None]) -> None:
     """Fetch what is missing of a part.
 
     Raises:
@@ -167,7 +167,7 @@ def _append(answer: Any, part: Path, mode: str, progress: Callable[[int], None])
             progress(done)
 
 
-def _keep_only_parts_of(offered: Offered, part: Path) -> None:
+def _keep_only_parts_of(offered: RemoteStatus, part: Path) -> None:
     """Drop a part that was fetched of another version of the file, and note which version this is."""
     about = {"url": offered.url, "size": offered.size, "mark": offered.mark}
     note = _note_of(part)
@@ -191,11 +191,11 @@ def _note_of(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _offered(url: str, answer: Any) -> Offered:
+def _offered(url: str, answer: Any) -> RemoteStatus:
     headers: Mapping[str, str] = answer.headers
     length = headers.get("content-length", "")
     mark = headers.get("etag") or headers.get("last-modified") or ""
-    return Offered(url, int(length) if length.isdigit() else None, mark)
+    return RemoteStatus(url, int(length) if length.isdigit() else None, mark)
 
 
 def _starts_at(answer: Any) -> int:

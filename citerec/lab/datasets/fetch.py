@@ -13,9 +13,23 @@ from pathlib import Path
 
 from citerec.atomic import building
 from citerec.errors import ConfigError, writing
-from citerec.lab.datasets.dataset import UNSTATED, Dataset, DatasetError, Item, Remote, megabytes
-from citerec.lab.datasets.download import GoneError, Offered, ask, check_space, download, missing
-from citerec.lab.datasets.record import Got, Record, check, read_record, write_record
+from citerec.lab.datasets.dataset import (
+    UNSTATED,
+    Dataset,
+    DatasetError,
+    DatasetItem,
+    RemoteFile,
+    megabytes,
+)
+from citerec.lab.datasets.download import (
+    GoneError,
+    RemoteStatus,
+    ask,
+    check_space,
+    download,
+    missing,
+)
+from citerec.lab.datasets.record import DatasetRecord, FetchedFile, check, read_record, write_record
 from citerec.lab.datasets.unpack import link_or_copy, take_member
 from citerec.types import Log, Progress
 
@@ -44,7 +58,7 @@ class _Files:
 
 def fetch(
     dataset: Dataset, folder: Path, config: FetchConfig, progress: Progress, log: Log
-) -> Record:
+) -> DatasetRecord:
     """Fetch a dataset into a folder and prepare it there, unless it is there; return its record.
 
     Args:
@@ -81,7 +95,7 @@ def fetch(
     return record
 
 
-def _there(dataset: Dataset, folder: Path) -> Record | None:
+def _there(dataset: Dataset, folder: Path) -> DatasetRecord | None:
     """Return the record of a dataset in its folder, None if the folder is new or empty.
 
     Raises:
@@ -103,9 +117,12 @@ def _there(dataset: Dataset, folder: Path) -> Record | None:
 
 
 def _record(
-    dataset: Dataset, got: Mapping[str, Got], counts: Mapping[str, int], first: Record | None
-) -> Record:
-    return Record(
+    dataset: Dataset,
+    got: Mapping[str, FetchedFile],
+    counts: Mapping[str, int],
+    first: DatasetRecord | None,
+) -> DatasetRecord:
+    return DatasetRecord(
         dataset=dataset.name,
         title=dataset.title,
         licence=dataset.licence or UNSTATED,
@@ -117,7 +134,9 @@ def _record(
     )
 
 
-def _still_there(dataset: Dataset, got: Mapping[str, Got], first: Record | None) -> dict[str, Got]:
+def _still_there(
+    dataset: Dataset, got: Mapping[str, FetchedFile], first: DatasetRecord | None
+) -> dict[str, FetchedFile]:
     """Return the files that were got before, but for those that came again, packed otherwise."""
     again = {
         name
@@ -128,13 +147,15 @@ def _still_there(dataset: Dataset, got: Mapping[str, Got], first: Record | None)
     return {name: one for name, one in (first.files if first else {}).items() if name not in again}
 
 
-def _checked(dataset: Dataset, files: _Files, first: Record | None) -> dict[str, Got]:
+def _checked(
+    dataset: Dataset, files: _Files, first: DatasetRecord | None
+) -> dict[str, FetchedFile]:
     remotes = {item.file.name: item.file for item in dataset.items}
     return {
-        name: Got(
+        name: FetchedFile(
             origin=files.origins[name],
             bytes=path.stat().st_size,
-            sha256=check(path, remotes.get(name, Remote(name=name)), first),
+            sha256=check(path, remotes.get(name, RemoteFile(name=name)), first),
         )
         for name, path in files.paths.items()
     }
@@ -165,7 +186,7 @@ def _from_folder(dataset: Dataset, source: Path, downloads: Path, progress: Prog
     return files
 
 
-def _found(item: Item, source: Path) -> Path | None:
+def _found(item: DatasetItem, source: Path) -> Path | None:
     places = (item.file.name, *item.aliases)
     return next((source / place for place in places if (source / place).is_file()), None)
 
@@ -189,7 +210,7 @@ def _from_network(
         raise DatasetError(
             f"{dataset.name} is not published; name the folder that holds {_listed(dataset)}: --from FOLDER"
         )
-    files, wanted = _Files(), dict[str, tuple[Remote, Offered]]()
+    files, wanted = _Files(), dict[str, tuple[RemoteFile, RemoteStatus]]()
     for item in dataset.items:
         remote = item.archive if item.archive and (config.archive or not item.file.urls) else None
         remote = remote or item.file
@@ -207,7 +228,7 @@ def _from_network(
     return files
 
 
-def _offered(item: Item, remote: Remote, log: Log) -> Offered | None:
+def _offered(item: DatasetItem, remote: RemoteFile, log: Log) -> RemoteStatus | None:
     """Ask for a file at each of its places; None if it is not to be had, and is not needed."""
     gone: list[GoneError] = []
     for url in remote.urls:
@@ -229,7 +250,7 @@ def _offered(item: Item, remote: Remote, log: Log) -> Offered | None:
 def _download(
     dataset: Dataset,
     downloads: Path,
-    wanted: Mapping[str, tuple[Remote, Offered]],
+    wanted: Mapping[str, tuple[RemoteFile, RemoteStatus]],
     progress: Progress,
     log: Log,
 ) -> None:
@@ -254,7 +275,7 @@ def _download(
         done += (downloads / remote.name).stat().st_size
 
 
-def _unpacked(item: Item, archive: Path, downloads: Path, progress: Progress) -> Path:
+def _unpacked(item: DatasetItem, archive: Path, downloads: Path, progress: Progress) -> Path:
     target = downloads / item.file.name
     if not target.is_file():
         take_member(

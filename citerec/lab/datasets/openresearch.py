@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.splits import split_by_year
-from citerec.lab.datasets.dataset import Counts, Dataset, Item, Remote
+from citerec.lab.datasets.dataset import Counts, Dataset, DatasetItem, RemoteFile
 from citerec.lab.datasets.prepare import prepare_corpus
 from citerec.types import Progress
 
@@ -59,9 +59,9 @@ OPENRESEARCH = Dataset(
         "its first place: allenai/citeomatic, citeomatic/tasks.py",
     ),
     items=(
-        Item(
-            file=Remote(name=PAPERS, md5="f35c40992e94b458db73fa030a79844b"),
-            archive=Remote(
+        DatasetItem(
+            file=RemoteFile(name=PAPERS, md5="f35c40992e94b458db73fa030a79844b"),
+            archive=RemoteFile(
                 name="papers-2017-02-21.zip",
                 urls=(
                     f"{S3}/open-corpus/2017-02-21/papers-2017-02-21.zip",

@@ -8,14 +8,14 @@ from typing import Any, cast
 import orjson
 
 from citerec.errors import BadInputError, writing
-from citerec.lab.datasets.dataset import DIGEST, DatasetError, Remote
+from citerec.lab.datasets.dataset import DIGEST, DatasetError, RemoteFile
 from citerec.manifest import sha256_of
 
 NAME = "SOURCE.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Got:
+class FetchedFile:
     """One file as it was got."""
 
     origin: str  # its URL, or where it lay
@@ -24,7 +24,7 @@ class Got:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class DatasetRecord:
     """What is known of a dataset that was fetched."""
 
     dataset: str
@@ -33,16 +33,16 @@ class Record:
     citation: str
     fetched: str  # ISO 8601, UTC
     citerec: str  # version that prepared it
-    files: Mapping[str, Got]
+    files: Mapping[str, FetchedFile]
     counts: Mapping[str, int]
     without: Mapping[str, int] = field(default_factory=dict[str, int])  # train queries left out
 
-    def leaving_out(self, name: str, queries: int) -> "Record":
+    def leaving_out(self, name: str, queries: int) -> "DatasetRecord":
         """Return the record of the same dataset with so many train queries left out because of `name`."""
         return replace(self, without={**self.without, name: queries})
 
 
-def read_record(folder: Path) -> Record | None:
+def read_record(folder: Path) -> DatasetRecord | None:
     """Read the record of a dataset's folder, None if there is none.
 
     Raises:
@@ -53,8 +53,8 @@ def read_record(folder: Path) -> Record | None:
         return None
     try:
         content: Any = orjson.loads(path.read_bytes())
-        files = {name: Got(**got) for name, got in content.pop("files").items()}
-        record = Record(**content, files=files)
+        files = {name: FetchedFile(**got) for name, got in content.pop("files").items()}
+        record = DatasetRecord(**content, files=files)
         _check_types(record)
         return record
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
@@ -63,7 +63,7 @@ def read_record(folder: Path) -> Record | None:
         ) from error
 
 
-def _check_types(record: Record) -> None:
+def _check_types(record: DatasetRecord) -> None:
     """Refuse what was not written here.
 
     Raises:
@@ -78,7 +78,7 @@ def _check_types(record: Record) -> None:
             raise TypeError(f"found {value!r:.40}, expected {kind.__name__}")
 
 
-def _texts(got: Got) -> tuple[Any, ...]:
+def _texts(got: FetchedFile) -> tuple[Any, ...]:
     return got.origin, got.sha256
 
 
@@ -88,7 +88,7 @@ def _numbers(counts: Any, name: str) -> list[Any]:
     return [*cast("dict[str, Any]", counts).values()]
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: DatasetRecord) -> None:
     """Write a record, whole or not at all; over several lines, which no corpus reader takes for a paper."""
     beside = folder / f".{NAME}.new"
     with writing(folder / NAME):
@@ -96,7 +96,7 @@ def write_record(folder: Path, record: Record) -> None:
         beside.replace(folder / NAME)
 
 
-def check(path: Path, remote: Remote, first: Record | None) -> str:
+def check(path: Path, remote: RemoteFile, first: DatasetRecord | None) -> str:
     """Return the sha256 of a file, held against what its makers state and what was fetched first.
 
     Raises:

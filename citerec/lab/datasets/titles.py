@@ -60,7 +60,7 @@ def same_titles(
     """
     if not 0 < threshold <= 1:
         raise ConfigError(f"a threshold of similarity lies in (0, 1], got {threshold}")
-    known = _Known(against, threshold, max(min_words, 1))
+    known = _TitleIndex(against, threshold, max(min_words, 1))
     rest, first = iter(titles), 0
     while batch := list(islice(rest, BATCH)):
         for x, y in known.same_as(batch):
@@ -69,7 +69,7 @@ def same_titles(
         progress(first)
 
 
-class _Known:
+class _TitleIndex:
     """Titles by the rarest of their words."""
 
     def __init__(self, titles: Sequence[str], threshold: float, min_words: int) -> None:
@@ -81,7 +81,7 @@ class _Known:
         numbered = [sorted(map(self._number.__getitem__, one)) for one in sets]
         self._lengths = np.array([len(one) for one in numbered], np.int64)
         self._words = _matrix(numbered, len(order))
-        firsts = _Firsts(numbered, [self._to_look_at(len(one)) for one in numbered])
+        firsts = _RarestWords(numbered, [self._to_look_at(len(one)) for one in numbered])
         by_number = np.argsort(firsts.numbers, kind="stable")
         self._rows, self._left = firsts.rows[by_number], firsts.left[by_number]
         here = np.bincount(firsts.numbers, minlength=len(order))
@@ -101,7 +101,7 @@ class _Known:
                 rare.append(first)
                 numbered.append(sorted(there))
         matrix = _matrix(numbered, len(self._number))
-        for x, y in self._alike(_Firsts(numbered, rare), np.array(lengths, np.int64), matrix):
+        for x, y in self._alike(_RarestWords(numbered, rare), np.array(lengths, np.int64), matrix):
             yield asked[x], y
 
     def _to_look_at(self, length: int) -> int:
@@ -110,7 +110,9 @@ class _Known:
             return 0
         return length - ceil(self._threshold * length - ROUNDING) + 1
 
-    def _alike(self, firsts: "_Firsts", lengths: Ints, matrix: Any) -> Iterator[tuple[int, int]]:
+    def _alike(
+        self, firsts: "_RarestWords", lengths: Ints, matrix: Any
+    ) -> Iterator[tuple[int, int]]:
         """Yield the pairs that are alike, looking at about `PAIRS` of them at once."""
         counts = self._starts[firsts.numbers + 1] - self._starts[firsts.numbers]
         behind = np.cumsum(np.bincount(firsts.rows, counts, minlength=len(lengths)))
@@ -122,7 +124,7 @@ class _Known:
             yield from zip(xs[alike].tolist(), ys[alike].tolist(), strict=True)
 
     def _candidates(
-        self, firsts: "_Firsts", entries: Ints, counts: Ints, lengths: Ints
+        self, firsts: "_RarestWords", entries: Ints, counts: Ints, lengths: Ints
     ) -> tuple[Ints, Ints]:
         """Return pairs that share one of their rarest words and have enough behind it, each once, rising."""
         entry = np.repeat(entries, counts[entries])
@@ -139,7 +141,7 @@ class _Known:
         return keys // len(self._lengths), keys % len(self._lengths)
 
 
-class _Firsts:
+class _RarestWords:
     """The rarest words of titles: for each its number, its title, and how many words follow, itself included."""
 
     def __init__(self, numbered: list[list[int]], rare: list[int]) -> None:

@@ -16,7 +16,7 @@ from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing
 from citerec.lab.datasets.dataset import DatasetError
-from citerec.lab.datasets.record import Record, read_record, write_record
+from citerec.lab.datasets.record import DatasetRecord, read_record, write_record
 from citerec.lab.datasets.titles import same_titles
 from citerec.lab.scidocs.layout import METADATA, read_json
 from citerec.types import Paper, Progress
@@ -68,7 +68,7 @@ def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     return len(more)
 
 
-def fetched(other: Path) -> Record:
+def fetched(other: Path) -> DatasetRecord:
     """Return the record of a dataset that was fetched and has papers that can be held out.
 
     Raises:
@@ -80,7 +80,7 @@ def fetched(other: Path) -> Record:
     return _with_splits(other)
 
 
-def _with_splits(folder: Path) -> Record:
+def _with_splits(folder: Path) -> DatasetRecord:
     record = read_record(folder)
     if record is None or not (folder / SPLITS / TRAIN).is_file():
         raise DatasetError(

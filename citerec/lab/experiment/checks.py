@@ -10,7 +10,7 @@ from citerec.corpus.splits import SPLITS
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError
 from citerec.evaluate.catalogue import CANDIDATES, systems
-from citerec.lab.experiment.kind import MEASURES, Kind, Needs
+from citerec.lab.experiment.kind import MEASURES, ExperimentKind, Needs
 from citerec.rank.features import Group
 from citerec.rank.known import PROTOCOL
 from citerec.text import QueryForm
@@ -47,7 +47,7 @@ _FIGURE: Mapping[str, _Check] = {
 }
 _KEYS: Mapping[str, _Check] = {
     **dict.fromkeys(("title", "claim", "cost", "corpus", "source"), _TEXT),
-    "kind": _one_of(Kind),
+    "kind": _one_of(ExperimentKind),
     "needs": _one_of(Needs),
     "rules": _TABLE,
     "split": _one_of(SPLITS),
@@ -112,11 +112,11 @@ def check_all(path: Path, content: Mapping[str, Any]) -> None:
     _check(path, content, _KEYS)
     for name, checks in _TABLES.items():
         _check(path, content.get(name, {}), checks, f"{name}.")
-    measures = MEASURES[Kind(content.get("kind", Kind.RECOMMEND))]
+    measures = MEASURES[ExperimentKind(content.get("kind", ExperimentKind.RECOMMEND))]
     for name in ("expect", "published"):
         _check(path, content.get(name, {}), dict.fromkeys(measures, _FIGURE[name]), f"{name}.")
     needed = ("title", "claim", "cost", "corpus")
-    if content.get("kind") == Kind.PUBLISHED:
+    if content.get("kind") == ExperimentKind.PUBLISHED:
         needed = ("title",)
     if missing := [key for key in needed if key not in content]:
         raise BadInputError(path, f"{missing[0]!r} is missing")

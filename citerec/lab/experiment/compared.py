@@ -9,7 +9,7 @@ import numpy as np
 
 from citerec.errors import ConfigError
 from citerec.evaluate.by_year import Year
-from citerec.evaluate.calibration import Calibration
+from citerec.evaluate.calibration import CalibrationBands
 from citerec.evaluate.metrics import Comparison
 from citerec.evaluate.significance import RESAMPLES, Floats, holm, randomisation_test, student_test
 
@@ -45,7 +45,7 @@ class RowOutcome:
     )
     queries_sha256: str = ""  # rows are compared where they share corpus, split and this
     curve: Sequence[float] = ()  # recall at depths from 1; empty for a row without a run
-    calibration: Calibration | None = None
+    calibration: CalibrationBands | None = None
     by_year: Sequence[Year] | None = None  # f1@20
     is_ceiling: bool = False  # made from the gold: shown, but in no test and no calibration
 
@@ -67,7 +67,7 @@ class RowOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ComparableRows:
     """Rows that were asked the same queries, under names that differ."""
 
     corpus: str
@@ -75,7 +75,7 @@ class Group:
     rows: Mapping[str, RowOutcome]  # by name, in the order given
 
 
-def groups(outcomes: Sequence[RowOutcome]) -> list[Group]:
+def groups(outcomes: Sequence[RowOutcome]) -> list[ComparableRows]:
     """Put rows with runs together that share corpus, split and queries, in the order of their first rows.
 
     A row whose queries are not known stands alone.
@@ -85,7 +85,7 @@ def groups(outcomes: Sequence[RowOutcome]) -> list[Group]:
         if row.has_run:
             own = row.queries_sha256 or f"of row {number}"
             together.setdefault((row.corpus, row.split, own), []).append(row)
-    return [Group(key[0], key[1], names(rows)) for key, rows in together.items()]
+    return [ComparableRows(key[0], key[1], names(rows)) for key, rows in together.items()]
 
 
 def significance(
@@ -115,7 +115,7 @@ def significance(
 
 
 def compared(
-    group: Group, metric: str, *, seed: int = 0, resamples: int = RESAMPLES
+    group: ComparableRows, metric: str, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> list[Comparison]:
     """Test every pair of rows of one group, as `significance` does."""
     scores = {
@@ -159,7 +159,7 @@ def names(rows: Iterable[RowOutcome]) -> dict[str, RowOutcome]:
     return named
 
 
-def _same_queries(group: Group, scores: Mapping[str, Floats]) -> None:
+def _same_queries(group: ComparableRows, scores: Mapping[str, Floats]) -> None:
     lengths = {name: len(values) for name, values in scores.items()}
     if len({*lengths.values()}) > 1:
         few, many = (end(lengths, key=lambda name: lengths[name]) for end in (min, max))

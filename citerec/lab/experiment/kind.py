@@ -6,7 +6,7 @@ from enum import StrEnum
 from citerec.evaluate.metrics import METRICS
 
 
-class Kind(StrEnum):
+class ExperimentKind(StrEnum):
     """What a row does."""
 
     RECOMMEND = "recommend"  # a system answers the queries of a split
@@ -58,13 +58,13 @@ ON_INDEX = (
     ),
     "average",
 )
-MEASURES: Mapping[Kind, tuple[str, ...]] = {
-    Kind.RECOMMEND: METRICS,
-    Kind.STATISTICS: COUNTS,
-    Kind.SCIDOCS: ON_SCIDOCS,
-    Kind.INDEX_TASKS: ON_INDEX,
-    Kind.TOPICS: ("homogeneity", "completeness"),
-    Kind.PUBLISHED: tuple(
+MEASURES: Mapping[ExperimentKind, tuple[str, ...]] = {
+    ExperimentKind.RECOMMEND: METRICS,
+    ExperimentKind.STATISTICS: COUNTS,
+    ExperimentKind.SCIDOCS: ON_SCIDOCS,
+    ExperimentKind.INDEX_TASKS: ON_INDEX,
+    ExperimentKind.TOPICS: ("homogeneity", "completeness"),
+    ExperimentKind.PUBLISHED: tuple(
         dict.fromkeys([*METRICS, *ON_SCIDOCS, *COUNTS, "homogeneity", "completeness"])
     ),
 }

@@ -13,11 +13,11 @@ from urllib.parse import quote
 from citerec.atomic import building
 from citerec.errors import ConfigError
 from citerec.evaluate import parts
-from citerec.evaluate.page import GENERATOR, Cell, Page, Section, Table, is_address, render
+from citerec.evaluate.page import GENERATOR, Cell, Page, PageTable, Section, is_address, render
 from citerec.evaluate.tables import HEADINGS
 from citerec.lab.experiment.compared import (
     COMPARED,
-    Group,
+    ComparableRows,
     RowOutcome,
     compared,
     groups,
@@ -106,7 +106,7 @@ def _is_ours(page: Path) -> bool:
 
 
 def _tables(outcomes: Sequence[RowOutcome], folder: Path | None) -> Section:
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     for name, rows in by_table(outcomes).items():
         columns = columns_of(rows)
         heading = [
@@ -124,7 +124,7 @@ def _tables(outcomes: Sequence[RowOutcome], folder: Path | None) -> Section:
             ]
             for row in rows
         ]
-        tables.append(Table(caption=name, heading=heading, rows=cells))
+        tables.append(PageTable(caption=name, heading=heading, rows=cells))
     text = [
         "Below our figure: its 95 % interval, what the row's file expects, what others published."
     ]
@@ -161,7 +161,7 @@ def _claims(outcomes: Sequence[RowOutcome]) -> Section:
         for row in outcomes
     ]
     heading = ["row", "claim", "verdict", "source of what is published", "run it again"]
-    table = Table(caption="What each row claims", heading=heading, rows=rows, is_sortable=False)
+    table = PageTable(caption="What each row claims", heading=heading, rows=rows, is_sortable=False)
     return Section(title="Claims", tables=[table])
 
 
@@ -171,7 +171,7 @@ def _link(row: RowOutcome, folder: Path | None) -> str:
     return quote(Path(os.path.relpath(Path(row.file).absolute(), folder)).as_posix())
 
 
-def _group(group: Group, key: str) -> Iterator[Section]:
+def _group(group: ComparableRows, key: str) -> Iterator[Section]:
     """Yield tests and figures of rows that were asked the same queries."""
     where = ", ".join(part for part in (group.corpus, group.split) if part)
     tests = {metric: compared(group, metric) for metric in COMPARED}
@@ -203,5 +203,5 @@ def _group(group: Group, key: str) -> Iterator[Section]:
     yield Section(title=f"By year: {where}", figures=parts.by_year(years, "f1@20", f"{key}year"))
 
 
-def _tested(group: Group, metric: str) -> list[str]:
+def _tested(group: ComparableRows, metric: str) -> list[str]:
     return [name for name, row in group.rows.items() if row.has_scores(metric)]

@@ -14,7 +14,7 @@ from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
 from citerec.evaluate.protocol import KnownGraph, Rules
 from citerec.inputs import reading
 from citerec.lab.experiment.checks import check_all
-from citerec.lab.experiment.kind import Kind, Needs
+from citerec.lab.experiment.kind import ExperimentKind, Needs
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
 from citerec.toml import read_toml
@@ -68,7 +68,7 @@ class Experiment:
     claim: str = ""
     cost: str = ""
     corpus: str = ""  # relative to the folder that citerec is run in
-    kind: Kind = Kind.RECOMMEND
+    kind: ExperimentKind = ExperimentKind.RECOMMEND
     needs: Needs | None = None  # what it is not run without
     rules: Rules = Rules()  # which queries are asked, and among which papers
     split: str = "test"
@@ -135,7 +135,7 @@ def read_experiment(path: Path) -> Experiment:
     content = read_toml(path)
     check_all(path, content)
     keys = frozenset(content)
-    kind = Kind(content.pop("kind", Kind.RECOMMEND))
+    kind = ExperimentKind(content.pop("kind", ExperimentKind.RECOMMEND))
     needs = Needs(content.pop("needs")) if "needs" in content else None
     rules = _settings(path, "rules", Rules, content.pop("rules", {}))
     expect = {name: _expected(value) for name, value in content.pop("expect", {}).items()}
@@ -168,7 +168,7 @@ def _expected(value: Any) -> Expected:
 def _check_models(row: Experiment, keys: frozenset[str]) -> None:
     """Refuse a row that names two models for one stage, none where it needs one, or one that it does not read."""
     path, reranks = row.path, row.system in RERANKED
-    if row.kind is not Kind.RECOMMEND:
+    if row.kind is not ExperimentKind.RECOMMEND:
         _check_other(row, keys)
         return
     if row.encoder and row.train:
@@ -199,13 +199,17 @@ def _check_models(row: Experiment, keys: frozenset[str]) -> None:
 def _check_other(row: Experiment, keys: frozenset[str]) -> None:
     """Refuse a row of another kind that asks for what it does not read, or lacks what it does."""
     common = {"title", "claim", "cost", "corpus", "kind", "needs", "expect", "published", "source"}
-    encodes = row.kind in (Kind.SCIDOCS, Kind.INDEX_TASKS, Kind.TOPICS)
+    encodes = row.kind in (
+        ExperimentKind.SCIDOCS,
+        ExperimentKind.INDEX_TASKS,
+        ExperimentKind.TOPICS,
+    )
     read = common | {"encoder", "train", "trained_on", "apart"} if encodes else common
     if vain := keys - read:
         raise BadInputError(row.path, f"{min(vain)!r} has no effect: a row of kind '{row.kind}'")
     if encodes and bool(row.encoder) == bool(row.train):
         raise BadInputError(row.path, f"a row of kind '{row.kind}' needs 'encoder' or 'train'")
-    if (row.kind is Kind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
+    if (row.kind is ExperimentKind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
         raise BadInputError(row.path, "'trained_on' goes with 'train' in a row of kind 'scidocs'")
 
 

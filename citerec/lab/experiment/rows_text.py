@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.parts import p_value, signed
 from citerec.evaluate.tables import HEADINGS, decimal, table, tex
-from citerec.lab.experiment.compared import COMPARED, Group, RowOutcome, compared, groups
+from citerec.lab.experiment.compared import COMPARED, ComparableRows, RowOutcome, compared, groups
 
 NONE = "–"
 
@@ -125,7 +125,7 @@ def _claims(outcomes: Sequence[RowOutcome]) -> Iterator[str]:
         yield f"- {_line(row.title)} (`{_line(row.file)}`): {_line(row.claim)}{why}{source}"
 
 
-def _comparisons(group: Group) -> Iterator[str]:
+def _comparisons(group: ComparableRows) -> Iterator[str]:
     tests = [test for metric in COMPARED for test in compared(group, metric)]
     if not tests:
         return

@@ -7,7 +7,7 @@ from citerec.build import check_splits
 from citerec.corpus.readers.source import find_source
 from citerec.encode.hub import HubError
 from citerec.errors import MissingExtraError
-from citerec.lab.experiment.kind import Kind
+from citerec.lab.experiment.kind import ExperimentKind
 from citerec.lab.experiment.missing import missing
 from citerec.lab.experiment.outcome import Outcome, Verdict
 from citerec.lab.experiment.recommend import recommend
@@ -15,12 +15,12 @@ from citerec.lab.experiment.row import Experiment
 from citerec.lab.experiment.tasks import index_tasks, scidocs, statistics, topics
 from citerec.types import Progress, no_progress
 
-_RUNS: Mapping[Kind, Callable[[Experiment, Path, Progress], Outcome]] = {
-    Kind.RECOMMEND: recommend,
-    Kind.STATISTICS: statistics,
-    Kind.SCIDOCS: scidocs,
-    Kind.INDEX_TASKS: index_tasks,
-    Kind.TOPICS: topics,
+_RUNS: Mapping[ExperimentKind, Callable[[Experiment, Path, Progress], Outcome]] = {
+    ExperimentKind.RECOMMEND: recommend,
+    ExperimentKind.STATISTICS: statistics,
+    ExperimentKind.SCIDOCS: scidocs,
+    ExperimentKind.INDEX_TASKS: index_tasks,
+    ExperimentKind.TOPICS: topics,
 }
 
 
@@ -39,7 +39,7 @@ def run_experiment(
         ConfigError: If the index is of another corpus or of other splits.
         CiterecError: Whatever else keeps a corpus that is here from being indexed or searched.
     """
-    if experiment.kind is Kind.PUBLISHED:
+    if experiment.kind is ExperimentKind.PUBLISHED:
         return Outcome(experiment, Verdict.PUBLISHED, "others' figures; nothing is run")
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)

@@ -8,7 +8,7 @@ from citerec.evaluate.calibration import calibrate
 from citerec.evaluate.catalogue import CEILINGS
 from citerec.evaluate.plots import recall_by_depth
 from citerec.lab.experiment.compared import RowOutcome
-from citerec.lab.experiment.kind import Kind
+from citerec.lab.experiment.kind import ExperimentKind
 from citerec.lab.experiment.outcome import Outcome
 
 
@@ -21,7 +21,7 @@ def shown(outcome: Outcome) -> RowOutcome:
         file=str(row.path),
         table=row.table,
         corpus=Path(row.corpus).name,
-        split=row.split if row.kind is Kind.RECOMMEND else "",
+        split=row.split if row.kind is ExperimentKind.RECOMMEND else "",
         claim=row.claim,
         verdict=str(outcome.verdict),
         why=outcome.why,
@@ -32,7 +32,7 @@ def shown(outcome: Outcome) -> RowOutcome:
         published_source=row.source,
         queries_sha256=kept.pop("queries_sha256", ""),
         per_query=kept,
-        is_ceiling=row.kind is Kind.RECOMMEND and row.system in CEILINGS,
+        is_ceiling=row.kind is ExperimentKind.RECOMMEND and row.system in CEILINGS,
         **_drawn(outcome, kept),
     )
 

@@ -14,7 +14,7 @@ import orjson
 from citerec.errors import BadInputError
 from citerec.evaluate.tables import tex
 from citerec.inputs import read_whole
-from citerec.lab.experiment.kind import MEASURES, Kind, told
+from citerec.lab.experiment.kind import MEASURES, ExperimentKind, told
 from citerec.lab.experiment.outcome import Verdict, judge
 from citerec.lab.experiment.row import Experiment, read_experiment
 from citerec.toml import read_toml
@@ -33,7 +33,7 @@ HEAD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ResultsTable:
     """A folder of rows."""
 
     name: str
@@ -46,7 +46,7 @@ class Table:
     )  # by the row's file
 
 
-def read_tables(root: Path) -> list[Table]:
+def read_tables(root: Path) -> list[ResultsTable]:
     """Read every table under a folder: its rows and their committed results.
 
     Raises:
@@ -84,15 +84,17 @@ def tables_as_latex(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(folder: Path, root: Path) -> Table:
+def _table(folder: Path, root: Path) -> ResultsTable:
     about = _about(folder / ABOUT)
     others = [root / name for name in about.get("rows", [])]
     own = [path for path in sorted(folder.glob("*.toml")) if path.name != ABOUT]
     rows = [read_experiment(path) for path in (*own, *others)]
-    kinds = {row.kind for row in rows if row.kind is not Kind.PUBLISHED} or {Kind.PUBLISHED}
+    kinds = {row.kind for row in rows if row.kind is not ExperimentKind.PUBLISHED} or {
+        ExperimentKind.PUBLISHED
+    }
     results = {row.path: _result(row, root) for row in rows}
-    usual = SHOWN if kinds == {Kind.RECOMMEND} else MEASURES[min(kinds)]
-    return Table(
+    usual = SHOWN if kinds == {ExperimentKind.RECOMMEND} else MEASURES[min(kinds)]
+    return ResultsTable(
         name=folder.name,
         title=about.get("title", folder.name),
         note=about.get("note", ""),
@@ -121,7 +123,7 @@ def _result(row: Experiment, root: Path) -> Mapping[str, Any] | None:
     try:
         result = orjson.loads(read_whole(file))
         metrics: Any = result["metrics"]
-        if row.kind is Kind.RECOMMEND and not {*SHOWN} <= {*metrics}:
+        if row.kind is ExperimentKind.RECOMMEND and not {*SHOWN} <= {*metrics}:
             raise KeyError("metrics")
         return {"metrics": metrics, "ci95": result.get("ci95", {})}
     except (BadInputError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -134,17 +136,17 @@ def _named(row: Experiment, root: Path) -> list[str]:
 
 def _corpus(row: Experiment) -> str:
     name = Path(row.corpus).name or NONE
-    return f"{name}, {row.split}" if row.kind is Kind.RECOMMEND else name
+    return f"{name}, {row.split}" if row.kind is ExperimentKind.RECOMMEND else name
 
 
-def _cells(row: Experiment, table: Table) -> Iterator[str]:
+def _cells(row: Experiment, table: ResultsTable) -> Iterator[str]:
     """Yield a row's figures and its verdict."""
     result = table.results.get(row.path)
     for column in table.columns:
         ours = _ours(column, result)
         theirs = row.published.get(column)
         yield ours if theirs is None else f"{ours} / {told(column, theirs, digits=3)}"
-    unrun = Verdict.PUBLISHED if row.kind is Kind.PUBLISHED else Verdict.NOT_RUN
+    unrun = Verdict.PUBLISHED if row.kind is ExperimentKind.PUBLISHED else Verdict.NOT_RUN
     yield str(judge(row.expect, result["metrics"])[0] if result else unrun)  # by today's row
 
 
@@ -163,7 +165,7 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _latex(table: Table) -> Iterator[str]:
+def _latex(table: ResultsTable) -> Iterator[str]:
     columns = ["row", "corpus", *table.columns]
     yield f"% {table.name}"
     yield r"\begin{table}"

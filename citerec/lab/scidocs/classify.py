@@ -19,7 +19,7 @@ CS = tuple(10.0**power for power in range(-4, 3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Examples:
+class LabelledVectors:
     """Papers and their classes."""
 
     vectors: Vectors  # shape (n, dim); a row that is not finite stands for no vector
@@ -31,7 +31,7 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
+class ClassificationScore:
     """How well classes are told by vectors."""
 
     f1: float  # macro F1 of the test examples, in [0, 1]
@@ -39,7 +39,9 @@ class Classified:
     validation: Mapping[float, float]  # macro F1 of the validation examples by C
 
 
-def classify(train: Examples, validation: Examples, test: Examples, *, seed: int = 0) -> Classified:
+def classify(
+    train: LabelledVectors, validation: LabelledVectors, test: LabelledVectors, *, seed: int = 0
+) -> ClassificationScore:
     """Train a linear SVM for each C, keep that of the best validation F1, and judge it on the test examples.
 
     As the paper has it, C is chosen on a held-out validation set (the published code crosses folds of the train
@@ -66,7 +68,7 @@ def classify(train: Examples, validation: Examples, test: Examples, *, seed: int
     machines = _fitted(train, seed)
     f1 = {c: macro_f1(validation.labels, _told(m, validation)) for c, m in machines.items()}
     best = max(CS, key=lambda c: (f1[c], -c))
-    return Classified(macro_f1(test.labels, _told(machines[best], test)), best, f1)
+    return ClassificationScore(macro_f1(test.labels, _told(machines[best], test)), best, f1)
 
 
 def macro_f1(truth: Sequence[str], told: Sequence[str]) -> float:
@@ -74,7 +76,7 @@ def macro_f1(truth: Sequence[str], told: Sequence[str]) -> float:
     return float(load("metrics").f1_score(truth, told, average="macro", zero_division=0.0))
 
 
-def _fitted(train: Examples, seed: int) -> dict[float, Any]:
+def _fitted(train: LabelledVectors, seed: int) -> dict[float, Any]:
     """Train one SVM for each C; side by side where the solver draws nothing, so that order cannot matter."""
     vectors, draws_nothing = _filled(train.vectors), len(train.labels) > train.vectors.shape[1]
 
@@ -89,7 +91,7 @@ def _fitted(train: Examples, seed: int) -> dict[float, Any]:
         return dict(zip(CS, pool.map(fit, CS), strict=True))
 
 
-def _told(machine: Any, examples: Examples) -> list[str]:
+def _told(machine: Any, examples: LabelledVectors) -> list[str]:
     return machine.predict(_filled(examples.vectors)).tolist()
 
 

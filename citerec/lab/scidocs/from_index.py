@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.lab.scidocs.classify import Examples, classify
+from citerec.lab.scidocs.classify import LabelledVectors, classify
 from citerec.lab.scidocs.labelled import LabelledTask, TooSmallError, period_task, venue_task
 from citerec.lab.scidocs.ranking import RankedQuery, Rows, Take, score_ranking
 from citerec.lab.scidocs.related import draw_task, ranked_tasks
@@ -166,7 +166,7 @@ def judge(
     for done, task in enumerate(tasks.asked, start=1):
         if task in tasks.labelled:
             train, validation, test = (
-                Examples(take(part.rows), part.labels) for part in tasks.labelled[task].parts
+                LabelledVectors(take(part.rows), part.labels) for part in tasks.labelled[task].parts
             )
             metrics[f"{task} f1"] = classify(train, validation, test, seed=seed).f1
             sizes = {"classes": len({*train.labels}), "train": len(train.labels)}

@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledPapers:
     """Papers and their classes."""
 
     ids: tuple[str, ...]
@@ -46,7 +46,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class QueryJudgements:
     """A query's candidates and their relevance."""
 
     query: str
@@ -108,7 +108,7 @@ def check_folder(data: Path, tasks: Sequence[str]) -> None:
         )
 
 
-def read_labels(data: Path, task: str) -> dict[str, Labelled]:
+def read_labels(data: Path, task: str) -> dict[str, LabelledPapers]:
     """Read the papers and classes of a classification task, by split.
 
     Raises:
@@ -125,15 +125,15 @@ def read_labels(data: Path, task: str) -> dict[str, Labelled]:
     return splits
 
 
-def _labels(path: Path) -> Labelled:
+def _labels(path: Path) -> LabelledPapers:
     pairs: dict[str, str] = {}
     for line, row in _rows(path, 2):
         if pairs.setdefault(row[0], row[1]) != row[1]:
             raise BadInputError(path, f"paper {row[0]!r} has another class above", line=line)
-    return Labelled(tuple(pairs), tuple(pairs.values()))
+    return LabelledPapers(tuple(pairs), tuple(pairs.values()))
 
 
-def read_judgements(path: Path) -> list[Judged]:
+def read_judgements(path: Path) -> list[QueryJudgements]:
     """Read a qrel file, queries in the order of the file.
 
     Raises:
@@ -159,7 +159,7 @@ def read_judgements(path: Path) -> list[Judged]:
             raise BadInputError(path, f"query {query!r} has no paper of relevance 1 or more")
     if not found:
         raise BadInputError(path, "an empty file; expected: query 0 paper relevance")
-    return [Judged(q, tuple(gains), tuple(gains.values())) for q, gains in found.items()]
+    return [QueryJudgements(q, tuple(gains), tuple(gains.values())) for q, gains in found.items()]
 
 
 def read_clicks(path: Path, positions: int | None = None) -> list[Click]:

@@ -11,7 +11,7 @@ from citerec.types import Paper
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PaperMetadata:
     """A paper, and what the ranker of recommendations asks of it."""
 
     paper: Paper  # its authors and citations are ids
@@ -20,7 +20,7 @@ class Record:
     cited_by: frozenset[str]
 
 
-def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, Record]:
+def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, PaperMetadata]:
     """Read some papers of a metadata file; those that it does not hold are left out. The file is read whole.
 
     Raises:
@@ -33,7 +33,7 @@ def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, Record]:
     return found
 
 
-def _record(path: Path, paper_id: str, raw: object) -> Record:
+def _record(path: Path, paper_id: str, raw: object) -> PaperMetadata:
     if not isinstance(raw, dict):
         raise BadInputError(path, f"paper {paper_id!r} is no JSON object")
     fields = cast("Mapping[str, Any]", raw)
@@ -49,7 +49,7 @@ def _record(path: Path, paper_id: str, raw: object) -> Record:
         citations=references,
     )
     cited_by = frozenset(_ids(path, paper_id, fields, "cited_by"))
-    return Record(paper, frozenset(authors), frozenset(references), cited_by)
+    return PaperMetadata(paper, frozenset(authors), frozenset(references), cited_by)
 
 
 def _is_text(value: object) -> bool:

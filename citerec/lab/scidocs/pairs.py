@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.index.dense.library import Vectors
-from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.metadata import PaperMetadata
 
 FEATURES = (
     "author match",
@@ -36,7 +36,9 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def pair_features(
-    pairs: Sequence[tuple[str, str]], records: Mapping[str, Record], vectors: Mapping[str, Vectors]
+    pairs: Sequence[tuple[str, str]],
+    records: Mapping[str, PaperMetadata],
+    vectors: Mapping[str, Vectors],
 ) -> Features:
     """Return the features of pairs of query and candidate, by `FEATURES`.
 
@@ -61,7 +63,7 @@ def pair_features(
     return table
 
 
-def _of_both(query: Record, candidate: Record) -> tuple[float, ...]:
+def _of_both(query: PaperMetadata, candidate: PaperMetadata) -> tuple[float, ...]:
     return (
         _jaccard(query.authors, candidate.authors),
         _jaccard(_words(query.paper.title), _words(candidate.paper.title)),
@@ -84,7 +86,9 @@ def _age(year: int | None, since: int) -> float:
     return 0.0 if year is None else max(-1.0, min(1.0, (since - year) / SPAN))
 
 
-def _cites(citing: Record | None, cited: Record | None, citing_id: str, cited_id: str) -> bool:
+def _cites(
+    citing: PaperMetadata | None, cited: PaperMetadata | None, citing_id: str, cited_id: str
+) -> bool:
     """Whether one paper cites another, by what either says."""
     said = citing is not None and cited_id in citing.references
     return said or (cited is not None and citing_id in cited.cited_by)

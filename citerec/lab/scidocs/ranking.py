@@ -27,7 +27,7 @@ class RankedQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankingScore:
     """How well queries' papers are ranked."""
 
     map: float  # mean average precision, in [0, 1]
@@ -50,7 +50,7 @@ def ranked_query(
 
 def score_ranking(
     queries: Sequence[RankedQuery], take: Take, *, decimals: int | None = None
-) -> Ranked:
+) -> RankingScore:
     """Rank each query's candidates by the L2 distance of vectors, nearest first, and average over queries.
 
     As the published suite and trec_eval have it: distances are compared as float32; of candidates equally far, the
@@ -85,7 +85,7 @@ def score_ranking(
         raise ModelError(f"none of {len(queries)} queries has a vector; expected one for each")
     means = np.mean(measured, axis=0)
     skipped = len(queries) - len(measured)
-    return Ranked(float(means[0]), float(means[1]), len(measured), skipped, disabled_features)
+    return RankingScore(float(means[0]), float(means[1]), len(measured), skipped, disabled_features)
 
 
 def has_vector(matrix: Vectors) -> npt.NDArray[np.bool_]:

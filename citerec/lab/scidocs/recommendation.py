@@ -14,7 +14,7 @@ import numpy as np
 from citerec.errors import ConfigError
 from citerec.index.dense.library import Vectors
 from citerec.lab.scidocs.layout import Click, Floats
-from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.metadata import PaperMetadata
 from citerec.lab.scidocs.pairs import FEATURES, Features, pair_features
 from citerec.types import Progress, no_progress
 
@@ -40,7 +40,7 @@ class RankerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Recommended:
+class RecommendationScore:
     """How well clicks are foretold; each counts by the inverse of its position's propensity."""
 
     ndcg: float  # in [0, 1]
@@ -60,13 +60,13 @@ class Clicks:
 
 def recommend(
     clicks: Clicks,
-    records: Mapping[str, Record],
+    records: Mapping[str, PaperMetadata],
     vectors: Mapping[str, Vectors],
     *,
     config: RankerConfig | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
-) -> Recommended:
+) -> RecommendationScore:
     """Train the ranker on the train clicks and judge it on the test clicks.
 
     Args:
@@ -87,7 +87,9 @@ def recommend(
     return judge(clicks.test, clicks.propensity, _scores(clicks.test, records, vectors, score))
 
 
-def judge(clicks: Sequence[Click], propensity: Floats, scores: Sequence[Floats]) -> Recommended:
+def judge(
+    clicks: Sequence[Click], propensity: Floats, scores: Sequence[Floats]
+) -> RecommendationScore:
     """Return how well scores foretell clicks.
 
     The clicked paper's rank is 1 + r, where r counts the other papers of a higher score, and half of those of the
@@ -101,7 +103,7 @@ def judge(clicks: Sequence[Click], propensity: Floats, scores: Sequence[Floats])
     weights = np.array([1 / propensity[click.position - 1] for click in clicks])
     above = np.array([_above(*pair) for pair in zip(clicks, scores, strict=True)])
     ndcg = float(weights @ (1 / np.log2(2 + above)) / weights.sum())
-    return Recommended(ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks))
+    return RecommendationScore(ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks))
 
 
 def _above(click: Click, scores: Floats) -> float:
@@ -112,7 +114,7 @@ def _above(click: Click, scores: Floats) -> float:
 
 def _scores(
     clicks: Sequence[Click],
-    records: Mapping[str, Record],
+    records: Mapping[str, PaperMetadata],
     vectors: Mapping[str, Vectors],
     score: Score,
 ) -> list[Floats]:
@@ -123,7 +125,7 @@ def _scores(
 
 def _triplets(
     clicks: Sequence[Click],
-    records: Mapping[str, Record],
+    records: Mapping[str, PaperMetadata],
     vectors: Mapping[str, Vectors],
     most: int,
 ) -> tuple[Features, Features]:

@@ -13,7 +13,7 @@ from citerec.provenance import provenance
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class EncoderResult:
     """What an encoder is worth."""
 
     encoder: str  # as the user named it
@@ -23,7 +23,12 @@ class Judged:
 
 
 def as_json(
-    of: str, judged: Sequence[Judged], seed: int, settings: Mapping[str, Any], *, published: bool
+    of: str,
+    judged: Sequence[EncoderResult],
+    seed: int,
+    settings: Mapping[str, Any],
+    *,
+    published: bool,
 ) -> str:
     """Return the figures of some encoders, and what it takes to get them again.
 
@@ -45,7 +50,7 @@ def as_json(
     return orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _encoder(judged: Judged) -> dict[str, Any]:
+def _encoder(judged: EncoderResult) -> dict[str, Any]:
     topics = judged.topics
     quality = topics and {"homogeneity": topics.homogeneity, "completeness": topics.completeness}
     return {

@@ -8,7 +8,7 @@ import numpy as np
 
 from citerec.errors import ConfigError, ModelError
 from citerec.index.dense.library import Vectors
-from citerec.lab.scidocs.classify import Examples, classify
+from citerec.lab.scidocs.classify import LabelledVectors, classify
 from citerec.lab.scidocs.given import GivenVectors
 from citerec.lab.scidocs.layout import (
     LABELLED,
@@ -16,8 +16,8 @@ from citerec.lab.scidocs.layout import (
     RANKED,
     RECOMMENDATION,
     SPLITS,
-    Judged,
-    Labelled,
+    LabelledPapers,
+    QueryJudgements,
     check_folder,
     metadata_file,
     read_clicks,
@@ -25,12 +25,12 @@ from citerec.lab.scidocs.layout import (
     read_labels,
     read_propensity,
 )
-from citerec.lab.scidocs.metadata import Record, read_metadata
+from citerec.lab.scidocs.metadata import PaperMetadata, read_metadata
 from citerec.lab.scidocs.published import GROUPS, METRICS, TASKS
 from citerec.lab.scidocs.ranking import (
     DECIMALS,
-    Ranked,
     RankedQuery,
+    RankingScore,
     Rows,
     has_vector,
     ranked_query,
@@ -52,10 +52,10 @@ class SuiteResult:
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])  # tasks, and why
 
 
-class Known:
+class EncodedPapers:
     """The papers of one metadata file that tasks ask for, and their vectors."""
 
-    def __init__(self, records: Mapping[str, Record], encode: Encode) -> None:
+    def __init__(self, records: Mapping[str, PaperMetadata], encode: Encode) -> None:
         """Encode the papers.
 
         Raises:
@@ -164,7 +164,7 @@ def _labelled(
 ) -> _Scored:
     sets = {task: read_labels(data, task) for task in tasks}
     ids = [i for splits in sets.values() for part in splits.values() for i in part.ids]
-    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     found: _Scored = []
     for task, splits in sets.items():
         train, val, test = parts = [_examples(splits[split], known) for split in SPLITS]
@@ -177,13 +177,13 @@ def _labelled(
     return found
 
 
-def _examples(part: Labelled, known: Known) -> Examples:
+def _examples(part: LabelledPapers, known: EncodedPapers) -> LabelledVectors:
     rows = np.array([known.row(paper) for paper in part.ids], np.int32)
-    return Examples(known.at(rows), part.labels)
+    return LabelledVectors(known.at(rows), part.labels)
 
 
 def labelled_papers(
-    data: Path, splits: Mapping[str, Labelled], task: str = "mag"
+    data: Path, splits: Mapping[str, LabelledPapers], task: str = "mag"
 ) -> tuple[list[Paper], list[str]]:
     """Return the papers of a classification task that are known, all splits, and their classes."""
     labels = {i: c for part in splits.values() for i, c in zip(part.ids, part.labels, strict=True)}
@@ -196,7 +196,7 @@ def _ranked(
 ) -> _Scored:
     judged = {task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks}
     ids = [i for queries in judged.values() for q in queries for i in (q.query, *q.ids)]
-    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     found: _Scored = []
     for task, queries in judged.items():
         asked = [_query(query, known) for query in queries]
@@ -205,12 +205,12 @@ def _ranked(
     return found
 
 
-def ranking_metrics(task: str, score: Ranked) -> dict[str, float]:
+def ranking_metrics(task: str, score: RankingScore) -> dict[str, float]:
     """Return the metrics of a ranking task by their names."""
     return {f"{task} map": score.map, f"{task} ndcg": score.ndcg}
 
 
-def ranking_counts(score: Ranked) -> dict[str, int]:
+def ranking_counts(score: RankingScore) -> dict[str, int]:
     """Return what a ranking task counts."""
     return {
         "queries": score.queries,
@@ -219,7 +219,7 @@ def ranking_counts(score: Ranked) -> dict[str, int]:
     }
 
 
-def _query(judged: Judged, known: Known) -> RankedQuery:
+def _query(judged: QueryJudgements, known: EncodedPapers) -> RankedQuery:
     rows = [known.row(paper) for paper in judged.ids]
     return ranked_query(known.row(judged.query), judged.ids, rows, judged.gains)
 
@@ -238,7 +238,7 @@ def _clicked(
         for click in part
         for i in (click.query, *click.shown)
     }
-    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     vectors = known.by_id()
     clicks = Clicks(train, val, test, propensity)
     score = recommend(clicks, known.records, vectors, seed=seed, progress=progress)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from citerec.errors import BadInputError, ConfigError
 from citerec.lab.words.bag import Tf
 from citerec.toml import read_toml
-from citerec.train.encoder.config import Recipe
+from citerec.train.encoder.config import EncoderRecipe
 from citerec.train.settings import (
     Kinds,
     check_above_zero,
@@ -45,7 +45,7 @@ class Idf(StrEnum):
 
 
 WORD_RECIPES: frozenset[str] = frozenset(WordRecipe)
-RECIPES = (*Recipe, *WordRecipe)  # of `citerec train-encoder`
+RECIPES = (*EncoderRecipe, *WordRecipe)  # of `citerec train-encoder`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

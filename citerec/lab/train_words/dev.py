@@ -11,7 +11,7 @@ from citerec.lab.train_words.config import WordsTraining
 from citerec.lab.train_words.kept import KeptTraining
 from citerec.lab.words.model import WordModel
 from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.dev import Dev, load_dev, mean_f1, mean_reciprocal_rank
+from citerec.train.encoder.dev import EncoderDev, load_dev, mean_f1, mean_reciprocal_rank
 from citerec.train.encoder.mine import similarities
 from citerec.types import Log, Progress
 
@@ -39,7 +39,7 @@ class GridTrial:
 class GridSearch:
     """Tries settings on the dev queries of an index."""
 
-    dev: Dev | None
+    dev: EncoderDev | None
     log: Log
     progress: Progress
     kept: KeptTraining = field(default_factory=KeptTraining)

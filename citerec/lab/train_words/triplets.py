@@ -72,16 +72,16 @@ class Drawer:
             rng: Of chance.
         """
         gold = self.data.gold
-        owners = np.repeat(gold.owners, self.count)
+        segment_ids = np.repeat(gold.segment_ids, self.count)
         positives = np.repeat(gold.indices, self.count).astype(np.int64)
         kinds = np.tile(np.arange(self.count) % 3, len(gold.indices))
         pool = np.flatnonzero(self.data.pool)
-        negatives = rng.choice(pool, len(owners))
-        margins = np.full(len(owners), RANDOM)
+        negatives = rng.choice(pool, len(segment_ids))
+        margins = np.full(len(segment_ids), RANDOM)
         for kind, lists, margin in ((1, self.second, SECOND), (2, near, NEAR)):
             if lists is not None:
-                _replace(negatives, margins, owners, kinds == kind, lists, margin, rng)
-        queries = self.data.queries[owners].astype(np.int64)
+                _replace(negatives, margins, segment_ids, kinds == kind, lists, margin, rng)
+        queries = self.data.queries[segment_ids].astype(np.int64)
         margins = self.margin * margins + self.boost[positives] - self.boost[negatives]
         free = np.flatnonzero(~self.forbidden.holds(queries, negatives))
         order = rng.permutation(free)
@@ -106,7 +106,7 @@ class Drawer:
             rows: Rows = queries[first : first + BLOCK]
             best = nearest(vectors, rows, pool, count)
             found = Lists.of(np.repeat(np.arange(len(rows)), count), best.ravel(), len(rows))
-            cited = self.forbidden.holds(rows[found.owners], found.indices)
+            cited = self.forbidden.holds(rows[found.segment_ids], found.indices)
             parts.append(found.where(~cited))
         return Lists.joined(parts)
 
@@ -137,15 +137,15 @@ def nearest(vectors: Vectors, rows: Rows, pool: Places, count: int) -> Places:
 def _replace(
     negatives: Places,
     margins: npt.NDArray[np.float64],
-    owners: Places,
+    segment_ids: Places,
     wanted: npt.NDArray[np.bool_],
     lists: Lists,
     margin: float,
     rng: np.random.Generator,
 ) -> None:
     """Put an entry of its query's list where one is wanted; where the list is empty, what is there stays."""
-    lengths = lists.lengths[owners]
+    lengths = lists.lengths[segment_ids]
     places = np.flatnonzero(wanted & (lengths > 0))
     chosen = (rng.random(len(places)) * lengths[places]).astype(np.int64)
-    negatives[places] = lists.indices[lists.indptr[owners[places]] + chosen]
+    negatives[places] = lists.indices[lists.indptr[segment_ids[places]] + chosen]
     margins[places] = margin

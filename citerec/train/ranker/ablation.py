@@ -19,7 +19,7 @@ STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class DevEvaluation:
     """A ranker, and queries of an index that it was not trained on."""
 
     index: object  # whose they are
@@ -36,7 +36,7 @@ class Ablation:
     mrr: float
 
 
-def ablations(judged: Sequence[Judged]) -> list[Ablation]:
+def ablations(judged: Sequence[DevEvaluation]) -> list[Ablation]:
     """Measure a ranker with sources missing, which it was trained to do without; nothing is trained again.
 
     Args:
@@ -56,7 +56,7 @@ def ablations(judged: Sequence[Judged]) -> list[Ablation]:
 
 
 def measured(
-    judged: Sequence[Judged], missing: Sequence[Group] = (), spare: Collection[str] = ()
+    judged: Sequence[DevEvaluation], missing: Sequence[Group] = (), spare: Collection[str] = ()
 ) -> dict[str, float]:
     """Return the means over all their queries, each ordered by the ranker beside it, of F1 at 20 and MRR.
 
@@ -72,7 +72,10 @@ def measured(
 
 
 def _row(
-    label: str, judged: Sequence[Judged], missing: Sequence[Group], spare: Collection[str] = ()
+    label: str,
+    judged: Sequence[DevEvaluation],
+    missing: Sequence[Group],
+    spare: Collection[str] = (),
 ) -> Ablation:
     measures = measured(judged, missing, spare)
     return Ablation(label, measures["f1@20"], measures["mrr"])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from citerec.evaluate.calibration import Reliability, reliability
 from citerec.rank.probability import TOP, Calibration, relative
-from citerec.train.ranker.ablation import Judged
+from citerec.train.ranker.ablation import DevEvaluation
 from citerec.train.ranker.examples import CUTOFF, Examples
 from citerec.train.reranker.calibrate import platt
 
@@ -23,14 +23,14 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lists:
+class TopLists:
     """The best papers of several queries by a ranker, one list after the other."""
 
     scores: Scores  # relative to their list, shape (papers,)
     cited: Flags  # shape (papers,)
 
     @classmethod
-    def of(cls, examples: Examples, scores: Scores, top: int) -> "Lists":
+    def of(cls, examples: Examples, scores: Scores, top: int) -> "TopLists":
         """Take the best `top` papers of each query.
 
         Args:
@@ -49,7 +49,7 @@ class Lists:
         return cls(np.concatenate(chosen), np.concatenate(cited))
 
 
-def calibrated(judged: Sequence[Judged]) -> Calibration | None:
+def calibrated(judged: Sequence[DevEvaluation]) -> Calibration | None:
     """Fit a calibration.
 
     Args:
@@ -58,11 +58,11 @@ def calibrated(judged: Sequence[Judged]) -> Calibration | None:
     Returns:
         The calibration; None where too few of these papers are cited to fit one.
     """
-    lists = [Lists.of(one.dev, one.trees.scores(one.dev.matrix), TOP) for one in judged]
+    lists = [TopLists.of(one.dev, one.trees.scores(one.dev.matrix), TOP) for one in judged]
     return fitted(lists)
 
 
-def fitted(lists: Sequence[Lists]) -> Calibration | None:
+def fitted(lists: Sequence[TopLists]) -> Calibration | None:
     """Fit a calibration to lists of scores; None where too few papers are cited."""
     scores = np.concatenate([np.zeros(0), *(one.scores for one in lists)])
     cited = np.concatenate([np.zeros(0, np.bool_), *(one.cited for one in lists)])
@@ -76,6 +76,6 @@ def measured_at_top(
     calibration: Calibration, examples: Examples, scores: Scores, top: int = CUTOFF
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
-    lists = Lists.of(examples, scores, top)
+    lists = TopLists.of(examples, scores, top)
     z = calibration.scale * lists.scores + calibration.offset
     return reliability(0.5 * (1 + np.tanh(z / 2)), lists.cited)

@@ -16,7 +16,7 @@ from citerec.provenance import provenance
 from citerec.rank.probability import Calibration
 from citerec.rank.ranker import SPEC, Variant
 from citerec.train.modelfolder import check_target
-from citerec.train.ranker.ablation import Judged, ablations, measured
+from citerec.train.ranker.ablation import DevEvaluation, ablations, measured
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.calibrate import calibrated
@@ -34,7 +34,7 @@ Measures = Mapping[str, float]  # f1@20 and mrr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class IndexExamples:
     """What one index teaches."""
 
     index: IndexFolder
@@ -98,7 +98,7 @@ def train_ranker(
         resume_or_discard(workspace, plan, resume=resume, log=log)
         if not workspace.is_there():
             workspace.begin(plan)
-        known: list[Known] = []
+        known: list[IndexExamples] = []
         for number, index in enumerate(indexes):
             others = [other for other in (*indexes, *apart) if other is not index]
             one, examples = (
@@ -113,7 +113,7 @@ def train_ranker(
 
 
 def train_on(
-    known: Sequence[Known],
+    known: Sequence[IndexExamples],
     output: Path,
     config: RankerTraining,
     log: Log,
@@ -160,7 +160,7 @@ def train_on(
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
     trees: Trees
-    judged: Sequence[Judged]
+    judged: Sequence[DevEvaluation]
     queries: int  # that were learned from
     calibration: Calibration | None
 
@@ -177,7 +177,7 @@ def _known(
     log: Log,
     finder: Finder | None,
     examples: Path,
-) -> Known:
+) -> IndexExamples:
     spared = ExcludedModels.of(index, config)
     gatherer = Gatherer(index, config, log, finder)
     data = load_train(index)
@@ -201,13 +201,13 @@ def _known(
         train = asked.train(data, progress, KeptExamples(examples.with_suffix(".train.npz")))
     dev = dev_queries(index, config, held_out(others, ("test",)))
     of_dev = KeptExamples(examples.with_suffix(".dev.npz"))
-    return Known(
+    return IndexExamples(
         index, train, gatherer.whole(dev, progress, of_dev) if dev else nothing, bool(spared)
     )
 
 
 def _trained(
-    known: Sequence[Known], variant: Variant, config: RankerTraining, kept: KeptTrees
+    known: Sequence[IndexExamples], variant: Variant, config: RankerTraining, kept: KeptTrees
 ) -> _Fit:
     """Train one variant, and tell by which dev queries, that it was not trained on, it is measured."""
     features = [feature.name for feature in variant.features]
@@ -218,24 +218,24 @@ def _trained(
         raise ConfigError(
             "there is nothing to learn from: no query of the index cites a paper that is found for it"
         )
-    judged: list[Judged] = []
+    judged: list[DevEvaluation] = []
     trees, stop = None, Examples.joined([one.dev for one in known if not one.dev_teaches])
     if len(seen):
         judged, trees = _in_folds(known, teach, stop, features, config, kept)
         teach, stop = Examples.joined([teach, seen]), Examples.joined([])
     made = kept.fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
-    judged += [Judged(o.index, made, o.dev) for o in known if not o.dev_teaches]
+    judged += [DevEvaluation(o.index, made, o.dev) for o in known if not o.dev_teaches]
     return _Fit(made, judged, len(teach), calibrated(judged))
 
 
 def _in_folds(
-    known: Sequence[Known],
+    known: Sequence[IndexExamples],
     teach: Examples,
     stop: Examples,
     features: Sequence[str],
     config: RankerTraining,
     kept: KeptTrees,
-) -> tuple[list[Judged], int]:
+) -> tuple[list[DevEvaluation], int]:
     """Return rankers that learned from most of the dev queries, with the rest, and how many trees are best."""
     rng = np.random.default_rng([config.seed, 8])
     folds = [
@@ -243,7 +243,7 @@ def _in_folds(
         for one in known
         if one.dev_teaches
     ]
-    judged: list[Judged] = []
+    judged: list[DevEvaluation] = []
     rounds: list[int] = []
     for k in range(config.folds):
         more = Examples.joined([teach, *(one.dev.of(fold != k) for one, fold in folds)])
@@ -253,7 +253,7 @@ def _in_folds(
             continue
         watches = len(watched.learnable()) > 0
         trees = kept.fit(_copied(more, config), watched if watches else None, features, config)
-        judged += [Judged(index, trees, dev) for index, dev in out]
+        judged += [DevEvaluation(index, trees, dev) for index, dev in out]
         rounds.append(trees.rounds)
     return judged, max(1, round(float(np.mean(rounds)))) if rounds else 1
 
@@ -267,7 +267,7 @@ def _as_found(dev: Examples) -> Measures:
 
 
 def _by_index(
-    known: Sequence[Known], judged: Sequence[Judged]
+    known: Sequence[IndexExamples], judged: Sequence[DevEvaluation]
 ) -> list[tuple[str, Measures, Measures]]:
     return [
         (
@@ -280,7 +280,7 @@ def _by_index(
     ]
 
 
-def _about(one: Known) -> dict[str, Any]:
+def _about(one: IndexExamples) -> dict[str, Any]:
     corpus, splits, encoder = identity_of(one.index)
     return {
         "name": _name(one.index),
