@@ -14,7 +14,7 @@ from citerec.lab.scidocs.layout import Click
 from citerec.lab.scidocs.metadata import PaperMetadata
 from citerec.lab.scidocs.pairs import FEATURES, pair_features
 from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
-from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, judge, recommend
+from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, recommend, score_clicks
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
 from citerec.types import Paper
 
@@ -110,7 +110,7 @@ def test_the_measures_are_those_of_scikit_learn() -> None:
 
     found = score_ranking(queries, lambda rows: vectors[rows])
 
-    assert (found.queries, found.skipped, found.disabled_features) == (10, 0, 0)
+    assert (found.queries, found.skipped, found.without_vector) == (10, 0, 0)
     assert found.map == pytest.approx(np.mean(maps))
     assert found.ndcg == pytest.approx(np.mean(ndcgs))
 
@@ -142,7 +142,7 @@ def test_papers_without_a_vector_are_not_found_and_queries_without_one_not_judge
     unknown = ranked_query(-1, ["x", "y"], [1, -1], [1, 0])
     found = score_ranking([whole, unknown], lambda rows: vectors[rows])
 
-    assert (found.map, found.queries, found.skipped, found.disabled_features) == (1 / 2, 1, 1, 1)
+    assert (found.map, found.queries, found.skipped, found.without_vector) == (1 / 2, 1, 1, 1)
     with pytest.raises(ModelError, match="none of 1 queries has a vector"):
         score_ranking([unknown], lambda rows: vectors[rows])
 
@@ -221,7 +221,7 @@ def test_each_click_counts_by_the_inverse_of_its_propensity() -> None:
     clicks = [Click("q", "a", ("a", "b", "c")), Click("q", "c", ("a", "b", "c"))]
     scores = [np.array([3.0, 1.0, 2.0]), np.array([3.0, 2.0, 2.0])]
 
-    found = judge(clicks, np.array([4.0, 2.0, 1.0]), scores)
+    found = score_clicks(clicks, np.array([4.0, 2.0, 1.0]), scores)
 
     # The first is ranked first and weighs 1/4; above the second stands a, and b stands beside: 1.5; it weighs 1.
     assert found.p_at_1 == pytest.approx((1 / 4 * 1 + 1 * 0) / (5 / 4))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from citerec.rank.features import FEATURES, NAMES, Group, without
-from citerec.train.ranker.examples import Examples, sampled, always_present, with_copies
+from citerec.train.ranker.examples import Examples, always_present, sampled, with_copies
 
 POOL = 10
 

@@ -1,4 +1,4 @@
-"""Small corpora that are not published with the project: whoever has them names their folder with `--from`."""
+"""Small corpora that are not published with the project; users name their folder with `--from`."""
 
 from citerec.lab.datasets.dataset import Dataset, DatasetItem, RemoteFile
 

@@ -1,4 +1,4 @@
-"""SciDocs: the evaluation suite of SPECTER, a folder of files as its makers published it."""
+"""SciDocs: the evaluation suite of SPECTER, a folder of published files."""
 
 from citerec.lab.datasets.dataset import Dataset, DatasetItem, RemoteFile
 
@@ -12,12 +12,12 @@ FILES = (
     *(f"recomm/{split}.csv" for split in ("train", "val", "test")),
     "recomm/propensity_scores.json",
 )
-OPTIONAL = ("recomm/train_similar_papers_model.json",)  # settings of its makers' own code
+OPTIONAL = ("recomm/train_similar_papers_model.json",)  # settings of the authors' code
 
 SCIDOCS = Dataset(
     name="scidocs",
     title="SciDocs",
-    about="seven tasks that judge vectors of papers: classification, ranking and recommendation",
+    about="seven tasks that evaluate vectors of papers: classification, ranking and recommendation",
     url=f"{S3}/",
     citation=(
         "Cohan et al., SPECTER: Document-level Representation Learning using Citation-informed "

@@ -1,4 +1,4 @@
-"""Which keys a row's file may have, and what their values must be."""
+"""The keys of a row's file, and the valid values of each."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -15,7 +15,7 @@ from citerec.rank.features import Group
 from citerec.rank.known import PROTOCOL
 from citerec.text import QueryForm
 
-_Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
+_Check = tuple[str, Callable[[Any], bool]]  # description of a valid value, and the test
 
 
 def _is_range(value: Any) -> bool:
@@ -24,8 +24,8 @@ def _is_range(value: Any) -> bool:
 
 
 def _one_of(names: Iterable[str]) -> _Check:
-    there = tuple(names)
-    return f"one of {', '.join(there)}", lambda value: value in there
+    choices = tuple(names)
+    return f"one of {', '.join(choices)}", lambda value: value in choices
 
 
 _TEXT: _Check = ("a text", lambda value: isinstance(value, str) and bool(value.strip()))
@@ -104,7 +104,7 @@ _TABLES: Mapping[str, Mapping[str, _Check]] = {
 
 
 def check_all(path: Path, content: Mapping[str, Any]) -> None:
-    """Refuse a file with a key that is not known, a value that cannot be, or without what every row has.
+    """Refuse a file with an unknown key, an invalid value, or a missing required key.
 
     Raises:
         BadInputError: If there is one.
@@ -121,7 +121,7 @@ def check_all(path: Path, content: Mapping[str, Any]) -> None:
     if missing := [key for key in needed if key not in content]:
         raise BadInputError(path, f"{missing[0]!r} is missing")
     if content.get("published") and not content.get("source"):
-        raise BadInputError(path, "'published' needs 'source': where the figures are from")
+        raise BadInputError(path, "'published' needs 'source': the source of the values")
 
 
 def _check(
@@ -131,6 +131,6 @@ def _check(
         if key not in checks:
             known = ", ".join(sorted(checks))
             raise BadInputError(path, f"unknown key {within + key!r}; known: {known}")
-        what, fits = checks[key]
-        if not fits(value):
-            raise BadInputError(path, f"{within}{key} must be {what}, got {repr(value)[:60]}")
+        expected, is_valid = checks[key]
+        if not is_valid(value):
+            raise BadInputError(path, f"{within}{key} must be {expected}, got {repr(value)[:60]}")

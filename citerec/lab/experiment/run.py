@@ -1,4 +1,4 @@
-"""Runs one row of a results table, whatever its kind, and says why where it cannot be run here."""
+"""Runs one row of a results table of any kind, or returns why it cannot be run here."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,20 +27,19 @@ _RUNS: Mapping[ExperimentKind, Callable[[Experiment, Path, Progress], Outcome]] 
 def run_experiment(
     experiment: Experiment, indexes: Path, progress: Progress = no_progress
 ) -> Outcome:
-    """Run a row; where its corpus, its model or its machine is not here, that is said, and is no failure.
+    """Run a row; a missing corpus, model or machine gives the verdict "not run here", not a failure.
 
     Args:
         experiment: The row.
-        indexes: Where indexes lie; that of the row's corpus is built if there is none, and the row's models
-            trained.
-        progress: Receives how far that is.
+        indexes: The folder of indexes; missing indexes are built and missing models trained.
+        progress: Receives task, done and total.
 
     Raises:
-        ConfigError: If the index is of another corpus or of other splits.
-        CiterecError: Whatever else keeps a corpus that is here from being indexed or searched.
+        ConfigError: If the index is of another corpus or other splits.
+        CiterecError: Any other error of indexing or searching an existing corpus.
     """
     if experiment.kind is ExperimentKind.PUBLISHED:
-        return Outcome(experiment, Verdict.PUBLISHED, "others' figures; nothing is run")
+        return Outcome(experiment, Verdict.PUBLISHED, "published values; nothing is run")
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)
     for corpus in filter(None, experiment.corpora):  # before the first of them is indexed
