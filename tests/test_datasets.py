@@ -133,13 +133,13 @@ def test_every_dataset_says_where_it_comes_from_and_what_nobody_states() -> None
 
 
 def test_an_unknown_name_lists_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no dataset 'dplb'; there are: openresearch, dblp"):
+    with pytest.raises(ConfigError, match="no dataset 'dplb'; choose from openresearch, dblp"):
         find_dataset("dplb")
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ""])
 def test_a_file_lies_within_its_dataset(name: str) -> None:
-    with pytest.raises(ConfigError, match="within its dataset"):
+    with pytest.raises(ConfigError, match="inside its dataset"):
         RemoteFile(name=name)
 
 
@@ -310,14 +310,14 @@ def test_files_that_a_folder_lacks_are_named(tmp_path: Path) -> None:
     (source / "recomm" / "propensity_scores.json").unlink()
 
     with pytest.raises(
-        DatasetError, match=r"lacks mag/val.csv, recomm/propensity_scores.json; exp"
+        DatasetError, match=r"has no mag/val.csv, recomm/propensity_scores.json; exp"
     ):
         got(DATASETS["scidocs"], tmp_path / "scidocs", source)
 
 
 def test_no_folder_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(
-        DatasetError, match=r"nowhere is no folder; expected one that holds dblp.json"
+        DatasetError, match=r"nowhere is no folder; expected a folder with dblp.json"
     ):
         got(DATASETS["dblp"], tmp_path / "dblp", tmp_path / "nowhere")
 
@@ -352,13 +352,11 @@ def test_a_local_corpus_is_given_by_its_folder(
 
 
 def test_a_local_corpus_cannot_be_downloaded(tmp_path: Path) -> None:
-    with pytest.raises(
-        DatasetError, match="vis is not published; name the folder that holds corpus"
-    ):
+    with pytest.raises(DatasetError, match="vis is not published; name a folder with corpus"):
         fetch(DATASETS["vis"], tmp_path / "vis", FetchConfig(), no_progress, lambda _: None)
 
 
-# Checksums, records, what is there already.
+# Checksums, records, what exists; use --force.
 
 
 def test_another_file_than_was_fetched_first_is_refused(tmp_path: Path) -> None:
@@ -367,7 +365,7 @@ def test_another_file_than_was_fetched_first_is_refused(tmp_path: Path) -> None:
     (source / "splits" / "dev.ids").unlink()  # it may be a link to what was fetched
     (source / "splits" / "dev.ids").write_text("a\n")
 
-    with pytest.raises(DatasetError, match=r"has sha256 .*, expected .*, as fetched first, 20"):
+    with pytest.raises(DatasetError, match=r"has sha256 .*, expected .*, as fetched on 20"):
         got(DATASETS["vis"], tmp_path / "vis", source, force=True)
 
     assert read_ids(tmp_path / "vis" / "splits" / "dev.ids") == ["b"]  # as it was
@@ -377,7 +375,7 @@ def test_a_file_that_its_makers_did_not_publish_is_refused(tmp_path: Path) -> No
     source = zipped(tmp_path / "given", old_papers(3))
 
     with pytest.raises(
-        DatasetError, match=r"md5 .*, expected f35c40992e94b458db73fa030a79844b, as its m"
+        DatasetError, match=r"md5 .*, expected f35c40992e94b458db73fa030a79844b, as its a"
     ):
         got(openresearch.OPENRESEARCH, tmp_path / "o", source)
 
@@ -390,7 +388,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(ConfigError, match="mine is there and is no dataset; it is left alone"):
+    with pytest.raises(ConfigError, match="mine is not empty and contains no dataset"):
         got(DATASETS["vis"], tmp_path / "mine", source)
 
 
@@ -402,17 +400,19 @@ def test_a_folder_of_another_dataset_is_not_taken_for_this_one(
     got(DATASETS["vis"], tmp_path / "x", source)
 
     for force in (False, True):
-        with pytest.raises(ConfigError, match=f"x holds vis, not {other}; name another folder"):
+        with pytest.raises(
+            ConfigError, match=f"x contains vis, not {other}; choose another folder"
+        ):
             got(DATASETS[other], tmp_path / "x", source, force=force)
     assert run(["datasets", "fetch", other, "--to", str(tmp_path / "x")]) == 2
 
-    assert "is there already" not in capfd.readouterr().err
+    assert "exists; use --force" not in capfd.readouterr().err
 
 
 def test_a_file_is_no_folder_to_fetch_to(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").touch()
 
-    with pytest.raises(ConfigError, match=r"plain.txt is a file; name a folder with --to"):
+    with pytest.raises(ConfigError, match=r"plain.txt is a file; choose a folder with --to"):
         got(DATASETS["vis"], tmp_path / "plain.txt", local_folder(tmp_path / "given", LOCAL))
 
 
@@ -454,7 +454,7 @@ def test_a_damaged_record_is_said_so(tmp_path: Path, field: str, value: object) 
 
     for content in ({"dataset": "vis"}, whole | {field: value}):
         file.write_text(json.dumps(content))
-        with pytest.raises(BadInputError, match="is no record of a dataset"):
+        with pytest.raises(BadInputError, match="is no valid dataset record"):
             read_record(tmp_path / "vis")
 
 
@@ -467,7 +467,7 @@ def test_a_damaged_zip_leaves_nothing(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 0xFF
     archive.write_bytes(content)
 
-    with pytest.raises(BadInputError, match="is cut off or damaged"):
+    with pytest.raises(BadInputError, match="is incomplete or damaged"):
         got(unsummed(openresearch.OPENRESEARCH), tmp_path / "o", tmp_path / "given")
 
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [archive.name]
@@ -487,7 +487,7 @@ def test_a_cut_archive_is_said_so(tmp_path: Path, kind: str) -> None:
             packed.addfile(entry, io.BytesIO(content))
     archive.write_bytes(archive.read_bytes()[:50_000])
 
-    with pytest.raises(BadInputError, match="is cut off or damaged"):
+    with pytest.raises(BadInputError, match="is incomplete or damaged"):
         take_member(archive, "x", tmp_path / "out" / "x", lambda done, size: None)
 
     assert list((tmp_path / "out").iterdir()) == []
@@ -507,7 +507,7 @@ def test_an_archive_of_something_else_is_said_so(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("cats.png", "")
 
-    with pytest.raises(BadInputError, match=r"holds cats.png, but no papers.json"):
+    with pytest.raises(BadInputError, match=r"contains cats.png, but no papers.json"):
         take_member(tmp_path / "a.zip", "papers.json", tmp_path / "x", lambda done, size: None)
 
 
@@ -622,9 +622,9 @@ def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
 def test_the_other_dataset_has_to_be_there(tmp_path: Path) -> None:
     ours, _ = held_apart(tmp_path)
 
-    with pytest.raises(DatasetError, match="pubmed holds no dataset with splits; fetch it"):
+    with pytest.raises(DatasetError, match="pubmed contains no dataset with splits; fetch it"):
         drop_train_queries(ours, tmp_path / "pubmed", no_progress)
-    with pytest.raises(ConfigError, match="apart from itself"):
+    with pytest.raises(ConfigError, match="held out of itself"):
         drop_train_queries(ours, ours, no_progress)
 
 
@@ -678,7 +678,7 @@ def test_fetching_says_what_was_made(
     assert run(["datasets", "fetch", "openresearch", *options]) == 0
     said = capfd.readouterr()
 
-    assert "openresearch is there already" in said.err
+    assert "openresearch exists; use --force" in said.err
     assert "1 train queries dropped" in said.err
     assert "10 papers" in said.out
     assert run(["datasets", "info", "dblp"]) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from citerec.errors import CiterecError, ConfigError
 from citerec.types import Progress
 
-UNSTATED = "not stated by its authors"  # shown for facts that no source gives
+UNSTATED = "not stated by its makers"  # shown for facts that no source gives
 NAME = re.compile(r"[a-z0-9_]+")
 DIGEST = {"sha256": 64, "md5": 32}  # hexadecimal digits
 
