@@ -551,7 +551,7 @@ def test_ctrl_c_on_the_command_line_says_how_to_go_on(
     assert code == 1
     again = ["citerec", *arguments, "--resume"]
     kept = tmp_path / ".m.training"
-    told = f"kept the checkpoint of update 2, in {kept}; go on: {shlex.join(again)}\n"
+    told = f"saved the checkpoint of update 2 in {kept}; resume: {shlex.join(again)}\n"
     assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [".m.training"]
 

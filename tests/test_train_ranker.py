@@ -218,9 +218,7 @@ def test_the_folder_holds_every_variant_and_opens(chain: IndexFolder, tmp_path: 
     assert "author_overlap" not in open_ranker(folder, Variant.NO_AUTHORS).features
     assert sum(file.stat().st_size for file in folder.iterdir()) < 1e6
     assert report.after[Variant.FULL]["mrr"] > report.before["mrr"]
-    assert f"{len(a_teacher(chain).train):>12,}  queries that it learned from" in ranker_summary(
-        report
-    )
+    assert f"{len(a_teacher(chain).train):>12,}  training queries" in ranker_summary(report)
 
 
 def test_the_card_tells_what_it_looks_at_and_what_each_source_is_worth(
@@ -393,7 +391,7 @@ def test_an_interrupted_training_of_a_ranker_says_how_to_go_on(
 
     err = capsys.readouterr().err
     assert code == 1
-    assert f"kept what was prepared so far, in {tmp_path / '.m.training'}; go on: citerec" in err
+    assert f"saved the preparation so far in {tmp_path / '.m.training'}; resume: citerec" in err
     assert "--resume\n" in err
 
 
@@ -444,6 +442,6 @@ def test_a_ranker_that_learned_from_other_splits_is_not_measured(
     code = run([*ask, str(tmp_path / "other")])
 
     assert code == 0
-    assert "models/ranker is left out" in capsys.readouterr().err
+    assert "models/ranker is not used" in capsys.readouterr().err
     report = json.loads((tmp_path / "other" / "report.json").read_bytes())
     assert report["provenance"]["settings"]["ranker"]["model"] == "the default ranker"
