@@ -236,7 +236,7 @@ def test_the_random_run_is_drawn_by_its_seed_and_the_query_alone(sample_index: I
 
 
 def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
-    with pytest.raises(ConfigError, match="no system 'bm26'; choose from bm25, bm25-title"):
+    with pytest.raises(ConfigError, match="no system 'bm26'; there are: bm25, bm25-title"):
         run_system("bm26", tiny, load_task(tiny, "test"), EvalConfig())
 
 
