@@ -303,7 +303,7 @@ COMMANDS: dict[str, Bad] = {
     "exclude broken JSON": exclude(b'[{"id": "x"}', "not valid JSON"),
     # evaluate
     "unknown split": Bad(
-        (*EVALUATE, "--split", "all"), "no split 'all' in indexes/sample; there are: train"
+        (*EVALUATE, "--split", "all"), "no split 'all' in indexes/sample; choose one of train"
     ),
     "a split that is a path": Bad((*EVALUATE, "--split", "../splits/test"), "no split"),
     "unknown system": Bad(("evaluate", "--systems", "bm26"), "no system 'bm26'; choose from bm25"),
