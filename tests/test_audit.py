@@ -118,7 +118,7 @@ def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> Non
     checked = audit(index, task, setting, found, [lists])
 
     assert len(checked.faults) >= len(early) > 0
-    assert "was given a paper of a later year, or itself" in checked.faults[0]
+    assert "the ranking contains a paper of a later year, or the query itself" in checked.faults[0]
 
 
 def test_the_command_says_what_was_checked(
@@ -134,7 +134,7 @@ def test_the_command_says_what_was_checked(
     )
 
     assert code == 0
-    assert "same, bit by bit" in " ".join(capsys.readouterr().err.split())
+    assert "identical, bit by bit" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_fault_ends_with_exit_code_1_and_names_the_query(

@@ -270,9 +270,9 @@ COMMANDS: dict[str, Bad] = {
     # queries
     "query and title": Bad((*RECOMMEND, "--query", "q.json"), "either by --query"),
     "neither query nor title": Bad(("recommend",), "either by --query"),
-    "abstract alone": Bad(("recommend", "--abstract", "x"), "--abstract goes with --title"),
+    "abstract alone": Bad(("recommend", "--abstract", "x"), "--abstract needs --title"),
     "query and abstract": Bad(
-        ("recommend", "--query", "q.json", "--abstract", "x"), "--abstract goes with --title"
+        ("recommend", "--query", "q.json", "--abstract", "x"), "--abstract needs --title"
     ),
     "empty title": Bad(("recommend", "--title", " "), "--title is empty"),
     "empty title with an abstract": Bad(
@@ -309,16 +309,16 @@ COMMANDS: dict[str, Bad] = {
     "exclude broken JSON": exclude(b'[{"id": "x"}', "not valid JSON"),
     # evaluate
     "unknown split": Bad(
-        (*EVALUATE, "--split", "all"), "no split 'all' in indexes/sample; there are: train"
+        (*EVALUATE, "--split", "all"), "no split 'all' in indexes/sample; choose one of train"
     ),
     "a split that is a path": Bad((*EVALUATE, "--split", "../splits/test"), "no split"),
-    "unknown system": Bad(("evaluate", "--systems", "bm26"), "no system 'bm26'; there are: bm25"),
+    "unknown system": Bad(("evaluate", "--systems", "bm26"), "no system 'bm26'; choose from bm25"),
     "no system": Bad(("evaluate", "--systems", ""), "no system ''"),
     "unknown known graph": Bad((*EVALUATE, "--known-graph", "all"), "train or earlier"),
     "negative seed": Bad((*EVALUATE, "--seed", -1), "'--seed'"),
     "report is a file": Bad((*EVALUATE, "--output", "q.json"), "q.json is a file"),
     "report in somebody's folder": Bad((*EVALUATE, "--output", "folder"), "thesis.tex"),
-    "qrels without a run": Bad(("evaluate", "--qrels", "gold.txt"), "--qrels goes with --run"),
+    "qrels without a run": Bad(("evaluate", "--qrels", "gold.txt"), "--qrels needs --run"),
     "qrels and an index": Bad(
         ("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--index", "sample"), "give one"
     ),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from citerec.evaluate.assessment import Evaluation, as_json, assess
-from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations, standing
+from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations, cited_stats
 from citerec.evaluate.protocol import KnownGraph, load_task
 from citerec.evaluate.tables import markdown
 from citerec.folder import IndexFolder
@@ -29,7 +29,7 @@ def test_a_cited_paper_has_its_age_and_its_citations_of_before(build: Build) -> 
     index = build(CORPUS)
     task = load_task(index, "test")
 
-    found = standing(index, task, KnownGraph.EARLIER)
+    found = cited_stats(index, task, KnownGraph.EARLIER)
 
     assert found.ages["q"] == {"a": 20, "b": 1}  # who has no year has no age
     assert found.citations["q"] == {"a": 9, "b": 0, "undated": 0}
@@ -38,7 +38,7 @@ def test_a_cited_paper_has_its_age_and_its_citations_of_before(build: Build) -> 
 def test_only_citations_that_the_query_may_know_are_counted(build: Build) -> None:
     index = build(CORPUS)
 
-    found = standing(index, load_task(index, "test"), KnownGraph.TRAIN)
+    found = cited_stats(index, load_task(index, "test"), KnownGraph.TRAIN)
 
     train = {line for line in (index.splits / "train.ids").read_text().split() if line[0] == "x"}
     assert found.citations["q"]["a"] == len(train) < 9
@@ -72,7 +72,7 @@ def test_the_report_tells_both_and_neither_where_nothing_is_known() -> None:
     known = CitedPaperStats(ages={"q": {"a": 5}}, citations={"q": {"a": 7}})
     told = {"corpus": "c", "split": "test", "known_graph": "train", "resamples": 10}
 
-    report = assess(Evaluation(qrels=qrels, runs=[run], standing=known, **told))  # type: ignore[arg-type]
+    report = assess(Evaluation(qrels=qrels, runs=[run], cited_stats=known, **told))  # type: ignore[arg-type]
     bare = assess(Evaluation(qrels=qrels, runs=[run], **told))  # type: ignore[arg-type]
 
     content = as_json(report)
@@ -94,7 +94,7 @@ def test_every_cited_paper_of_the_sample_is_counted(
 ) -> None:
     task = load_task(sample_index, "test")
 
-    found = standing(sample_index, task, known)
+    found = cited_stats(sample_index, task, known)
 
     assert {qid: set(counts) for qid, counts in found.citations.items()} == {
         qid: set(gold) for qid, gold in task.qrels.items()

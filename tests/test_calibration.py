@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from citerec.evaluate.by_year import Year, by_year, years_of
-from citerec.evaluate.calibration import Band, Calibration, calibrate, normalised
+from citerec.evaluate.calibration import Band, CalibrationBands, calibrate, normalised
 from citerec.run import Run
 from citerec.types import Query, Ranking
 
@@ -64,7 +64,7 @@ def test_queries_without_a_list_or_without_judgements_count_nowhere() -> None:
 
     assert found.scores == (Band("0.9-1.0", 1, 1, at=1.0),)
     assert found.ranks == (Band("1", 1, 1, at=1.0),)
-    assert calibrate(Run("s", {}), {"q": frozenset("a")}) == Calibration()
+    assert calibrate(Run("s", {}), {"q": frozenset("a")}) == CalibrationBands()
 
 
 def test_bins_hold_every_paper_once() -> None:

@@ -547,7 +547,7 @@ def test_fields_are_added_to_each_paper_of_json(sample: Cli) -> None:
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (("--format", "json", "--fields", "colour"), "--fields: no field 'colour'; there are: "),
+        (("--format", "json", "--fields", "colour"), "--fields: no field 'colour'; choose from "),
         (("--fields", "doi"), "--fields is for --format json and jsonl, not table"),
     ],
 )
@@ -571,7 +571,7 @@ def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
     assert "he2010context" not in done.ids
     assert done.err.splitlines() == [
         "citerec: warning: mine.bib: line 2: entry 'y' has neither a title nor an id; "
-        "it excludes nothing",
+        "the entry is ignored",
         "citerec: 1 reference in mine.bib: 1 found in this corpus",
     ]
 
@@ -1011,7 +1011,7 @@ def test_verify_finds_a_flipped_byte(cli: Cli, tmp_path: Path) -> None:
     done = cli("verify")
 
     assert (whole.code, whole.err) == (0, "")
-    assert whole.out.startswith("indexes/mine is whole: ")
+    assert whole.out.startswith("indexes/mine is complete: ")
     assert (done.code, done.out) == (2, "")
     assert "indexes/mine is damaged: papers.arrow is not what was written" in done.err
 

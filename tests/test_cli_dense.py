@@ -76,7 +76,7 @@ def test_encode_gives_an_index_vectors_that_recommend_uses(cli: Cli, tiny_model:
     )
 
     assert (code, out) == (0, "")
-    assert "made: embedded by" in err
+    assert "made: encoded by" in err
     items: list[dict[str, Any]] = json.loads(asked[1])
     assert {name for item in items for name in item["stages"]} == {"bm25", "dense"}
     for item in items:
@@ -121,7 +121,7 @@ def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
     assert "rrf, k 60" in out
     assert "weighted, bm25 0.5 + dense 0.5" in out
     assert "fusion: " in err
-    assert "recommend does so from now on" in err
+    assert "recommend uses these settings from now on" in err
     assert "recommend does so" not in dry[2]
     file = sample / "models" / "fusion" / "fusion.json"
     written = json.loads(file.read_text())
@@ -178,7 +178,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "leave --encoder out, or embed it anew",
     ),
     "an encoder that is nowhere": (["encode", "--encoder", "./nowhere"], "nowhere"),
-    "encode with none": (["encode", "--encoder", "none"], "name a model: --encoder MODEL"),
+    "encode with none": (["encode", "--encoder", "none"], "choose one with --encoder MODEL"),
     "a device that is not here": (
         ["encode", "--encoder", "OTHER", "--device", "cuda:7"],
         "no device 'cuda:7' here",
@@ -189,7 +189,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "ivf",
     ),
     "an unknown kind": (["encode", "--encoder", "OTHER", "--dense-index", "tree"], "'tree'"),
-    "tuning on test": (["tune", "--split", "test"], "say dev"),
+    "tuning on test": (["tune", "--split", "test"], "use --split dev"),
     "an unknown metric": (["tune", "--metric", "bleu"], "'bleu'"),
     "an unknown recipe": (["train-encoder", "--recipe", "x"], "recipe must be"),
     "a base that is nowhere": (["train-encoder", "--model", "./nowhere"], "nowhere"),

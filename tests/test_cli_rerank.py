@@ -137,8 +137,8 @@ def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
 
     code, _, err = cli(*one)
     assert (code, "rerank" in systems()) == (0, False)
-    assert "warning: models/reranker is left out: it was not trained on these papers" in err
-    assert "warning: models/reranker is left out" in cli("tune", "--dry-run")[2]
+    assert "warning: models/reranker is not used: it was trained on other papers" in err
+    assert "warning: models/reranker is not used" in cli("tune", "--dry-run")[2]
 
     code, _, err = cli(*one, "--reranker", "models/reranker", "--systems", "rerank")
     assert (code, systems()) == (0, ["rerank"])
@@ -154,7 +154,7 @@ def test_where_nothing_is_reranked_how_to_run_it_is_no_failure(cli: Cli, sample:
     for more in ((), ("--reranker", "none")):
         code, _, err = cli(*ASK, "--backend", "torch", "--dtype", "float32", *more)
 
-        assert (code, err) == (0, "citerec: --dtype has no effect: nothing is reranked\n")
+        assert (code, err) == (0, "citerec: --dtype has no effect: there is no reranker\n")
 
 
 def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path) -> None:
@@ -176,8 +176,8 @@ def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_u
     check = written["how"]["settings"]["checks"]["weight"]
     assert code == 0
     assert written["how"]["settings"]["reranked_metrics"]["f1@20"] >= 0
-    assert "reranker's weight" in out
-    assert "reranker's weight: " in err
+    assert "rerank weight" in out
+    assert "rerank weight: " in err
     assert ("rerank_weight" in written) == check["kept"]
     index = open_index(own.parent.parent)
     asked = (*ASK, *RUN, "--rerank-depth", 5, "--verbose")
@@ -185,12 +185,12 @@ def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_u
     shown = "1 (default; tuning on 29 dev queries found nothing better, p 0.41)"
     settings = {"split": "dev", "queries": 29, "checks": {"weight": {"p": 0.41}}}
     write_tuned(index, None, {"settings": settings})
-    assert f"reranker's weight: {shown}\n" in cli(*asked)[2]
+    assert f"rerank weight: {shown}\n" in cli(*asked)[2]
 
     weights = open_cascade(index, RerankConfig()).stages[-1].how["weights"]
     write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
-    assert "reranker's weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
-    assert "reranker's weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]
+    assert "rerank weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
+    assert "rerank weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]
     assert "weight 0.35, tuned at depth 5 without a ranker" in cli("info")[1]
 
     code, _, _ = cli("tune", "--reranker", "none")  # which does not try it
@@ -205,5 +205,5 @@ def test_tuning_the_reranker_needs_no_vectors(
     code, out, _ = cli("tune", "--reranker", tiny_reranker_model, *RUN, "--rerank-depth", 5)
 
     assert code == 0
-    assert "reranker's weight" in out
+    assert "rerank weight" in out
     assert "fusion" not in out.splitlines()[0]

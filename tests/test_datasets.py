@@ -22,9 +22,9 @@ from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.datasets import citeomatic, openresearch, scidocs, without
 from citerec.lab.datasets.catalogue import DATASETS, find_dataset, is_fetched, where
-from citerec.lab.datasets.dataset import Dataset, DatasetError, Item, Remote
+from citerec.lab.datasets.dataset import Dataset, DatasetError, DatasetItem, RemoteFile
 from citerec.lab.datasets.fetch import FetchConfig, fetch
-from citerec.lab.datasets.record import Record, read_record
+from citerec.lab.datasets.record import DatasetRecord, read_record
 from citerec.lab.datasets.statistics import corpus_statistics, statistics
 from citerec.lab.datasets.unpack import take_member
 from citerec.lab.datasets.without import drop_train_queries
@@ -85,8 +85,8 @@ def zipped(folder: Path, records: Sequence[dict[str, Any]]) -> Path:
 def unsummed(dataset: Dataset) -> Dataset:
     """The same dataset without the checksums of the real files, which a fixture cannot have."""
     (item,) = dataset.items
-    file = Remote(name=item.file.name, urls=item.file.urls)
-    one = Item(file=file, archive=item.archive, member=item.member, aliases=item.aliases)
+    file = RemoteFile(name=item.file.name, urls=item.file.urls)
+    one = DatasetItem(file=file, archive=item.archive, member=item.member, aliases=item.aliases)
     return Dataset(
         name=dataset.name,
         title=dataset.title,
@@ -97,7 +97,7 @@ def unsummed(dataset: Dataset) -> Dataset:
     )
 
 
-def got(dataset: Dataset, folder: Path, source: Path, **settings: Any) -> Record:
+def got(dataset: Dataset, folder: Path, source: Path, **settings: Any) -> DatasetRecord:
     return fetch(
         dataset, folder, FetchConfig(source=source, **settings), no_progress, lambda _: None
     )
@@ -134,19 +134,19 @@ def test_every_dataset_says_where_it_comes_from_and_what_nobody_states() -> None
 
 
 def test_an_unknown_name_lists_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="no dataset 'dplb'; there are: openresearch, dblp"):
+    with pytest.raises(ConfigError, match="no dataset 'dplb'; choose from openresearch, dblp"):
         find_dataset("dplb")
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ""])
 def test_a_file_lies_within_its_dataset(name: str) -> None:
-    with pytest.raises(ConfigError, match="within its dataset"):
-        Remote(name=name)
+    with pytest.raises(ConfigError, match="inside its dataset"):
+        RemoteFile(name=name)
 
 
 def test_a_checksum_is_one() -> None:
     with pytest.raises(ConfigError, match="sha256 must be 64 hex digits, got 'abc'"):
-        Remote(name="x", sha256="abc")
+        RemoteFile(name="x", sha256="abc")
 
 
 # Open Research.
@@ -311,14 +311,14 @@ def test_files_that_a_folder_lacks_are_named(tmp_path: Path) -> None:
     (source / "recomm" / "propensity_scores.json").unlink()
 
     with pytest.raises(
-        DatasetError, match=r"lacks mag/val.csv, recomm/propensity_scores.json; exp"
+        DatasetError, match=r"has no mag/val.csv, recomm/propensity_scores.json; exp"
     ):
         got(DATASETS["scidocs"], tmp_path / "scidocs", source)
 
 
 def test_no_folder_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(
-        DatasetError, match=r"nowhere is no folder; expected one that holds dblp.json"
+        DatasetError, match=r"nowhere is no folder; expected a folder with dblp.json"
     ):
         got(DATASETS["dblp"], tmp_path / "dblp", tmp_path / "nowhere")
 
@@ -353,13 +353,11 @@ def test_a_local_corpus_is_given_by_its_folder(
 
 
 def test_a_local_corpus_cannot_be_downloaded(tmp_path: Path) -> None:
-    with pytest.raises(
-        DatasetError, match="vis is not published; name the folder that holds corpus"
-    ):
+    with pytest.raises(DatasetError, match="vis is not published; name a folder with corpus"):
         fetch(DATASETS["vis"], tmp_path / "vis", FetchConfig(), no_progress, lambda _: None)
 
 
-# Checksums, records, what is there already.
+# Checksums, records, what exists; use --force.
 
 
 def test_another_file_than_was_fetched_first_is_refused(tmp_path: Path) -> None:
@@ -368,7 +366,7 @@ def test_another_file_than_was_fetched_first_is_refused(tmp_path: Path) -> None:
     (source / "splits" / "dev.ids").unlink()  # it may be a link to what was fetched
     (source / "splits" / "dev.ids").write_text("a\n")
 
-    with pytest.raises(DatasetError, match=r"has sha256 .*, expected .*, as fetched first, 20"):
+    with pytest.raises(DatasetError, match=r"has sha256 .*, expected .*, as fetched on 20"):
         got(DATASETS["vis"], tmp_path / "vis", source, force=True)
 
     assert read_ids(tmp_path / "vis" / "splits" / "dev.ids") == ["b"]  # as it was
@@ -378,7 +376,7 @@ def test_a_file_that_its_makers_did_not_publish_is_refused(tmp_path: Path) -> No
     source = zipped(tmp_path / "given", old_papers(3))
 
     with pytest.raises(
-        DatasetError, match=r"md5 .*, expected f35c40992e94b458db73fa030a79844b, as its m"
+        DatasetError, match=r"md5 .*, expected f35c40992e94b458db73fa030a79844b, as its a"
     ):
         got(openresearch.OPENRESEARCH, tmp_path / "o", source)
 
@@ -391,7 +389,7 @@ def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(ConfigError, match="mine is there and is no dataset; it is left alone"):
+    with pytest.raises(ConfigError, match="mine is not empty and contains no dataset"):
         got(DATASETS["vis"], tmp_path / "mine", source)
 
 
@@ -403,17 +401,19 @@ def test_a_folder_of_another_dataset_is_not_taken_for_this_one(
     got(DATASETS["vis"], tmp_path / "x", source)
 
     for force in (False, True):
-        with pytest.raises(ConfigError, match=f"x holds vis, not {other}; name another folder"):
+        with pytest.raises(
+            ConfigError, match=f"x contains vis, not {other}; choose another folder"
+        ):
             got(DATASETS[other], tmp_path / "x", source, force=force)
     assert run(["datasets", "fetch", other, "--to", str(tmp_path / "x")]) == 2
 
-    assert "is there already" not in capfd.readouterr().err
+    assert "exists; use --force" not in capfd.readouterr().err
 
 
 def test_a_file_is_no_folder_to_fetch_to(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").touch()
 
-    with pytest.raises(ConfigError, match=r"plain.txt is a file; name a folder with --to"):
+    with pytest.raises(ConfigError, match=r"plain.txt is a file; choose a folder with --to"):
         got(DATASETS["vis"], tmp_path / "plain.txt", local_folder(tmp_path / "given", LOCAL))
 
 
@@ -455,7 +455,7 @@ def test_a_damaged_record_is_said_so(tmp_path: Path, field: str, value: object) 
 
     for content in ({"dataset": "vis"}, whole | {field: value}):
         file.write_text(json.dumps(content))
-        with pytest.raises(BadInputError, match="is no record of a dataset"):
+        with pytest.raises(BadInputError, match="is no valid dataset record"):
             read_record(tmp_path / "vis")
 
 
@@ -468,7 +468,7 @@ def test_a_damaged_zip_leaves_nothing(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 0xFF
     archive.write_bytes(content)
 
-    with pytest.raises(BadInputError, match="is cut off or damaged"):
+    with pytest.raises(BadInputError, match="is incomplete or damaged"):
         got(unsummed(openresearch.OPENRESEARCH), tmp_path / "o", tmp_path / "given")
 
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [archive.name]
@@ -488,7 +488,7 @@ def test_a_cut_archive_is_said_so(tmp_path: Path, kind: str) -> None:
             packed.addfile(entry, io.BytesIO(content))
     archive.write_bytes(archive.read_bytes()[:50_000])
 
-    with pytest.raises(BadInputError, match="is cut off or damaged"):
+    with pytest.raises(BadInputError, match="is incomplete or damaged"):
         take_member(archive, "x", tmp_path / "out" / "x", lambda done, size: None)
 
     assert list((tmp_path / "out").iterdir()) == []
@@ -508,7 +508,7 @@ def test_an_archive_of_something_else_is_said_so(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("cats.png", "")
 
-    with pytest.raises(BadInputError, match=r"holds cats.png, but no papers.json"):
+    with pytest.raises(BadInputError, match=r"contains cats.png, but no papers.json"):
         take_member(tmp_path / "a.zip", "papers.json", tmp_path / "x", lambda done, size: None)
 
 
@@ -582,7 +582,7 @@ def test_a_kill_before_the_record_is_written_does_not_lose_the_count(
 ) -> None:
     ours, theirs = held_apart(tmp_path)
 
-    def killed(folder: Path, record: Record) -> None:
+    def killed(folder: Path, record: DatasetRecord) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
@@ -626,9 +626,9 @@ def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
 def test_the_other_dataset_has_to_be_there(tmp_path: Path) -> None:
     ours, _ = held_apart(tmp_path)
 
-    with pytest.raises(DatasetError, match="pubmed holds no dataset with splits; fetch it"):
+    with pytest.raises(DatasetError, match="pubmed contains no dataset with splits; fetch it"):
         drop_train_queries(ours, tmp_path / "pubmed", no_progress)
-    with pytest.raises(ConfigError, match="apart from itself"):
+    with pytest.raises(ConfigError, match="held out of itself"):
         drop_train_queries(ours, ours, no_progress)
 
 
@@ -682,7 +682,7 @@ def test_fetching_says_what_was_made(
     assert run(["datasets", "fetch", "openresearch", *options]) == 0
     said = capfd.readouterr()
 
-    assert "openresearch is there already" in said.err
+    assert "openresearch exists; use --force" in said.err
     assert "1 train queries dropped" in said.err
     assert "10 papers" in said.out
     assert run(["datasets", "info", "dblp"]) == 0

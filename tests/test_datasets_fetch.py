@@ -17,8 +17,8 @@ import pytest
 
 from citerec.errors import OutputError
 from citerec.lab.datasets.catalogue import DATASETS
-from citerec.lab.datasets.dataset import Dataset, DatasetError, Item, Remote
-from citerec.lab.datasets.download import GoneError, ask, download
+from citerec.lab.datasets.dataset import Dataset, DatasetError, DatasetItem, RemoteFile
+from citerec.lab.datasets.download import GoneError, download, query_server
 from citerec.lab.datasets.fetch import FetchConfig, fetch
 from citerec.lab.datasets.record import read_record
 from citerec.types import no_progress
@@ -121,7 +121,7 @@ def server() -> Generator[Server]:
 
 def get(server: Server, target: Path) -> list[int]:
     told: list[int] = []
-    download(ask(f"{server.url}/data.bin"), target, told.append, pause=0)
+    download(query_server(f"{server.url}/data.bin"), target, told.append, pause=0)
     return told
 
 
@@ -130,9 +130,13 @@ def gets(server: Server) -> list[str]:
 
 
 def one_file(server: Server, **facts: Any) -> Dataset:
-    remote = Remote(name="data.bin", urls=(f"{server.url}/data.bin",), **facts)
+    remote = RemoteFile(name="data.bin", urls=(f"{server.url}/data.bin",), **facts)
     return Dataset(
-        name="toy", title="A toy", about="One file", url=server.url, items=(Item(file=remote),)
+        name="toy",
+        title="A toy",
+        about="One file",
+        url=server.url,
+        items=(DatasetItem(file=remote),),
     )
 
 
@@ -167,7 +171,7 @@ def broken_off(server: Server, folder: Path) -> Path:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        download(ask(f"{server.url}/data.bin"), folder / "data.bin", stop, pause=0)
+        download(query_server(f"{server.url}/data.bin"), folder / "data.bin", stop, pause=0)
     return folder / "data.bin.part"
 
 
@@ -208,7 +212,7 @@ def test_a_file_that_is_replaced_between_question_and_answer_starts_anew(
     server: Server, tmp_path: Path
 ) -> None:
     broken_off(server, tmp_path)
-    offered = ask(f"{server.url}/data.bin")
+    offered = query_server(f"{server.url}/data.bin")
     server.etag, server.files["/data.bin"] = '"two"', b"2" * 3_000_000
 
     download(offered, tmp_path / "data.bin", lambda _: None, pause=0)
@@ -251,7 +255,7 @@ def test_redirects_without_end_are_one_line(server: Server) -> None:
     server.circles = True
 
     with pytest.raises(DatasetError, match=r"data.bin cannot be reached \(Exceeded maximum"):
-        ask(f"{server.url}/data.bin")
+        query_server(f"{server.url}/data.bin")
 
 
 def test_an_empty_file_is_a_file(server: Server, tmp_path: Path) -> None:
@@ -265,7 +269,9 @@ def test_an_empty_file_is_a_file(server: Server, tmp_path: Path) -> None:
 def test_who_breaks_off_again_and_again_is_given_up(server: Server, tmp_path: Path) -> None:
     server.lies = 1  # one byte never comes
 
-    with pytest.raises(DatasetError, match=r"breaks off after 3.0 MB .*run this again to go on"):
+    with pytest.raises(
+        DatasetError, match=r"stopped after 3.0 MB .*run the command again to resume"
+    ):
         get(server, tmp_path / "data.bin")
 
     assert (tmp_path / "data.bin.part").read_bytes() == CONTENT
@@ -275,7 +281,7 @@ def test_a_disk_that_is_too_small_is_said_before(server: Server, tmp_path: Path)
     server.lies = 10**18
 
     with pytest.raises(
-        OutputError, match=r"GB free, but data.bin needs 1,000,000,000.0 GB more; mak"
+        OutputError, match=r"GB free, but data.bin needs 1,000,000,000.0 GB more; free"
     ):
         get(server, tmp_path / "data.bin")
 
@@ -283,8 +289,8 @@ def test_a_disk_that_is_too_small_is_said_before(server: Server, tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_is_said_so(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(GoneError, match=r"nothing.zip is not to be had: the server answered 403"):
-        ask(f"{server.url}/nothing.zip")
+    with pytest.raises(GoneError, match=r"nothing.zip is not available: the server returned 403"):
+        query_server(f"{server.url}/nothing.zip")
 
 
 def test_offline_is_one_line_that_names_the_url_and_what_to_do() -> None:
@@ -292,7 +298,7 @@ def test_offline_is_one_line_that_names_the_url_and_what_to_do() -> None:
         url = f"{gone.url}/data.bin"
 
     with pytest.raises(DatasetError) as caught:
-        ask(url)
+        query_server(url)
 
     assert url in str(caught.value)
     assert "--from FOLDER" in str(caught.value)
@@ -347,7 +353,7 @@ def test_another_file_than_was_fetched_first_is_refused(server: Server, tmp_path
     (tmp_path / "_downloads" / "toy" / "data.bin").unlink()
     server.files["/data.bin"] = b"replaced"
 
-    with pytest.raises(DatasetError, match="as fetched first"):
+    with pytest.raises(DatasetError, match="as fetched on"):
         fetch(
             one_file(server), tmp_path / "toy", FetchConfig(force=True), no_progress, lambda _: None
         )
@@ -359,10 +365,10 @@ def several(server: Server) -> Dataset:
     server.files |= {"/b.csv": b"b", "/new/c.csv": b"c"}
     names = {"a.bin": ("/data.bin",), "x/b.csv": ("/b.csv",), "c.csv": ("/old/c.csv", "/new/c.csv")}
     items = [
-        Item(file=Remote(name=name, urls=tuple(server.url + path for path in paths)))
+        DatasetItem(file=RemoteFile(name=name, urls=tuple(server.url + path for path in paths)))
         for name, paths in names.items()
     ]
-    extra = Item(file=Remote(name="d.csv", urls=(f"{server.url}/gone",)), required=False)
+    extra = DatasetItem(file=RemoteFile(name="d.csv", urls=(f"{server.url}/gone",)), required=False)
     return Dataset(
         name="toys", title="Toys", about="Some", url=f"{server.url}/", items=(*items, extra)
     )
@@ -382,7 +388,7 @@ def test_a_file_has_several_places_and_may_be_done_without(server: Server, tmp_p
 
     there = {p.name for p in (tmp_path / "toys").rglob("*") if p.is_file()}
     assert there == {"a.bin", "b.csv", "c.csv", "SOURCE.json"}
-    assert "gone is not to be had: the server answered 403; it is not needed" in notes[0]
+    assert "gone is not available: the server returned 403; it is not required" in notes[0]
     assert f"fetching Toys from {server.url}/ (3 files): 3.0 MB" in notes[1]
     assert told[-1] == ("fetching", 3_000_002, 3_000_002)
 
@@ -392,7 +398,7 @@ def test_a_file_that_is_needed_and_gone_ends_it(server: Server, tmp_path: Path) 
     del server.files["/b.csv"]
 
     with pytest.raises(
-        DatasetError, match=r"b.csv is not to be had: .*; name a folder that holds it"
+        DatasetError, match=r"b.csv is not available: .*; name a folder that contains it"
     ):
         fetch(dataset, tmp_path / "toys", FetchConfig(), no_progress, lambda _: None)
 
@@ -404,14 +410,14 @@ def test_a_file_that_is_gone_is_to_be_had_in_the_archive(server: Server, tmp_pat
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("all/data.bin", "inside")
     server.files = {"/all.zip": packed.getvalue()}
-    item = Item(
-        file=Remote(name="data.bin", urls=(f"{server.url}/data.bin",)),
-        archive=Remote(name="all.zip", urls=(f"{server.url}/all.zip",), size=75_000_000_000),
+    item = DatasetItem(
+        file=RemoteFile(name="data.bin", urls=(f"{server.url}/data.bin",)),
+        archive=RemoteFile(name="all.zip", urls=(f"{server.url}/all.zip",), size=75_000_000_000),
         member="all/data.bin",
     )
     toy = Dataset(name="toy", title="A toy", about="One file", url=server.url, items=(item,))
 
-    with pytest.raises(DatasetError, match=r"all.zip, about 75.0 GB, too: add --archive"):
+    with pytest.raises(DatasetError, match=r"all.zip, about 75.0 GB: add --archive"):
         fetch(toy, tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
     fetch(toy, tmp_path / "toy", FetchConfig(archive=True), no_progress, lambda _: None)
 
@@ -425,9 +431,9 @@ def test_datasets_of_one_release_share_its_archive(server: Server, tmp_path: Pat
         archive.writestr("b/corpus.json", "of b")
     server.files = {"/all.zip": packed.getvalue()}
     for name in "ab":
-        item = Item(
-            file=Remote(name=f"{name}.json"),
-            archive=Remote(name="all.zip", urls=(f"{server.url}/all.zip",)),
+        item = DatasetItem(
+            file=RemoteFile(name=f"{name}.json"),
+            archive=RemoteFile(name="all.zip", urls=(f"{server.url}/all.zip",)),
             member=f"{name}/corpus.json",
         )
         toy = Dataset(name=name, title=name, about="", url=server.url, release="r-1", items=(item,))
@@ -445,14 +451,14 @@ def test_dblp_is_fetched_and_prepared(server: Server, tmp_path: Path) -> None:
         for n in range(3)
     ]
     server.files["/corpus.json"] = "".join(json.dumps(r) + "\n" for r in records).encode()
-    file = Remote(name="dblp.json", urls=(f"{server.url}/corpus.json",))
+    file = RemoteFile(name="dblp.json", urls=(f"{server.url}/corpus.json",))
     dblp = DATASETS["dblp"]
     here = Dataset(
         name="dblp",
         title=dblp.title,
         about=dblp.about,
         url=server.url,
-        items=(Item(file=file),),
+        items=(DatasetItem(file=file),),
         prepare=dblp.prepare,
     )
 

@@ -138,7 +138,7 @@ def test_the_demo_indexes_the_sample_and_says_what_to_do_next(demo: Demo) -> Non
     assert done.returncode == 0
     assert "matches: " in done.stdout
     assert "What to do next:" in done.stdout
-    assert "indexed 300 landmark papers, embedded by minilm, into indexes/sample/" in done.stderr
+    assert "indexed 300 landmark papers, encoded by minilm, into indexes/sample/" in done.stderr
     assert demo.index.manifest.name == "sample"
 
 

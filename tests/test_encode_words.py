@@ -306,10 +306,10 @@ def test_an_index_takes_other_vectors_when_only_ids_differ(
 @pytest.mark.parametrize(
     ("file", "content", "says"),
     [
-        ("citerec_words.json", b"{", "cannot be made out"),
+        ("citerec_words.json", b"{", "cannot be read"),
         ("citerec_words.json", b'{"format": 9, "kind": "bag"}', "'bag' in format 9"),
         ("citerec_words.json", b'{"format": 1, "kind": "tree"}', "kind 'tree'"),
-        ("model.safetensors", b"nothing", "not the numbers"),
+        ("model.safetensors", b"nothing", "the arrays do not match"),
     ],
 )
 def test_a_folder_that_cannot_be_made_out_is_one_clear_line(

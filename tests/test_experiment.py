@@ -17,7 +17,7 @@ from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
 from citerec.evaluate.protocol import KnownGraph
 from citerec.folder import IndexFolder
-from citerec.lab.datasets.record import Record, write_record
+from citerec.lab.datasets.record import DatasetRecord, write_record
 from citerec.lab.experiment.outcome import Verdict, judge, write_result
 from citerec.lab.experiment.row import Experiment, read_experiment
 from citerec.lab.experiment.run import run_experiment
@@ -174,7 +174,7 @@ def test_a_corpus_that_is_not_here_is_no_failure(
 ) -> None:
     outcome = run_experiment(row(corpus="nowhere"), Path("indexes"))
 
-    assert (outcome.verdict, outcome.why) == (Verdict.NOT_RUN, "nowhere is not here")
+    assert (outcome.verdict, outcome.why) == (Verdict.NOT_RUN, "nowhere is missing")
     assert not outcome.result
     assert not Path("indexes").exists()
 
@@ -187,7 +187,7 @@ def test_an_index_of_another_corpus_is_refused_with_advice(
         file.write(json.dumps({"id": "new", "title": "Apples"}) + "\n")
 
     advice = "rebuild it: citerec index fruit --index indexes/fruit --force"
-    with pytest.raises(ConfigError, match=f"of another corpus than fruit; {advice}"):
+    with pytest.raises(ConfigError, match=f"from another corpus than fruit; {advice}"):
         run_experiment(row(), Path("indexes"))
 
 
@@ -203,7 +203,7 @@ def test_an_index_of_other_splits_is_refused(
     run_experiment(row(), Path("indexes"))
     change(corpus / "splits")
 
-    with pytest.raises(ConfigError, match="asks other queries than fruit ships; rebuild it"):
+    with pytest.raises(ConfigError, match="has other splits than fruit; rebuild it"):
         run_experiment(row(), Path("indexes"))
 
 
@@ -222,7 +222,7 @@ def test_an_index_of_other_shipped_queries_is_refused(
     (corpus / "queries.jsonl").write_text('{"_id": "x", "text": "bears"}\n')
 
     assert first.metrics == again.metrics
-    with pytest.raises(ConfigError, match="asks other queries"):
+    with pytest.raises(ConfigError, match="has other splits"):
         run_experiment(row(), Path("indexes"))
 
 
@@ -267,7 +267,7 @@ def test_a_result_that_cannot_be_read_is_named(
     for content in (b"", b"[]", b'{"metrics": {}}'):
         result.write_bytes(content)
 
-        with pytest.raises(BadInputError, match="no result of a row; make it again"):
+        with pytest.raises(BadInputError, match="no valid result of a row; run it again"):
             tables(tmp_path / "experiments")
 
 
@@ -374,7 +374,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
     no_hub = run_experiment(row('system = "dense"\nencoder = "nobody/no-model"'), Path("indexes"))
 
     assert unfetched.verdict is Verdict.NOT_RUN
-    assert unfetched.why == ("datasets/dblp is not here; fetch it: citerec datasets fetch dblp")
+    assert unfetched.why == ("datasets/dblp is missing; fetch it: citerec datasets fetch dblp")
     assert run_experiment(theirs, Path("indexes")).verdict is Verdict.PUBLISHED
     assert no_hub.verdict is Verdict.NOT_RUN
     assert "nobody/no-model is not in the local cache" in no_hub.why
@@ -389,7 +389,7 @@ def test_a_row_that_needs_a_gpu_waits_for_one(
 
     assert (outcome.verdict, outcome.why) == (
         Verdict.NOT_RUN,
-        "it needs a GPU, and there is none",
+        "it needs a GPU",
     )
 
 
@@ -419,11 +419,11 @@ def test_a_row_of_any_kind_that_cannot_be_is_refused(
     [
         (
             'system = "bm25+rerank"\nreranker = "models/of/mine"',
-            "models/of/mine is not here, which {row} names",
+            "models/of/mine, named in {row}, is missing",
         ),
         (
             'system = "dense"\ntrain = "settings.toml"',
-            "co-views.json is not here, which settings.toml names",
+            "co-views.json, named in settings.toml, is missing",
         ),
     ],
 )
@@ -447,14 +447,14 @@ def test_a_row_waits_until_its_test_papers_were_left_out_of_training(
     shutil.copytree(corpus, "datasets/openresearch")
     asked = row('trained_on = "datasets/openresearch"\napart = ["dblp"]')
     about = dict.fromkeys(("title", "licence", "citation", "fetched", "citerec"), "")
-    record = Record(dataset="openresearch", files={}, counts={}, **about)
+    record = DatasetRecord(dataset="openresearch", files={}, counts={}, **about)
 
     mixed = run_experiment(asked, Path("indexes"))
     write_record(Path("datasets/openresearch"), record.leaving_out("dblp", 3))
     apart = run_experiment(asked, Path("indexes"))
 
     assert mixed.verdict is Verdict.NOT_RUN
-    assert mixed.why.startswith("datasets/openresearch may hold test papers of dblp")
+    assert mixed.why.startswith("datasets/openresearch may contain test papers of dblp")
     assert mixed.why.endswith("citerec datasets fetch openresearch --without dblp")
     assert apart.verdict is Verdict.MEASURED
 
@@ -519,7 +519,7 @@ def test_an_index_of_another_encoder_is_embedded_anew(
     ("more", "says"),
     [
         ('system = "dense"', "system 'dense' needs 'encoder' or 'train'"),
-        ('encoder = "minilm"\ntrain = "x.toml"', "name two encoders; give one"),
+        ('encoder = "minilm"\ntrain = "x.toml"', "are two encoders; use one"),
         ("fuse = { dense_weight = 2 }", "fuse.dense_weight must be a number in"),
         ("fuse = { depth = 3 }", "unknown key 'fuse.depth'"),
     ],
@@ -573,7 +573,7 @@ def test_a_row_may_rerank_any_list(
     ("more", "says"),
     [
         ('system = "rerank"', "system 'rerank' needs 'reranker' or 'train_reranker'"),
-        ('reranker = "a"\ntrain_reranker = "x.toml"', "name two rerankers; give one"),
+        ('reranker = "a"\ntrain_reranker = "x.toml"', "are two rerankers; use one"),
         (
             'system = "rerank"\nreranker = "a"\nrerank = { candidates = "rrf" }',
             "rerank.candidates 'rrf' needs 'encoder' or 'train'",
@@ -646,10 +646,10 @@ def test_a_row_that_ranks_says_by_what_it_learned(row: Callable[..., Experiment]
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ('system = "ranker"\nranker = "r"\ntrain_ranker = "t.toml"', "name two rankers"),
+        ('system = "ranker"\nranker = "r"\ntrain_ranker = "t.toml"', "are two models"),
         ('system = "ranker"\nranker_corpora = ["a"]', "goes with 'train_ranker'"),
         ('system = "ranker"\ntrain_ranker = "t"\nranker_corpora = []', "must be a list of texts"),
-        ('ranker = "r"', "system 'bm25' takes no ranker"),
+        ('ranker = "r"', "system 'bm25' has no learning-to-rank model"),
     ],
 )
 def test_a_row_that_ranks_amiss_is_refused(

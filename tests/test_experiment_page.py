@@ -206,7 +206,7 @@ def test_rows_of_one_title_are_told_apart() -> None:
 def test_rows_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"'a' has 1 queries, 'b' 2; .* run both rows again"):
         significance([row("a", 0.1), row("b", 0.1, 0.2)], "f1@20")
-    with pytest.raises(ConfigError, match="unequally many queries"):
+    with pytest.raises(ConfigError, match="different numbers of queries"):
         row("a", per_query={"f1@20": [0.1], "mrr": [0.1, 0.2]})
     with pytest.raises(ConfigError, match="interval of 'mrr'"):
         row("a", ci95={"mrr": [0.1]})

@@ -112,7 +112,7 @@ def test_the_sample_asks_its_latest_papers(sample_index: IndexFolder) -> None:
 
 @pytest.mark.parametrize("split", ["all", "", "../train", "TEST"])
 def test_a_split_that_is_none_is_refused(tiny: IndexFolder, split: str) -> None:
-    with pytest.raises(ConfigError, match="there are: train, dev, test"):
+    with pytest.raises(ConfigError, match="choose one of train, dev, test"):
         load_task(tiny, split)
 
 

@@ -22,7 +22,7 @@ from citerec.rank.probability import TOP, Calibration, relative
 from citerec.rank.ranker import DEFAULT, Variant, open_ranker
 from citerec.recommend import Recommender
 from citerec.text import percentage
-from citerec.train.ranker.calibrate import Lists, fitted, measured_at_top
+from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
 from citerec.train.ranker.examples import Examples
 from citerec.types import Query
 
@@ -72,7 +72,7 @@ def lists_that_follow(calibration: Calibration, queries: int, shift: float) -> E
 def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_any_shift() -> None:
     dev, test = lists_that_follow(CALIBRATION, 100, -4), lists_that_follow(CALIBRATION, 50, 3)
 
-    made = fitted([Lists.of(dev, dev.matrix[:, 0], TOP)])
+    made = fitted([TopLists.of(dev, dev.matrix[:, 0], TOP)])
 
     assert made is not None
     assert made.scale == pytest.approx(CALIBRATION.scale, abs=0.15)
@@ -83,7 +83,7 @@ def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_any_shift() ->
 
 
 def test_too_few_cited_papers_make_no_calibration() -> None:
-    nothing = Lists(np.zeros(200), np.zeros(200, np.bool_))
+    nothing = TopLists(np.zeros(200), np.zeros(200, np.bool_))
 
     assert fitted([nothing]) is None
     assert fitted([]) is None

@@ -193,7 +193,7 @@ def test_markdown_says_what_was_dropped_and_missing() -> None:
 
     text = "\n".join(markdown(assess(evaluation(odd))))
 
-    assert "a\\|b: queries it finds nothing for, counted zero: 7." in text
+    assert "a\\|b: queries with an empty ranking, counted as zero: 7." in text
     assert "a\\|b: queries of its run that the qrels lack, dropped: 1." in text
     assert "## Comparisons" not in text
 
@@ -240,7 +240,7 @@ def test_queries_left_out_are_told_with_their_reason(tmp_path: Path) -> None:
     write_report(report, tmp_path / "out")
 
     page = (tmp_path / "out" / "report.md").read_text()
-    assert "8 queries with gold; one that a system finds nothing for counts zero." in page
+    assert "8 queries with gold; a query with an empty ranking counts zero." in page
     assert "Further queries of the split: 2 left out (2 not in the corpus)." in page
     content = json.loads((tmp_path / "out" / "report.json").read_text())
     assert content["left_out"] == {"not in the corpus": 2, "of no year": 0}
@@ -263,7 +263,7 @@ def test_a_folder_that_holds_an_input_is_not_replaced(tmp_path: Path) -> None:
 
     refuse_own_inputs(tmp_path / "other", [run, link])
     for file in (run, link):
-        with pytest.raises(ConfigError, match="which it is made from"):
+        with pytest.raises(ConfigError, match="which contains its input"):
             refuse_own_inputs(tmp_path / "out", [file])
 
 
@@ -373,7 +373,7 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(
     spoil(tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
 
-    with pytest.raises(ConfigError, match="no part of a former report"):
+    with pytest.raises(ConfigError, match="no part of a report"):
         write_report(report, tmp_path / "out")
 
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

@@ -17,8 +17,8 @@ from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.lab.scidocs.from_index import TASKS, index_tasks, judge, run_on_index
-from citerec.lab.scidocs.given import GivenVectors
+from citerec.lab.scidocs.from_index import TASKS, evaluate, index_tasks, run_on_index
+from citerec.lab.scidocs.given import PrecomputedVectors
 from citerec.lab.scidocs.labelled import (
     TooSmallError,
     _split,  # pyright: ignore[reportPrivateUsage]
@@ -92,7 +92,7 @@ def test_some_tasks_alone_have_no_average_and_read_no_other_file(folder: Path) -
     assert set(found.metrics) == {
         *("mag f1", "cite map", "cite ndcg", "co-cite map", "co-cite ndcg", "cite")
     }
-    with pytest.raises(ConfigError, match="no task 'citation'; there are: mag, mesh"):
+    with pytest.raises(ConfigError, match="no task 'citation'; choose from mag, mesh"):
         run_published(folder, by_topic, tasks=["citation"])
 
 
@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
     with pytest.raises(BadInputError, match=r"cite/test\.qrel, recomm/val\.csv missing; expected"):
         run_published(folder, by_topic)
     with pytest.raises(
-        BadInputError, match="no such folder; name that of the published SciDocs data, or"
+        BadInputError, match="no such folder; choose that of the published SciDocs data, or"
     ):
         run_published(folder / "nowhere", by_topic)
     with pytest.raises(BadInputError, match="an index, not the published data; say: --index"):
@@ -165,17 +165,17 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
             "p00 0 p02 1\np00 0 p04\n",
             "DATA/cite/test.qrel, line 2: expected: query 0 paper relevance; found: 'p00 0 p04'",
         ),
-        ("cite/test.qrel", "p00 0 p02 1\np00 0 p02 0\n", "line 2: paper 'p02' stands twice"),
+        ("cite/test.qrel", "p00 0 p02 1\np00 0 p02 0\n", "line 2: paper 'p02' is repeated"),
         ("cite/test.qrel", "p00 0 p02 0\n", "query 'p00' has no paper of relevance 1 or more"),
         ("cite/test.qrel", "p00 0 p02 yes\n", "line 1: expected: query 0 paper relevance"),
         ("cite/test.qrel", "p00 0 p02 --1\n", "line 1: expected: query 0 paper relevance"),
         ("cite/test.qrel", "p00 0 p02 ²\n", "line 1: expected: query 0 paper relevance"),
         ("cite/test.qrel", f"p00 0 p02 {'9' * 5000}\n", "line 1: expected: query 0 paper rel"),
         ("cite/test.qrel", "", "an empty file"),
-        ("mag/test.csv", "pid,class\np50,x\n", "class 'x' is of no paper in train.csv"),
+        ("mag/test.csv", "pid,class\np50,x\n", "class 'x' has no paper in train.csv"),
         ("mag/train.csv", "pid,class\np50,x\n", "one class only"),
         ("mag/train.csv", "pid,class\np50\n", "line 2: expected 2 columns; found: ['p50']"),
-        ("mag/train.csv", "pid,class\np1,x\np1,y\n", "line 3: paper 'p1' has another class above"),
+        ("mag/train.csv", "pid,class\np1,x\np1,y\n", "line 3: paper 'p1' has two classes"),
         ("mag/train.csv", "pid,class\n", "no rows below a heading"),
         ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06"\n', "line 2: 'p02' was clicked, but is not"),
         (
@@ -186,7 +186,7 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
         ("recomm/propensity_scores.json", '{"scores": [1, 0]}', "found 0; expected"),
         ("recomm/propensity_scores.json", "[1]", "a JSON list; expected one object"),
         ("paper_metadata_recomm.json", "{", "paper_metadata_recomm.json, line 1: not JSON"),
-        ("paper_metadata_recomm.json", '{"p": {}}', "holds none of the"),
+        ("paper_metadata_recomm.json", '{"p": {}}', "contains none of the"),
         ("paper_metadata_mag_mesh.json", '{"p00": []}', "paper 'p00' is no JSON object"),
         ("paper_metadata_mag_mesh.json", '{"p00": {"title": 3}}', "the title of paper 'p00' is no"),
         (
@@ -366,9 +366,11 @@ def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) 
     assert plain.metrics.keys() - authors.metrics.keys() == {
         *("authors map", "authors ndcg", "average")
     }
-    assert venue.left_out == {"venue": "the encoder reads title+venue+abstract, and so its answer"}
+    assert venue.left_out == {
+        "venue": "its label is part of the encoder's input, title+venue+abstract"
+    }
     with pytest.raises(ConfigError, match="no task is left: venue: the encoder reads title"):
-        judge(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
+        evaluate(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
 
 
 def test_tasks_are_told_out_of_those_asked(build: Any) -> None:
@@ -378,7 +380,7 @@ def test_tasks_are_told_out_of_those_asked(build: Any) -> None:
     def progress(what: str, done: int, total: int) -> None:
         told.append((what, done, total))
 
-    judge(tasks, np.eye(400, dtype=np.float32).__getitem__, progress=progress)
+    evaluate(tasks, np.eye(400, dtype=np.float32).__getitem__, progress=progress)
 
     assert told == [("tasks", 1, 2), ("tasks", 2, 2)]
 
@@ -387,7 +389,7 @@ def test_no_vector_at_all_is_an_error_and_no_figure(build: Any) -> None:
     tasks = index_tasks(build(made_corpus()), tasks=["venue"])
 
     with pytest.raises(ModelError, match="none of 240 train papers has a vector"):
-        judge(tasks, lambda rows: np.full((len(rows), 2), np.inf, np.float32))
+        evaluate(tasks, lambda rows: np.full((len(rows), 2), np.inf, np.float32))
 
 
 def test_a_pool_is_not_tried_to_its_end(build: Any) -> None:
@@ -427,7 +429,7 @@ def test_the_vectors_asked_for_are_those_of_the_tasks(build: Any) -> None:
         asked.extend(rows.tolist())
         return np.random.default_rng(0).standard_normal((len(rows), 3)).astype(np.float32)
 
-    found = judge(tasks, take)
+    found = evaluate(tasks, take)
 
     assert sorted(set(asked)) == tasks.rows.tolist()
     assert set(found.metrics) == {"cite map", "cite ndcg"}  # some tasks alone have no average
@@ -443,7 +445,7 @@ def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -
     assert "venue f1" not in found.metrics
     with pytest.raises(ConfigError, match="too small for any task: cite: 9 queries"):
         index_tasks(index, tasks=["cite"])
-    with pytest.raises(ConfigError, match="no task 'mag'; there are: venue"):
+    with pytest.raises(ConfigError, match="no task 'mag'; choose from venue"):
         index_tasks(index, tasks=["mag"])
     with pytest.raises(ConfigError, match=r"vectors of shape \(3, 3\) for 90 papers"):
         run_on_index(index, np.eye(3, dtype=np.float32))
@@ -565,10 +567,10 @@ def test_vectors_that_somebody_made_are_judged_as_a_model_is(
     published: Path, tmp_path: Path
 ) -> None:
     made = write_vectors(tmp_path / "made", PAPERS)
-    disabled_features = write_vectors(tmp_path / "lacking", PAPERS[1:])
+    without_vectors = write_vectors(tmp_path / "lacking", PAPERS[1:])
 
     done = run("--data", published, "--encoder", made, "--tasks", "mag,cite", "--format", "json")
-    other = run("--data", published, "--encoder", disabled_features, "--tasks", "mag,cite")
+    other = run("--data", published, "--encoder", without_vectors, "--tasks", "mag,cite")
 
     assert done.exit_code == 0, done.output
     metrics = json.loads(done.stdout)["encoders"][0]["metrics"]
@@ -581,7 +583,7 @@ def test_vectors_that_somebody_made_are_judged_as_a_model_is(
     [
         ("{", "cls.jsonl, line 61: not JSON"),
         ('{"paper_id": "new"}', "line 61: expected"),
-        ('{"paper_id": "new", "embedding": [1, 2]}', "line 61: 2 dimensions; above there are 4"),
+        ('{"paper_id": "new", "embedding": [1, 2]}', "line 61: 2 dimensions; earlier lines have 4"),
     ],
 )
 def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) -> None:
@@ -591,9 +593,9 @@ def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) ->
     papers = [Paper(id=paper, title="") for paper in ("p00", "new")]
 
     with pytest.raises(BadInputError, match=told):
-        GivenVectors(made).of("mag")(papers)
+        PrecomputedVectors(made).of("mag")(papers)
     with pytest.raises(BadInputError, match="no vector of any of 1 papers"):
-        GivenVectors(write_vectors(tmp_path / "other", PAPERS)).of("mag")(papers[1:])
+        PrecomputedVectors(write_vectors(tmp_path / "other", PAPERS)).of("mag")(papers[1:])
 
 
 def test_each_kind_of_task_has_a_file_of_vectors(published: Path, tmp_path: Path) -> None:
@@ -601,12 +603,12 @@ def test_each_kind_of_task_has_a_file_of_vectors(published: Path, tmp_path: Path
     swapped = [{"paper_id": paper, "embedding": [topic(paper), 0, 0, 0]} for paper in PAPERS]
     (made / "recomm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in swapped))
     (made / "user-citation.jsonl").unlink()
-    given = GivenVectors(made)
+    given = PrecomputedVectors(made)
     p01 = [Paper(id="p01", title="")]
 
     assert given.of("recommendation")(p01).tolist() == [[1, 0, 0, 0]]
     assert given.of("mesh")(p01)[0] == pytest.approx([0, 1, 0, 0], abs=0.3)
-    with pytest.raises(BadInputError, match=r"holds no user-citation.jsonl, which has the vec"):
+    with pytest.raises(BadInputError, match=r"contains no user-citation.jsonl with the vectors"):
         run_published(published, given, tasks=["mag", "cite"])
 
 
@@ -667,17 +669,17 @@ def test_an_index_whose_encoder_reads_venues_is_not_asked_for_them(
 
     assert done.exit_code == 0, done.output
     assert set(json.loads(done.stdout)["encoders"][0]["metrics"]) == {"cite map", "cite ndcg"}
-    assert "venue is left out: the encoder reads title+venue+abstract" in done.stderr
+    assert "venue is skipped: its label is part of the encoder's input" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--data", "DATA"], "--data needs a model to judge"),
-        (["--data", "DATA", "--index", "x", "--encoder", "y"], "name two suites"),
-        (["--index", "INDEX"], "has no vectors; name a model: --encoder MODEL"),
+        (["--data", "DATA"], "--data needs a model"),
+        (["--data", "DATA", "--index", "x", "--encoder", "y"], "are two suites"),
+        (["--index", "INDEX"], "has no vectors; choose a model with --encoder MODEL"),
         (["--index", "INDEX", "--map", "a.txt"], "cannot draw a.txt"),
-        (["--map", "a.png", "--encoder", "x", "--encoder", "y"], "name one --encoder only"),
+        (["--map", "a.png", "--encoder", "x", "--encoder", "y"], "give one --encoder only"),
         (["--index", "INDEX", "--tasks", "mag"], "no task 'mag'"),
         (["--data", "DATA", "--encoder", "x", "--output", "no/x.json"], "there is no folder no"),
     ],

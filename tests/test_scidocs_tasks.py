@@ -9,12 +9,12 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.svm import LinearSVC
 
 from citerec.errors import ConfigError, ModelError
-from citerec.lab.scidocs.classify import CS, Examples, classify, macro_f1
+from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
 from citerec.lab.scidocs.layout import Click
-from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.metadata import PaperMetadata
 from citerec.lab.scidocs.pairs import FEATURES, pair_features
 from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
-from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, judge, recommend
+from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, recommend, score_clicks
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
 from citerec.types import Paper
 
@@ -32,14 +32,16 @@ def clusters(per_class: int, *, noise: float = 0.1, dim: int = 8) -> tuple[np.nd
 
 def test_vectors_about_the_corners_of_their_classes_are_told_apart() -> None:
     vectors, labels = clusters(20)
-    parts = [Examples(vectors[i::3], tuple(labels[i::3])) for i in range(3)]
+    parts = [LabelledVectors(vectors[i::3], tuple(labels[i::3])) for i in range(3)]
 
     assert classify(*parts).f1 == 1.0
 
 
 def test_c_is_that_of_the_best_validation_f1_and_the_f1_that_of_scikit_learn() -> None:
     vectors, labels = clusters(40, noise=0.9)
-    train, validation, test = (Examples(vectors[i::3], tuple(labels[i::3])) for i in range(3))
+    train, validation, test = (
+        LabelledVectors(vectors[i::3], tuple(labels[i::3])) for i in range(3)
+    )
 
     found = classify(train, validation, test)
 
@@ -60,23 +62,23 @@ def test_macro_f1_is_the_mean_over_classes_however_few_papers_each_has() -> None
 
 def test_a_paper_without_a_vector_is_a_vector_of_zeros() -> None:
     vectors, labels = clusters(20)
-    part = Examples(vectors, tuple(labels))
-    blank = Examples(np.full((1, 8), np.nan, np.float32), ("a",))
-    zeros = Examples(np.zeros((1, 8), np.float32), ("a",))
+    part = LabelledVectors(vectors, tuple(labels))
+    blank = LabelledVectors(np.full((1, 8), np.nan, np.float32), ("a",))
+    zeros = LabelledVectors(np.zeros((1, 8), np.float32), ("a",))
 
     assert classify(part, part, blank) == classify(part, part, zeros)
 
 
 def test_fewer_examples_than_dimensions_are_solved_alike_each_time() -> None:
     rng = np.random.default_rng(2)
-    part = Examples(rng.standard_normal((12, 30)).astype(np.float32), tuple("ab" * 6))
-    other = Examples(rng.standard_normal((40, 30)).astype(np.float32), tuple("ab" * 20))
+    part = LabelledVectors(rng.standard_normal((12, 30)).astype(np.float32), tuple("ab" * 6))
+    other = LabelledVectors(rng.standard_normal((40, 30)).astype(np.float32), tuple("ab" * 20))
 
     assert classify(part, other, other, seed=3) == classify(part, other, other, seed=3)
 
 
 def test_one_class_cannot_be_told_from_anything() -> None:
-    part = Examples(np.ones((3, 2), np.float32), ("a", "a", "a"))
+    part = LabelledVectors(np.ones((3, 2), np.float32), ("a", "a", "a"))
 
     with pytest.raises(ValueError, match="one class only"):
         classify(part, part, part)
@@ -108,7 +110,7 @@ def test_the_measures_are_those_of_scikit_learn() -> None:
 
     found = score_ranking(queries, lambda rows: vectors[rows])
 
-    assert (found.queries, found.skipped, found.disabled_features) == (10, 0, 0)
+    assert (found.queries, found.skipped, found.without_vector) == (10, 0, 0)
     assert found.map == pytest.approx(np.mean(maps))
     assert found.ndcg == pytest.approx(np.mean(ndcgs))
 
@@ -140,7 +142,7 @@ def test_papers_without_a_vector_are_not_found_and_queries_without_one_not_judge
     unknown = ranked_query(-1, ["x", "y"], [1, -1], [1, 0])
     found = score_ranking([whole, unknown], lambda rows: vectors[rows])
 
-    assert (found.map, found.queries, found.skipped, found.disabled_features) == (1 / 2, 1, 1, 1)
+    assert (found.map, found.queries, found.skipped, found.without_vector) == (1 / 2, 1, 1, 1)
     with pytest.raises(ModelError, match="none of 1 queries has a vector"):
         score_ranking([unknown], lambda rows: vectors[rows])
 
@@ -171,10 +173,10 @@ def test_a_query_that_nothing_goes_with_cannot_be_built() -> None:
 # Recommendation
 
 
-def record(paper: str, title: str, year: int | None, **more: set[str]) -> Record:
+def record(paper: str, title: str, year: int | None, **more: set[str]) -> PaperMetadata:
     made = Paper(id=paper, title=title, year=year)
     names = ("authors", "references", "cited_by")
-    return Record(made, *(frozenset(more.get(name, set())) for name in names))
+    return PaperMetadata(made, *(frozenset(more.get(name, set())) for name in names))
 
 
 def test_the_ten_features_of_a_pair_by_hand() -> None:
@@ -219,7 +221,7 @@ def test_each_click_counts_by_the_inverse_of_its_propensity() -> None:
     clicks = [Click("q", "a", ("a", "b", "c")), Click("q", "c", ("a", "b", "c"))]
     scores = [np.array([3.0, 1.0, 2.0]), np.array([3.0, 2.0, 2.0])]
 
-    found = judge(clicks, np.array([4.0, 2.0, 1.0]), scores)
+    found = score_clicks(clicks, np.array([4.0, 2.0, 1.0]), scores)
 
     # The first is ranked first and weighs 1/4; above the second stands a, and b stands beside: 1.5; it weighs 1.
     assert found.p_at_1 == pytest.approx((1 / 4 * 1 + 1 * 0) / (5 / 4))

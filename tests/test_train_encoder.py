@@ -29,15 +29,15 @@ from citerec.manifest import model_faults
 from citerec.train import due
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.batch import Collator
-from citerec.train.encoder.config import EncoderTraining, Recipe, read_training
+from citerec.train.encoder.config import EncoderRecipe, EncoderTraining, read_training
 from citerec.train.encoder.dev import mean_f1_and_mrr
-from citerec.train.encoder.examples import Examples
+from citerec.train.encoder.examples import EncoderExamples
 from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.mine import mined
 from citerec.train.encoder.neighbours import graph_vectors, neighbours
 from citerec.train.encoder.pick import cited_by_cited, co_cited
 from citerec.train.encoder.signals import Signals, examples_of
-from citerec.train.encoder.sources import GRAPH_KINDS, Positives
+from citerec.train.encoder.sources import GRAPH_KINDS, EncoderPositives
 from citerec.train.encoder.train import train_encoder, trained_spec, was_trained_so
 from citerec.train.lists import Lists, Pairs
 from citerec.train.workspace import Workspace
@@ -191,7 +191,7 @@ def test_mined_negatives_stand_at_their_ranks_and_are_not_cited(
 @pytest.mark.parametrize("recipe", ["specter", "modern"])
 @pytest.mark.parametrize("positives", GRAPH_KINDS)
 def test_no_dev_or_test_query_is_in_any_example(
-    sample_index: IndexFolder, recipe: str, positives: Positives
+    sample_index: IndexFolder, recipe: str, positives: EncoderPositives
 ) -> None:
     data = load_training_data(sample_index)
     how = config(recipe=recipe, positives=positives, negatives="citations")
@@ -215,7 +215,7 @@ def test_no_dev_or_test_query_is_in_any_example(
 
 
 def test_a_query_has_two_hard_triples_and_three_easy_ones(graph: TrainingData) -> None:
-    examples = Examples.of(graph, config(), graph.gold, cited_by_cited(graph))
+    examples = EncoderExamples.of(graph, config(), graph.gold, cited_by_cited(graph))
     rows = dict(zip("abcdef", graph.index.papers.rows_of([*"abcdef"]).tolist(), strict=True))
 
     drawn = examples.epoch(0)
@@ -229,7 +229,7 @@ def test_a_query_has_two_hard_triples_and_three_easy_ones(graph: TrainingData) -
 
 def test_epochs_are_drawn_anew_only_if_wanted_and_always_the_same(graph: TrainingData) -> None:
     def epochs(**given: Any) -> list[list[tuple[int, ...]]]:
-        examples = Examples.of(graph, config(**given), graph.gold, cited_by_cited(graph))
+        examples = EncoderExamples.of(graph, config(**given), graph.gold, cited_by_cited(graph))
         return [[tuple(row) for row in examples.epoch(n).tolist()] for n in (0, 1)]
 
     old, new = epochs(), epochs(fresh=True)
@@ -242,7 +242,7 @@ def test_epochs_are_drawn_anew_only_if_wanted_and_always_the_same(graph: Trainin
 
 def test_in_batch_no_positive_stands_twice(graph: TrainingData) -> None:
     how = config(recipe="modern", negatives="citations")
-    examples = Examples.of(graph, how, graph.gold, cited_by_cited(graph))
+    examples = EncoderExamples.of(graph, how, graph.gold, cited_by_cited(graph))
 
     drawn = examples.epoch(0)
 
@@ -323,7 +323,7 @@ def test_in_batch_what_a_query_cites_or_may_not_cite_does_not_stand_against_it(
     graph: TrainingData, tiny: Path
 ) -> None:
     how = config(recipe="modern", negatives="citations", max_tokens=24)
-    examples = Examples.of(graph, how, graph.gold, cited_by_cited(graph))
+    examples = EncoderExamples.of(graph, how, graph.gold, cited_by_cited(graph))
     a, b, c, d, e, f = graph.index.papers.rows_of([*"abcdef"])
     collator = Collator(load_parts(tiny, EncoderSpec(max_tokens=24)), examples, on_cpu=True)
 
@@ -348,7 +348,7 @@ def test_options_win_over_the_file_and_the_file_over_the_recipe(tmp_path: Path) 
 
     read = read_training(file, {"batch": 16, "seed": None})
 
-    assert (read.recipe, read.epochs, read.batch, read.seed) == (Recipe.MODERN, 7, 16, 0)
+    assert (read.recipe, read.epochs, read.batch, read.seed) == (EncoderRecipe.MODERN, 7, 16, 0)
     assert (read.model, read.hard, read.fresh) == ("minilm", 1, True)
     assert read_training(None, {}) == EncoderTraining.of({})
 
@@ -365,14 +365,14 @@ def test_the_recipe_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("epoch = 3", r"training.toml: no setting 'epoch'; there are: recipe, model"),
+        ("epoch = 3", r"training.toml: unknown setting 'epoch'; known settings: recipe, model"),
         ('recipe = "old"', r"training.toml: recipe must be specter, modern, memory; got 'old'"),
         ('batch = "big"', r"training.toml: batch must be a whole number, got 'big'"),
         ("epochs = 0", "epochs must be at least 1, got 0"),
-        ("hard = 9", "hard 9 is more than the 5 examples"),
+        ("hard = 9", "hard must be at most examples, 5, got 9"),
         ('recipe = "modern"\nbatch = 1', "the in-batch loss needs a batch of at least 2, got 1"),
-        ("batch = 30\ndevice_batch = 8", "batch 30 is no multiple of device_batch 8"),
-        ("mine_from = 9\nmine_to = 3", "mine_to 3 lies before mine_from 9"),
+        ("batch = 30\ndevice_batch = 8", "batch must be a multiple of device_batch, 8, got 30"),
+        ("mine_from = 9\nmine_to = 3", "mine_to must be at least mine_from, 9, got 3"),
         ("margin = 0", "margin must be greater than 0"),
     ],
 )
@@ -472,7 +472,7 @@ def train_mrr(index: IndexFolder, model: Path) -> float:
     scores = vectors[data.queries] @ vectors.T
     scores[np.arange(len(data.queries)), data.queries] = -np.inf
     gold = np.zeros(scores.shape, np.bool_)
-    gold[data.gold.owners, data.gold.indices] = True
+    gold[data.gold.segment_ids, data.gold.indices] = True
     return mean_f1_and_mrr(scores[gold.any(1)], gold[gold.any(1)])[1]
 
 
@@ -491,12 +491,14 @@ def test_the_same_seed_gives_the_same_weights_and_going_on_gives_them_too(
     assert not output.exists()
     last = Workspace.beside(output).checkpoint()
     assert last is not None and last.name == "checkpoint-5"
-    with pytest.raises(ConfigError, match="begun otherwise: seed was 0, is 1; say the same, or"):
+    with pytest.raises(
+        ConfigError, match="started with other settings: seed was 0, is 1; use the same"
+    ):
         train_encoder(sample_index, output, replace(how, seed=1), resume=True)
     said: list[str] = []
     report = train_encoder(sample_index, output, how, resume=True, log=said.append)
 
-    assert said[0] == "going on from checkpoint-5"
+    assert said[0] == "resuming from checkpoint-5"
     assert_same_weights(output, trained)
     assert [epoch.epoch for epoch in report.history] == [0, 1, 2]
     history = (open_training(folder)["history"] for folder in (output, trained))
@@ -520,9 +522,7 @@ def test_a_training_that_is_begun_anew_says_so(
 
     train_encoder(sample_index, output, quick(tiny, save_steps=5), log=said.append)
 
-    assert (
-        said[0] == "a training that was cut short is given up; --resume would have gone on with it"
-    )
+    assert said[0] == "an unfinished training is discarded; use --resume to continue one"
     assert_same_weights(output, trained)
 
 
@@ -551,7 +551,7 @@ def test_ctrl_c_on_the_command_line_says_how_to_go_on(
     assert code == 1
     again = ["citerec", *arguments, "--resume"]
     kept = tmp_path / ".m.training"
-    told = f"kept the checkpoint of update 2, in {kept}; go on: {shlex.join(again)}\n"
+    told = f"saved the checkpoint of update 2 in {kept}; resume: {shlex.join(again)}\n"
     assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [".m.training"]
 
@@ -714,14 +714,18 @@ def test_a_model_is_replaced_only_if_that_is_said(
 def test_what_is_no_model_of_ours_is_not_replaced_at_all(
     sample_index: IndexFolder, tiny: Path
 ) -> None:
-    with pytest.raises(ConfigError, match="is no model that citerec trained; name another folder"):
+    with pytest.raises(
+        ConfigError, match="is no model that citerec trained; choose another folder"
+    ):
         train_encoder(sample_index, tiny, quick(tiny), force=True)
 
 
 def test_papers_that_cite_nothing_teach_nothing(build: Build, tiny: Path, tmp_path: Path) -> None:
     index = build([{"id": str(i), "title": "A", "year": 2000 + i} for i in range(9)])
 
-    with pytest.raises(ConfigError, match="has no train queries; a model learns from what they"):
+    with pytest.raises(
+        ConfigError, match="has no train queries; a model is trained on their citations"
+    ):
         train_encoder(index, tmp_path / "m", quick(tiny))
 
 
@@ -731,7 +735,7 @@ def test_a_batch_that_the_examples_do_not_fill_is_too_large(
     index = build(records())
     how = quick(tiny, recipe="modern", negatives="citations", batch=64)
 
-    with pytest.raises(ConfigError, match="examples are fewer than the 64 of a batch; choose a"):
+    with pytest.raises(ConfigError, match="examples, fewer than a batch of 64; choose a smaller"):
         train_encoder(index, tmp_path / "m", how)
 
 
@@ -752,7 +756,7 @@ def test_an_index_without_splits_says_how_to_mend_it(
     opened = open_index(copy)
     (copy / "splits" / "dev.ids").unlink()
 
-    with pytest.raises(ConfigError, match=r"holds no dev.ids; rebuild the index: citerec index"):
+    with pytest.raises(ConfigError, match=r"has no dev.ids; rebuild the index: citerec index"):
         load_training_data(opened)
 
 

@@ -71,7 +71,7 @@ def test_each_query_stands_against_what_it_might_have_cited(graph: TrainingData)
     }
     positives = [
         (queries[owner], papers[target])
-        for owner, target in zip(compared.owners, compared.targets, strict=True)
+        for owner, target in zip(compared.segment_ids, compared.targets, strict=True)
     ]
     assert sorted(positives) == [
         ("b", "a"),
@@ -90,7 +90,7 @@ def test_a_query_weighs_as_the_root_of_how_much_it_cites(graph: TrainingData) ->
     compared = memory.comparison(memory.rows[:1])
 
     total = 3 * 1 + 2 * 2**0.5  # b, d, f cite one paper each, c and e two
-    of_c = compared.weights[compared.owners == 1]
+    of_c = compared.weights[compared.segment_ids == 1]
     assert compared.weights.sum() == pytest.approx(1)
     assert of_c.tolist() == pytest.approx([2**0.5 / 2 / total] * 2)
 
@@ -107,8 +107,8 @@ def test_of_many_queries_those_come_first_whom_the_step_concerns(graph: Training
     assert len(asked) == 4
     assert {"e", "f"} <= {*asked}
     assert compared.queries.tolist() == memory.comparison(e).queries.tolist()
-    total = dict(zip("bcdef", np.bincount(every.owners, every.weights), strict=True))
-    weighs = dict(zip(asked, np.bincount(compared.owners, compared.weights), strict=True))
+    total = dict(zip("bcdef", np.bincount(every.segment_ids, every.weights), strict=True))
+    weighs = dict(zip(asked, np.bincount(compared.segment_ids, compared.weights), strict=True))
     assert weighs["e"] == pytest.approx(total["e"])
     [one, other] = {*asked} - {"e", "f"}  # two of b, c and d stand for all three
     assert weighs[one] == pytest.approx(total[one] * 3 / 2)
@@ -120,7 +120,7 @@ def test_the_loss_is_minus_the_log_of_the_share_of_each_positive() -> None:
 
     scores = torch.tensor([[0.2, 0.1, 0.0], [0.3, 0.2, 0.1]])
     compared = {
-        "owners": torch.tensor([0, 1, 1]),
+        "segment_ids": torch.tensor([0, 1, 1]),
         "targets": torch.tensor([0, 0, 1]),
         "weights": torch.tensor([0.5, 0.25, 0.25]),
         "allowed": torch.tensor([[True, True, False], [True, True, True]]),

@@ -19,14 +19,14 @@ from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.train.data import load_training_data
 from citerec.train.ranker import gather, train
-from citerec.train.ranker.ablation import Judged, ablations
+from citerec.train.ranker.ablation import DevEvaluation, ablations
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import RISING, fit
 from citerec.train.ranker.config import RankerTraining, read_training
 from citerec.train.ranker.examples import Examples
 from citerec.train.ranker.gather import Gatherer, LaggedGraph, dev_queries, train_queries
 from citerec.train.ranker.inputs import was_trained_so
-from citerec.train.ranker.train import Known, train_on, train_ranker
+from citerec.train.ranker.train import IndexExamples, train_on, train_ranker
 from citerec.train.workspace import Workspace
 from citerec.types import CandidateSet, Eligible, Hits, Query
 
@@ -191,7 +191,7 @@ def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
     )
     trees = fit(train, None, list(NAMES), config(trees=20))
 
-    table = {row.label: row for row in ablations([Judged(None, trees, dev)])}
+    table = {row.label: row for row in ablations([DevEvaluation(None, trees, dev)])}
 
     assert table["+ authors and venue"].mrr > table["+ citations and age"].mrr + 0.2
     assert table["all but authors"].mrr < table["all but venue"].mrr - 0.2
@@ -200,9 +200,9 @@ def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
 # --- the folder
 
 
-def a_teacher(index: IndexFolder, *, dev_teaches: bool = False) -> Known:
+def a_teacher(index: IndexFolder, *, dev_teaches: bool = False) -> IndexExamples:
     train = Examples.joined([]) if dev_teaches else made(40, seed=1)
-    return Known(index, train, made(20, seed=2), dev_teaches)
+    return IndexExamples(index, train, made(20, seed=2), dev_teaches)
 
 
 def test_the_folder_holds_every_variant_and_opens(chain: IndexFolder, tmp_path: Path) -> None:
@@ -218,9 +218,7 @@ def test_the_folder_holds_every_variant_and_opens(chain: IndexFolder, tmp_path: 
     assert "author_overlap" not in open_ranker(folder, Variant.NO_AUTHORS).features
     assert sum(file.stat().st_size for file in folder.iterdir()) < 1e6
     assert report.after[Variant.FULL]["mrr"] > report.before["mrr"]
-    assert f"{len(a_teacher(chain).train):>12,}  queries that it learned from" in ranker_summary(
-        report
-    )
+    assert f"{len(a_teacher(chain).train):>12,}  training queries" in ranker_summary(report)
 
 
 def test_the_card_tells_what_it_looks_at_and_what_each_source_is_worth(
@@ -255,9 +253,9 @@ def test_where_models_have_seen_the_train_queries_dev_queries_teach_in_folds(
 
 
 def test_there_must_be_something_to_learn(chain: IndexFolder, tmp_path: Path) -> None:
-    nothing = Known(chain, Examples.joined([]), Examples.joined([]), dev_teaches=False)
+    nothing = IndexExamples(chain, Examples.joined([]), Examples.joined([]), dev_teaches=False)
 
-    with pytest.raises(ConfigError, match="nothing to learn from"):
+    with pytest.raises(ConfigError, match="nothing to train on"):
         train_on([nothing], tmp_path / "ranker", config(), print)
 
     assert not (tmp_path / "ranker").exists()
@@ -283,7 +281,7 @@ def test_settings_are_checked_and_options_win(tmp_path: Path) -> None:
         ({"known_fraction": 1.5}, "known_fraction must lie in"),
         ({"trees": 0}, "trees must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
-        ({"tress": 1}, "no setting 'tress'"),
+        ({"tress": 1}, "unknown setting 'tress'"),
         ({"seed": 2**31}, "seed must be less"),
     ],
 )
@@ -338,7 +336,7 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
             train_ranker([sample_index], output, config(), resume=True, progress=stops)
     folder = Workspace.beside(output).folder
     kept = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(ConfigError, match="begun otherwise: seed was 0, is 1"):
+    with pytest.raises(ConfigError, match="started with other settings: seed was 0, is 1"):
         train_ranker([sample_index], output, config(seed=1), resume=True)
     with pytest.raises(KeyboardInterrupt):
         train_ranker([sample_index], output, config(), resume=True, progress=stop_late)
@@ -393,7 +391,7 @@ def test_an_interrupted_training_of_a_ranker_says_how_to_go_on(
 
     err = capsys.readouterr().err
     assert code == 1
-    assert f"kept what was prepared so far, in {tmp_path / '.m.training'}; go on: citerec" in err
+    assert f"saved the preparation so far in {tmp_path / '.m.training'}; resume: citerec" in err
     assert "--resume\n" in err
 
 
@@ -444,6 +442,6 @@ def test_a_ranker_that_learned_from_other_splits_is_not_measured(
     code = run([*ask, str(tmp_path / "other")])
 
     assert code == 0
-    assert "models/ranker is left out" in capsys.readouterr().err
+    assert "models/ranker is not used" in capsys.readouterr().err
     report = json.loads((tmp_path / "other" / "report.json").read_bytes())
     assert report["provenance"]["settings"]["ranker"]["model"] == "the default ranker"

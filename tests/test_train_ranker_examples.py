@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from citerec.rank.features import FEATURES, NAMES, Group, without
-from citerec.train.ranker.examples import Examples, sampled, spared, with_copies
+from citerec.train.ranker.examples import Examples, always_present, sampled, with_copies
 
 POOL = 10
 
@@ -87,11 +87,11 @@ def test_without_vectors_the_fused_rank_is_that_of_words() -> None:
 def test_without_a_graph_age_is_still_known() -> None:
     groups = [Group.GRAPH, Group.POPULARITY]
 
-    changed = without(pool({1}).matrix, groups, spare=spared(groups))
+    changed = without(pool({1}).matrix, groups, spare=always_present(groups))
 
     assert np.isnan(changed[:, NAMES.index("citations")]).all()
     assert not np.isnan(changed[:, NAMES.index("age")]).any()
-    assert spared([Group.POPULARITY]) == frozenset()
+    assert always_present([Group.POPULARITY]) == frozenset()
 
 
 def test_copies_lack_sources_query_by_query_and_the_first_ones_lack_none() -> None:

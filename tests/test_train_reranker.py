@@ -27,12 +27,18 @@ from citerec.train.data import TrainingData, load_training_data
 from citerec.train.lists import Lists
 from citerec.train.reranker.batch import Reader, Steps, Texts
 from citerec.train.reranker.calibrate import platt
+from citerec.train.reranker.candidates import (
+    CandidateFinder,
+    CandidateLists,
+    LabelledCandidates,
+    labelled,
+    with_teacher,
+)
 from citerec.train.reranker.config import RerankerTraining, read_training
-from citerec.train.reranker.dev import Dev, dev_task, load_dev
+from citerec.train.reranker.dev import RerankerDev, dev_task, load_dev
 from citerec.train.reranker.examples import MISSING, RerankerExamples
-from citerec.train.reranker.found import CandidateLists, Finder, Labelled, labelled, with_teacher
 from citerec.train.reranker.net import load_base, make_net
-from citerec.train.reranker.setup import DAY, extent, lasting
+from citerec.train.reranker.setup import DAY, planned_updates, remaining_time
 from citerec.train.reranker.teach import is_encoder, taught
 from citerec.train.reranker.train import train_reranker, was_trained_so
 from citerec.train.reranker.update import Update, out_of_memory
@@ -68,10 +74,10 @@ def data(sample_index: IndexFolder) -> TrainingData:
 
 @pytest.fixture(scope="session")
 def found(data: TrainingData, base: Path) -> CandidateLists:
-    return Finder(data, quick(base), print).train(lambda *_: None)
+    return CandidateFinder(data, quick(base), print).train(lambda *_: None)
 
 
-def known(data: TrainingData, found: CandidateLists, how: RerankerTraining) -> Labelled:
+def known(data: TrainingData, found: CandidateLists, how: RerankerTraining) -> LabelledCandidates:
     return labelled(data, found, how)
 
 
@@ -89,7 +95,7 @@ def examples(data: TrainingData, found: CandidateLists, how: RerankerTraining) -
 def test_candidates_are_of_the_pool_of_no_later_year_and_not_the_query(
     data: TrainingData, found: CandidateLists
 ) -> None:
-    asked = data.queries[found.lists.owners]
+    asked = data.queries[found.lists.segment_ids]
 
     assert found.lists.lengths.max() == 30
     assert data.pool[found.lists.indices].all()
@@ -104,7 +110,7 @@ def test_no_dev_or_test_paper_is_ever_read(
     held_out = {i for s in ("dev", "test") for i in read_ids(sample_index.splits / f"{s}.ids")}
     for how in (quick(base, positives="all", negatives="random"), lists(base)):
         one = known(data, found, how)
-        used = np.union1d(one.query_rows, one.found.lists.indices)
+        used = np.union1d(one.query_rows, one.candidates.lists.indices)
         assert not held_out & set(sample_index.papers.ids_at(used.tolist()))
 
 
@@ -113,8 +119,8 @@ def test_the_fused_candidates_are_those_of_bm25_and_the_vectors_together(
 ) -> None:
     data = load_training_data(dense_sample).only(np.arange(5))
 
-    bm25 = Finder(data, quick(base), print).train(lambda *_: None)
-    fused = Finder(data, quick(base, candidates="fused"), print).train(lambda *_: None)
+    bm25 = CandidateFinder(data, quick(base), print).train(lambda *_: None)
+    fused = CandidateFinder(data, quick(base, candidates="fused"), print).train(lambda *_: None)
 
     assert fused.lists[0].tolist() != bm25.lists[0].tolist()
     assert fused.scores.max() <= 2 / 61 + 1e-6  # of two stages of RRF
@@ -126,12 +132,14 @@ def test_without_vectors_fused_means_bm25_and_the_encoder_cannot_teach(
 ) -> None:
     said: list[str] = []
 
-    alone = Finder(data, quick(base, candidates="fused"), said.append).train(lambda *_: None)
+    alone = CandidateFinder(data, quick(base, candidates="fused"), said.append).train(
+        lambda *_: None
+    )
 
     assert alone.lists.indices.tolist() == found.lists.indices.tolist()
-    assert said[0].endswith("has no vectors: the candidates are BM25's")
-    with pytest.raises(ConfigError, match="has no vectors that could teach"):
-        Finder(data, quick(base, teacher="encoder"), print)
+    assert said[0].endswith("has no vectors: the candidates are those of BM25")
+    with pytest.raises(ConfigError, match="has no vectors for the teacher"):
+        CandidateFinder(data, quick(base, teacher="encoder"), print)
 
 
 def test_the_leak_of_positives_adds_what_was_not_found(
@@ -142,9 +150,9 @@ def test_the_leak_of_positives_adds_what_was_not_found(
     plain, leaking = known(data, few, quick(base)), known(data, few, quick(base, positives="all"))
 
     assert leaking.cited.sum() == len(data.gold.indices) > plain.cited.sum()
-    added = leaking.found.ranks == 0
+    added = leaking.candidates.ranks == 0
     assert leaking.cited[added].all()
-    assert not leaking.found.scores[added].max() > found.scores.max()
+    assert not leaking.candidates.scores[added].max() > found.scores.max()
 
 
 def test_the_leak_of_negatives_adds_random_papers_that_are_not_cited(
@@ -152,11 +160,13 @@ def test_the_leak_of_negatives_adds_random_papers_that_are_not_cited(
 ) -> None:
     leaking = known(data, found, quick(base, negatives="random", random_negatives=4))
 
-    added = leaking.found.ranks == 0
+    added = leaking.candidates.ranks == 0
     assert not leaking.cited[added].any()
-    per_query = np.bincount(leaking.found.lists.owners[added], minlength=len(data.queries))
+    per_query = np.bincount(
+        leaking.candidates.lists.segment_ids[added], minlength=len(data.queries)
+    )
     assert per_query.max() == 4
-    rows, asked = leaking.found.lists.indices[added], leaking.query_rows[added]
+    rows, asked = leaking.candidates.lists.indices[added], leaking.query_rows[added]
     assert data.pool[rows].all() and (data.years[rows] <= data.years[asked]).all()
 
 
@@ -173,9 +183,9 @@ def test_a_paper_of_the_title_of_the_query_or_of_a_cited_one_is_no_negative(buil
     later = [{"id": f"z{i}", "title": "Words", "year": 2010 + i} for i in range(4)]
     data = load_training_data(build([*papers, *later]))
     how = RerankerTraining.of({"threads": 1, "depth": 20, "list_negatives": 2})
-    one = labelled(data, Finder(data, how, print).train(lambda *_: None), how)
+    one = labelled(data, CandidateFinder(data, how, print).train(lambda *_: None), how)
 
-    ids = data.index.papers.ids_at(one.found.lists.indices.tolist())
+    ids = data.index.papers.ids_at(one.candidates.lists.indices.tolist())
 
     assert dict(zip(ids, one.cited.tolist(), strict=True))["cited"]
     out = {i for i, usable in zip(ids, one.usable.tolist(), strict=True) if not usable}
@@ -203,7 +213,7 @@ def test_a_teacher_has_a_mean_of_0_and_a_spread_of_1_in_each_list() -> None:
         Lists.of(np.array([0, 0, 1]), np.array([5, 6, 7]), 2), *(np.zeros(3) for _ in range(3))
     )
 
-    assert found.spread(np.array([10, 30, 4])).tolist() == [-1, 1, 0]
+    assert found.standardised(np.array([10, 30, 4])).tolist() == [-1, 1, 0]
 
 
 # --- examples
@@ -226,15 +236,15 @@ def test_a_list_is_one_cited_candidate_and_others_of_the_same_list(
 ) -> None:
     how = lists(base, negatives_from=5, negatives_to=20)
     drawn = examples(data, found, how)
-    one = drawn.known
+    one = drawn.labelled
 
     epoch = drawn.epoch(0)
 
     assert epoch.shape == (len(drawn), 4)
     assert one.cited[epoch[:, 0]].all() and not one.cited[epoch[:, 1:]].any()
-    owners = one.found.lists.owners[epoch]
+    owners = one.candidates.lists.segment_ids[epoch]
     assert (owners == owners[:, :1]).all()
-    ranks = one.found.ranks[epoch[:, 1:]]
+    ranks = one.candidates.ranks[epoch[:, 1:]]
     assert ranks.min() >= 5 and ranks.max() <= 20
     assert all(len(set(row)) == 4 for row in epoch.tolist())
     assert examples(data, found, replace(how, examples=1)).epoch(0)[:, 0].size < len(drawn)
@@ -280,7 +290,7 @@ def test_candidates_without_a_citation_teach_nothing(
 ) -> None:
     none = replace(known(data, found, quick(base)), cited=np.zeros(len(found.ranks), np.bool_))
 
-    with pytest.raises(ConfigError, match="hold no paper that they cite; set depth higher"):
+    with pytest.raises(ConfigError, match="contain no cited paper; raise depth"):
         RerankerExamples(none, quick(base), no_lengths)
 
 
@@ -310,7 +320,7 @@ def test_a_step_holds_whole_lists_and_reads_each_pair_where_it_says(
     first = drawn[np.argmax(longest)]
     papers = data.index.papers
     query, paper = (papers[int(r[first[0]])] for r in (
-        data.queries[found.lists.owners], found.lists.indices))  # fmt: skip
+        data.queries[found.lists.segment_ids], found.lists.indices))  # fmt: skip
     ids = [row for chunk in made[0]["chunks"] for row in chunk["input_ids"].tolist()]
     read = ids[int(made[0]["at"][0, 0])]
     cut = [parts.cut([pair_text(p)])[0] for p in (query, paper)]
@@ -382,8 +392,8 @@ def test_out_of_memory_halves_the_steps_and_gives_the_same_gradient(
 
     assert steps.micro == 4 and loss > 0
     assert said == [
-        "out of memory: reading 8 pairs at once from now on",
-        "out of memory: reading 4 pairs at once from now on",
+        "out of memory: steps now have 8 pairs",
+        "out of memory: steps now have 4 pairs",
     ]
     for mine, other in zip(net.parameters(), expected, strict=True):
         assert mine.grad.ravel().tolist() == pytest.approx(other.ravel().tolist(), abs=1e-5)
@@ -435,7 +445,9 @@ def test_a_base_model_is_given_a_head_of_one_label_and_what_is_frozen_is_not_lea
     assert embedded == ["bert.embeddings.token_type_embeddings.weight"]  # tells the segments apart
     assert not [name for name in learned if "layer.0" in name]
     assert [name for name in learned if "layer.1" in name]
-    with pytest.raises(ConfigError, match="freeze_layers is 3, but the model has 2 layers"):
+    with pytest.raises(
+        ConfigError, match="freeze_layers must be at most 2, the layers of the model, got 3"
+    ):
         load_base(base, quick(base, freeze_layers=3))
 
 
@@ -458,7 +470,7 @@ def test_dev_measures_count_what_is_not_found_too() -> None:
     lists = Lists.of(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 4]), 2)
     beside = np.array([3, 2, 1, 1], np.float32)
     found = CandidateLists(lists, beside, np.zeros(4, np.float32), np.array([1, 2, 3, 1]))
-    dev = Dev(("a", "b"), found, np.array([False, True, True, False]), np.array([3, 1]))
+    dev = RerankerDev(("a", "b"), found, np.array([False, True, True, False]), np.array([3, 1]))
 
     f1, mrr = dev.ranked(np.array([0.1, 0.2, 0.9, 0.5]))
 
@@ -477,10 +489,10 @@ def test_dev_queries_get_candidates_as_the_protocol_has_them(
     task = dev_task(sample_index, how)
     assert task
 
-    dev = load_dev(sample_index, task, how, Finder(data, how, print))
+    dev = load_dev(sample_index, task, how, CandidateFinder(data, how, print))
 
     assert len(dev.queries) == len(dev.gold) == 10
-    assert dev.found.lists.lengths.max() == 30 and dev.cited.any()
+    assert dev.candidates.lists.lengths.max() == 30 and dev.cited.any()
     assert dev_task(sample_index, replace(how, dev_queries=0)) is None
 
 
@@ -536,13 +548,16 @@ def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"loss": "softmax"}, "the loss softmax compares papers of a list; set list_negatives"),
-        ({"distill": 1}, "distill compares papers of a list"),
+        (
+            {"loss": "softmax"},
+            "the loss softmax compares the papers of a list; list_negatives must",
+        ),
+        ({"distill": 1}, "distill compares the papers of a list"),
         ({"warm_steps": 1}, "warm_steps needs a teacher: encoder, fused, or the folder"),
         ({"loss": "margin-mse", "list_negatives": 1}, "the loss margin-mse needs a teacher"),
         ({"query_tokens": 500}, "query_tokens must be from 8 to 448, got 500"),
-        ({"negatives_to": 11}, "negatives_to 11 lies below depth 10"),
-        ({"negatives_from": 11}, "negatives_from 11 lies behind the last rank, 10"),
+        ({"negatives_to": 11}, "negatives_to must be at most depth, 10, got 11"),
+        ({"negatives_from": 11}, "negatives_from must be at most the last rank, 10, got 11"),
         ({"easy_first": 2}, r"easy_first must lie in \[0, 1\], got 2.0"),
         ({"recipe": "best"}, "recipe must be paper, paper-small, strong; got 'best'"),
         ({"margin": float("nan")}, "margin must be a finite number, got nan"),
@@ -550,7 +565,7 @@ def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path)
         ({"margin": -0.5}, "margin must be at least 0, got -0.5"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"micro": -1}, "micro must be at least 0, got -1"),
-        ({"teacher": " "}, "teacher is empty; name one, or say none"),
+        ({"teacher": " "}, "teacher is empty; name one, or none"),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_clear_line(given: dict[str, Any], message: str) -> None:
@@ -621,7 +636,7 @@ def test_training_lowers_the_loss_and_tells_its_curve(
 
     losses = [point.loss or 0 for point in report.history[1:]]
     assert losses[-1] < losses[0] - 0.05
-    assert said[1].startswith("as found: dev MRR 0.")
+    assert said[1].startswith("first stage: dev MRR 0.")
     assert any(line.startswith("step 5: loss 0.") for line in said)
     curve = told(tmp_path / "m")["loss_curve"]
     assert [step for step, _ in curve[:2]] == [5, 10]
@@ -666,12 +681,12 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
         train_reranker(sample_index, output, how, progress=stop)
     last = Workspace.beside(output).checkpoint()
     assert last is not None and last.name == "checkpoint-3"
-    with pytest.raises(ConfigError, match="begun otherwise: depth was 30, is 20"):
+    with pytest.raises(ConfigError, match="started with other settings: depth was 30, is 20"):
         train_reranker(sample_index, output, replace(how, depth=20), resume=True)
     said: list[str] = []
     train_reranker(sample_index, output, how, resume=True, log=said.append)
 
-    assert said[0] == "going on from checkpoint-3"
+    assert said[0] == "resuming from checkpoint-3"
     one, other = weights(output), weights(trained)
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
@@ -723,15 +738,18 @@ def test_how_much_is_to_be_done_is_said_and_how_long_it_takes(
     )
 
     assert said[0] == "14 updates of 16 pairs: 224 pairs"
-    assert len([s for s in said if s.endswith(" seconds to go, besides the evaluations")]) == 1
-    assert extent(5, lists(base)) == "5 updates of 32 pairs: 160 pairs"  # 8 lists of 4
+    assert len([s for s in said if s.endswith(" seconds to go, without the evaluations")]) == 1
+    assert planned_updates(5, lists(base)) == "5 updates of 32 pairs: 160 pairs"  # 8 lists of 4
     paper, strong = RerankerTraining.of({}), RerankerTraining.of({"recipe": "strong"})
-    assert lasting(3 * DAY, paper, on_cpu=True) == (
-        "about 3 days to go, besides the evaluations; on a processor --recipe strong or paper-small learns in less"
+    assert remaining_time(3 * DAY, paper, on_cpu=True) == (
+        "about 3 days to go, without the evaluations; on a CPU --recipe strong or paper-small is faster"
     )
     for how, on_cpu in ((paper, False), (strong, True)):
-        assert lasting(3 * DAY, how, on_cpu=on_cpu).endswith("evaluations")
-    assert lasting(DAY / 2, paper, on_cpu=True) == "about 12 hours to go, besides the evaluations"
+        assert remaining_time(3 * DAY, how, on_cpu=on_cpu).endswith("evaluations")
+    assert (
+        remaining_time(DAY / 2, paper, on_cpu=True)
+        == "about 12 hours to go, without the evaluations"
+    )
 
 
 def test_a_cross_encoders_scores_are_spread_but_for_their_differences(
@@ -829,7 +847,7 @@ def test_an_encoder_teaches_how_close_it_puts_query_and_candidate(
     scores = taught(one, how, lambda *_: None, print)
 
     encoder = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32))
-    rows = [int(data.queries[0]), *one.found.lists[0].tolist()]
+    rows = [int(data.queries[0]), *one.candidates.lists[0].tolist()]
     papers = data.index.papers.at(rows)
     vectors = encoder.encode([papers[row] for row in rows])
     close = vectors[1:] @ vectors[0]
@@ -904,7 +922,9 @@ def test_a_model_is_known_by_what_it_was_trained_on_and_how(
     assert not was_trained_so(trained, sample_index, replace(how, model=str(other)))
     with pytest.raises(ModelExistsError, match="already exists; replace it with --force"):
         train_reranker(sample_index, trained, how)
-    with pytest.raises(ConfigError, match="is no model that citerec trained; name another folder"):
+    with pytest.raises(
+        ConfigError, match="is no model that citerec trained; choose another folder"
+    ):
         train_reranker(sample_index, base, how, force=True)
 
 

@@ -24,8 +24,8 @@ from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder import countsfile
 from citerec.train.encoder.config import EncoderTraining, read_training
 from citerec.train.encoder.counts import grades, read_counts
-from citerec.train.encoder.countsfile import Record, read_records
-from citerec.train.encoder.examples import Examples
+from citerec.train.encoder.countsfile import QueryCounts, read_records
+from citerec.train.encoder.examples import EncoderExamples
 from citerec.train.encoder.pick import co_cited
 from citerec.train.encoder.signals import Signals, examples_of
 from citerec.train.encoder.train import train_encoder, was_trained_so
@@ -59,11 +59,11 @@ def counted(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-def examples(data: TrainingData, **settings: Any) -> Examples:
+def examples(data: TrainingData, **settings: Any) -> EncoderExamples:
     return examples_of(Signals(data=data, config=config(**settings), mine=never))
 
 
-def drawn(found: Examples, epoch: int = 0) -> list[tuple[str, ...]]:
+def drawn(found: EncoderExamples, epoch: int = 0) -> list[tuple[str, ...]]:
     """The triples of an epoch, as ids."""
     ids = found.data.index.papers.ids_at
     return [tuple(ids(row)) for row in found.epoch(epoch).tolist()]
@@ -144,8 +144,8 @@ def test_what_the_index_does_not_hold_is_left_out_and_counted_but_still_stands_a
     assert named(graph, found.least)["d"] == {"a"}
     assert not named(graph, found.least)["e"]
     assert said == [
-        "counts.json: 2 of 4 queries are train queries here, 1 are not in the index; "
-        "of their 6 counts 2 are of papers that may be shown, 2 are not in the index"
+        "counts.json: 2 of 4 queries are train queries, 1 are not in the index; "
+        "2 of their 6 counts are of eligible papers, 2 of papers outside the index"
     ]
 
 
@@ -159,7 +159,7 @@ def test_several_files_and_packed_ones_are_read_as_one(
     found = read_counts([one, str(other)], graph)
 
     assert named(graph, found.most) == {"b": set(), "c": set(), "d": {"a"}, "e": {"a"}, "f": set()}
-    with pytest.raises(BadInputError, match=r"has counts of 'd' again; expected them once"):
+    with pytest.raises(BadInputError, match=r"has counts of 'd' twice; expected them once"):
         read_counts([one, one], graph)
 
 
@@ -380,7 +380,7 @@ def test_a_file_is_read_piece_by_piece_to_the_same_records(
             (tmp_path / "c.json").write_text(text, encoding="utf-8")
             found = list(read_records(tmp_path / "c.json"))
             assert found == [
-                Record(name, tuple(them), tuple(float(e["count"]) for e in them.values()))
+                QueryCounts(name, tuple(them), tuple(float(e["count"]) for e in them.values()))
                 for name, them in content.items()
             ]
     (tmp_path / "c.json").write_text(" {\n} ")
@@ -390,23 +390,23 @@ def test_a_file_is_read_piece_by_piece_to_the_same_records(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", r"line 1: ends too early; expected \{\"query id\""),
+        ("", r"line 1: the file ends too early; expected \{\"query id\""),
         ('["a"]', r"line 1: found '\[' where '\{' should be"),
-        ('{"a": {"b": {"count": 1}}', "line 1: ends too early"),
-        ('{"a": {"b": {"count": 1', "line 1: no JSON: Expecting"),
+        ('{"a": {"b": {"count": 1}}', "line 1: the file ends too early"),
+        ('{"a": {"b": {"count": 1', "line 1: not JSON: Expecting"),
         ('{"a": {"b": {"count": 1}}} {', r"line 1: found '\{' after the end of the object"),
         ('{"a": {"b": {"count": 1}}\n "c"}', "line 2: found '\"' where ',' should be"),
         ('{"a": {"b": {"count": 1}},\n\n c: 1}', "line 3: found 'c' where a query id should be"),
-        ('{"a":\n{"b":\n {"count" 1}}}' + " " * 99, "line 3: no JSON: Expecting ':'"),
-        ('{"a": ["b"]}', r"line 1: 'a' has \['b'\] for counts"),
-        ('{"id": "a", "title": "A"}', "line 1: 'id' has 'a' for counts"),
-        ('{"a": {"b": 5}}', "line 1: 'a' with 'b' is 5; expected"),
+        ('{"a":\n{"b":\n {"count" 1}}}' + " " * 99, "line 3: not JSON: Expecting ':'"),
+        ('{"a": ["b"]}', r"line 1: the counts of 'a' are \['b'\]"),
+        ('{"id": "a", "title": "A"}', "line 1: the counts of 'id' are 'a'"),
+        ('{"a": {"b": 5}}', "line 1: the count of 'a' with 'b' is 5; expected"),
         ('{"a": {"b": {"count": "5"}}}', "'a' with 'b' is"),
         ('{"a": {"b": {"count": -1}}}', "'a' with 'b' is"),
         ('{"a": {"b": {"count": NaN}}}', "'a' with 'b' is"),
         ('{"a": {"b": {"count": true}}}', "'a' with 'b' is"),
         ('{"a": {"b": {"count": 1' + "0" * 400 + "}}}", "'a' with 'b' is"),
-        ('{"a": ' + "[" * 100_000, "lists within lists without end"),
+        ('{"a": ' + "[" * 100_000, "too deeply nested JSON"),
     ],
 )
 def test_a_file_that_holds_no_counts_is_one_line_with_file_and_place(
@@ -429,7 +429,7 @@ def test_a_file_that_cannot_be_read_at_all_says_why(tmp_path: Path) -> None:
         list(read_records(tmp_path / "none.json"))
     with pytest.raises(BadInputError, match=r"cut.json.gz: cannot be unpacked"):
         list(read_records(tmp_path / "cut.json.gz"))
-    with pytest.raises(BadInputError, match=r"latin.json: no UTF-8 text"):
+    with pytest.raises(BadInputError, match=r"latin.json: not UTF-8 text"):
         list(read_records(tmp_path / "latin.json"))
 
 
@@ -449,7 +449,9 @@ def test_counts_of_another_corpus_teach_nothing(
 ) -> None:
     for counts in ({"k": {"l": 5}, "d": {"l": 5, "x": 3, "d": 9}}, {"d": {}}, {}):
         file = counted(counts)
-        with pytest.raises(ConfigError, match=r"ties no train query of .* to a paper in it that"):
+        with pytest.raises(
+            ConfigError, match=r"no train query of .* has a count with an eligible paper"
+        ):
             read_counts([file], graph)
 
 
@@ -459,20 +461,26 @@ def test_counts_of_another_corpus_teach_nothing(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('positives = "counts"', r'counts = \["FILE", ...\] goes with positives or negatives ='),
-        ('counts = ["a.json"]', "got 1 files, and citations, citations"),
+        ('positives = "counts"', r'counts = \["FILE", ...\] needs positives or negatives ='),
+        ('counts = ["a.json"]', "got 1 files, positives and negatives citations, citations"),
         ('counts = "a.json"', r"t.toml: counts must be a list of texts, got 'a.json'"),
         ("sources = [1]", r"t.toml: sources must be a list of texts, got \[1\]"),
         ('sources = ["cocitations"]', "sources must be citations, co-citations, neighbours or fil"),
         ('sources = ["counts"]', "sources must be citations, co-citations, neighbours or files"),
         ('sources = ["citations", "citations"]', "sources must differ, got citations, citations"),
-        ('sources = ["a.json"]\nsource_weights = [1, 2]', "one for each source, got 2 for 1"),
+        (
+            'sources = ["a.json"]\nsource_weights = [1, 2]',
+            "must have one weight per source, got 2 for 1",
+        ),
         ('sources = ["a.json"]\nsource_weights = [0]', r"must be greater than 0, got \[0.0\]"),
         ('sources = ["a.json"]\nsource_weights = [true]', "must be a list of numbers"),
-        ('recipe = "modern"\nsources = ["citations"]', "go with the triplet loss, not with in-"),
+        (
+            'recipe = "modern"\nsources = ["citations"]',
+            "sources need the triplet loss, got in-batch",
+        ),
         (
             'positives = "counts"\ncounts = ["a.json"]\nsources = ["b.json"]',
-            "sources name their files themselves; leave counts out",
+            "counts has no effect with sources",
         ),
     ],
 )
@@ -613,5 +621,5 @@ def test_the_command_line_says_in_one_line_what_is_wrong_with_a_file(
     bad = capsys.readouterr().err
 
     assert missing.startswith(f"citerec: error: {file}: no such file; expected counts: {{")
-    assert f"citerec: error: {file}, line 1: 'a' has 5 for counts; expected {{" in bad
+    assert f"citerec: error: {file}, line 1: the counts of 'a' are 5; expected {{" in bad
     assert not (tmp_path / "m").exists()

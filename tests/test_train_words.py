@@ -94,9 +94,9 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     [
         (
             {"recipe": "sif", "batch": 3},
-            "the recipe sif does not read batch; it reads: recipe, seed",
+            "the recipe sif has no setting batch; its settings: recipe, seed",
         ),
-        ({"recipe": "random", "model": "minilm"}, "the recipe random does not read model"),
+        ({"recipe": "random", "model": "minilm"}, "the recipe random has no setting model"),
         ({"recipe": "bert"}, "recipe must be random, tfidf, doc2vec, fasttext"),
         ({"recipe": "tfidf", "tf": "cubic"}, "tf must be plain, sublinear, binary; got 'cubic'"),
         ({"recipe": "tfidf", "max_df": 2}, "max_df must be at most 1"),
@@ -496,8 +496,10 @@ def test_a_training_of_other_settings_or_a_damaged_state_is_not_resumed(
     damaged, _, error = cli(capsys, *arguments, "--config", settings, "--resume")
     anew, *_ = cli(capsys, *arguments, "--config", settings)
 
-    assert other == 2 and "begun otherwise: dev_pool was 100, is 2000" in says
-    assert damaged == 2 and "tried.npz is damaged" in error and "leave --resume out" in error
+    assert other == 2 and "started with other settings: dev_pool was 100, is 2000" in says
+    assert (
+        damaged == 2 and "tried.npz is damaged" in error and "run again without --resume" in error
+    )
     assert anew == 0 and (tmp_path / "model" / "model.safetensors").is_file()
 
 
@@ -530,8 +532,8 @@ def test_the_command_trains_by_recipe_or_by_file(
     ("arguments", "says"),
     [
         (["--recipe", "best"], f"recipe must be {', '.join(RECIPES)}; got 'best'"),
-        (["--recipe", "sif", "--batch", "8"], "sif does not read batch; it reads: "),
-        (["--recipe", "tfidf", "--model", "minilm"], "tfidf does not read model"),
+        (["--recipe", "sif", "--batch", "8"], "sif has no setting batch; its settings: "),
+        (["--recipe", "tfidf", "--model", "minilm"], "tfidf has no setting model"),
     ],
 )
 def test_what_a_recipe_does_not_read_is_refused_in_one_line(

@@ -1,6 +1,6 @@
 """The command line: parses, calls, prints.
 
-Exit codes: 0 done, 2 the input is wrong, 128 + n ended by signal n (SIGTERM, SIGHUP), 1 anything else.
+Exit codes: 0 success, 2 invalid input, 128 + n ended by signal n (SIGTERM, SIGHUP), 1 any other error.
 """
 
 import os
@@ -19,7 +19,7 @@ from citerec.cli.signals import end_by_signals, ended_by
 from citerec.errors import CiterecError
 from citerec.java import archive_classes, is_java_exception
 
-COMMANDS = {  # each by its module and its function or, with commands of its own, its app
+COMMANDS = {  # module and function of each command, or app of a group of commands
     "index": ("index", "index"),
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
@@ -39,10 +39,10 @@ COMMANDS = {  # each by its module and its function or, with commands of its own
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Return the command line with the commands of these names; only their modules are imported."""
+    """Return the command line with the named commands; only their modules are imported."""
     app = typer.Typer(
         name="citerec",
-        help="Recommend the papers that a text should cite.",
+        help="Recommend papers that a draft should cite.",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None,
@@ -58,8 +58,8 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"citerec {version('citerec')}")
@@ -71,33 +71,33 @@ def _common(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Recommend the papers that a text should cite."""
+    """Recommend papers that a draft should cite."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and exit as the contract says."""
-    if "_CITEREC_COMPLETE" in os.environ:  # the shell asks what may come next
+    """Run a command and exit with its exit code."""
+    if "_CITEREC_COMPLETE" in os.environ:  # shell completion
         make_app()(prog_name="citerec")
     end_by_signals()
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a title is no fault
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     code = run(sys.argv[1:] if arguments is None else arguments)
     archive_classes()
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; return its exit code. What the user can mend becomes one line on stderr."""
+    """Run a command; return its exit code. An error of the user becomes one line on stderr."""
     first = arguments[0] if arguments else ""
     command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
     try:
-        # Not `command.main`: it has exit codes of its own for Ctrl-C and a closed pipe.
+        # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
         with command.make_context("citerec", list(arguments), obj=tuple(arguments)) as context:
             command.invoke(context)
         return 0
     except typer.Exit as done:
         return done.exit_code
-    except BrokenPipeError as error:  # the reader of our output has enough
+    except BrokenPipeError as error:  # the reader of stdout closed it
         if ended_by(error):
             return _failed(error)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -107,9 +107,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Return the exit code for an error, which becomes one line; raise what is a fault of ours."""
+    """Return the exit code of an error, which becomes one line on stderr; raise internal errors."""
     if ended := ended_by(error):
-        with suppress(OSError):  # the terminal may be gone
+        with suppress(OSError):  # the terminal may be closed
             fail(f"{ended} received; no file is left half-written", ended.exit_code)
         return ended.exit_code
     if isinstance(error, KeyboardInterrupt):
@@ -119,15 +119,15 @@ def _failed(error: BaseException) -> int:
     if hasattr(error, "format_message"):
         return _usage(error)
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
-        return fail(f"{str(error.filename)[:40]}... is too long for the name of a file", 2)
+        return fail(f"{str(error.filename)[:40]}... is too long for a file name", 2)
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
-        return fail("Java has not enough memory for this; give it more: --heap 4g", 2)
+        return fail("Java has not enough memory; increase it, such as --heap 4g", 2)
     raise error
 
 
 def _usage(error: Any) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "citerec"
-    bare = type(error).__name__ == "NoArgsIsHelpError"  # whose message is all of the help
+    bare = type(error).__name__ == "NoArgsIsHelpError"  # its message is the whole help text
     message = "Missing command." if bare else str(error.format_message())
     return fail(f"{message} (see: {command} --help)", 2)

@@ -1,4 +1,4 @@
-"""What the commands share: options, messages and progress on stderr, results on stdout."""
+"""Shared by all commands: options, messages and progress on stderr, results on stdout."""
 
 import gc
 import sys
@@ -18,42 +18,42 @@ from citerec.types import Progress
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-LONGEST_MESSAGE = 2_000  # characters of an error; the value of a file may be a book
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
+LONGEST_MESSAGE = 2_000  # characters of an error message, which may quote a long value
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print details on stderr.")]
 Index = Annotated[
     Path | None,
-    typer.Option(help="The index folder; may be left out where indexes/ holds one only."),
+    typer.Option(help="The index folder; optional if indexes/ contains only one."),
 ]
-Heap = Annotated[str | None, typer.Option(help="The most memory of the JVM, such as 2g.")]
+Heap = Annotated[str | None, typer.Option(help="Maximum memory of the JVM, such as 2g.")]
 Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 for one per processor.")]
 Model = Annotated[str, typer.Option(help="A model, or none.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOutput:
-    """How much a command says on stderr."""
+    """The verbosity of a command on stderr."""
 
     quiet: bool = False
     verbose: bool = False
 
     def log(self, message: str) -> None:
-        """Say something, unless asked to be quiet."""
+        """Print a message, unless quiet."""
         if not self.quiet:
             _echo(message)
 
     def detail(self, message: str) -> None:
-        """Say something, if asked to be verbose."""
+        """Print a message if verbose."""
         if self.verbose:
             _echo(message)
 
     def warn(self, message: str) -> None:
-        """Warn, whatever was asked."""
+        """Print a warning, always."""
         _echo(f"warning: {message}")
 
     @contextmanager
     def status(self, message: str) -> Generator[None]:
-        """Show a spinner with what is under way: on a terminal alone, unless asked to be quiet."""
+        """Show a spinner with a message, on a terminal and unless quiet."""
         if self.quiet or not sys.stderr.isatty():
             yield
             return
@@ -62,10 +62,10 @@ class ConsoleOutput:
 
     @contextmanager
     def progress(self, *, in_bytes: str = "") -> Generator[Callable[[str, int, int], None]]:
-        """Give a function that shows how far each kind of work is: (what, done, total).
+        """Show progress bars; yield a callback that receives task, done and total.
 
         Args:
-            in_bytes: The kind of work that is counted in bytes.
+            in_bytes: The task that is counted in bytes.
         """
         if self.quiet or not sys.stderr.isatty():
             yield lambda what, done, total: None
@@ -112,7 +112,7 @@ class ConsoleOutput:
 
 @contextmanager
 def without_collection() -> Generator[None]:
-    """Pause Python's garbage collector: imports make many objects, of which it visits all and removes none."""
+    """Pause Python's garbage collector, which only costs time while imports create many objects."""
     gc.disable()
     try:
         yield
@@ -121,14 +121,14 @@ def without_collection() -> Generator[None]:
 
 
 def track(names: Sequence[str], progress: Progress) -> Iterator[str]:
-    """Yield the names of what is done one by one, and tell how far it is."""
+    """Yield the names one by one, and report the progress."""
     for number, name in enumerate(names):
         progress("systems", number, len(names))
         yield name
 
 
 def fail(message: str, code: int) -> int:
-    """Say on stderr in one line why the command ends; return its exit code."""
+    """Print in one line on stderr why the command ends; return its exit code."""
     line = visible(message)
     if len(line) > LONGEST_MESSAGE:
         line = f"{line[:LONGEST_MESSAGE]} …"
@@ -137,7 +137,7 @@ def fail(message: str, code: int) -> int:
 
 
 def _echo(message: str) -> None:
-    """Write one line to stderr; nothing in it acts on the terminal."""
+    """Write one line to stderr, without control characters."""
     typer.echo(f"citerec: {visible_line(message)}", err=True)
 
 
@@ -155,16 +155,16 @@ def show(renderable: "RenderableType") -> None:
     console = PlainConsole()
     if not console.is_terminal:
         console = PlainConsole(width=max(console.width, 110))
-    with console.capture() as text:  # when it prints itself, rich ends the process at a closed pipe
+    with console.capture() as text:  # if rich prints directly, it ends the process at a closed pipe
         console.print(renderable)
     write_result(text.get())
 
 
 def check_output(output: Path | None) -> None:
-    """Refuse a file that cannot be written, before the work and not after it.
+    """Refuse an output file that cannot be written, before the work.
 
     Raises:
-        OutputError: If it is a folder, or there is no folder to hold it.
+        OutputError: If it is a folder, or its folder does not exist.
     """
     if output is None:
         return
@@ -175,12 +175,12 @@ def check_output(output: Path | None) -> None:
 
 
 def write_lines(*lines: str) -> None:
-    """Print lines for people on stdout, each on its own; nothing in them acts on the terminal."""
+    """Print lines on stdout, without control characters."""
     write_result("".join(f"{visible_line(line)}\n" for line in lines))
 
 
 def write_result(text: str, output: Path | None = None) -> None:
-    """Write a result to stdout, or to a file, which then holds all of it or what it held before.
+    """Write a result to stdout or to a file; the file is replaced as a whole.
 
     Raises:
         OutputError: If it cannot be written.
@@ -189,7 +189,7 @@ def write_result(text: str, output: Path | None = None) -> None:
 
 
 def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
-    """Write a result that comes in pieces, each as it comes, as `write_result` writes a whole one.
+    """Write a result piece by piece as it is produced, otherwise as `write_result`.
 
     Raises:
         OutputError: If it cannot be written.
@@ -210,9 +210,9 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
 
 def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
     with _naming(output):
-        stream = file.open("wb", buffering=0)  # so that no error waits for the end
+        stream = file.open("wb", buffering=0)  # unbuffered, so that errors occur at once
     with stream:
-        for piece in pieces:  # whose own errors are not those of the output
+        for piece in pieces:  # errors of the producer are not output errors
             left = memoryview(piece.encode())
             with _naming(output):
                 while left:
@@ -221,7 +221,7 @@ def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
 
 @contextmanager
 def _naming(output: Path) -> Generator[None]:
-    """Turn a failed write into an error that names what the user named, and no temporary file."""
+    """Turn a failed write into an error that names the output file, not the temporary file."""
     try:
         yield
     except OSError as error:

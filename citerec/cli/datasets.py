@@ -8,18 +8,18 @@ import typer
 from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
 
 if TYPE_CHECKING:
-    from citerec.lab.datasets.record import Record
+    from citerec.lab.datasets.record import DatasetRecord
 
 datasets = typer.Typer(
-    no_args_is_help=True, help="The datasets of the literature: what there is; fetch one."
+    no_args_is_help=True, help="The datasets of the literature: list, describe and fetch them."
 )
-Name = Annotated[str, typer.Argument(help="One of `citerec datasets list`.")]
+Name = Annotated[str, typer.Argument(help="A name from `citerec datasets list`.")]
 SHOWN = {"papers", "citations", "files"}
 LEFT_OUT = {
     "undated": "papers without a year",
     "too_late": "papers of later years",
-    "duplicates": "papers that stand there twice",
-    "conflicting_duplicates": "papers of an id that stands there twice",
+    "duplicates": "repeated papers",
+    "conflicting_duplicates": "papers with the id of another paper",
     "broken_lines": "broken lines",
     "missing_fields": "records without id or title",
     "wrong_types": "records with a field of a wrong type",
@@ -28,7 +28,7 @@ LEFT_OUT = {
 
 @datasets.command(name="list")
 def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
-    """List the datasets that citerec knows, and which of them are here."""
+    """List the known datasets and the folders of those that were fetched."""
     from citerec.lab.datasets.catalogue import DATASETS, is_fetched, where
 
     width = max(map(len, DATASETS))
@@ -41,7 +41,7 @@ def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
 
 @datasets.command()
 def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
-    """Show where a dataset comes from: URL, size, checksum, licence, citation."""
+    """Show URL, size, checksum, licence and citation of a dataset."""
     from citerec.lab.datasets.catalogue import find_dataset, where
     from citerec.lab.datasets.record import read_record
 
@@ -49,8 +49,8 @@ def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
     facts = {"dataset": f"{dataset.name}: {dataset.title}", **dataset.facts}
     if record := read_record(where(name)):
         facts["here"] = f"{where(name)}, fetched {record.fetched[:10]}"
-        for file, got in record.files.items():
-            facts[f"  {file}"] = f"{got.bytes:,} bytes, sha256 {got.sha256}"
+        for file, fetched in record.files.items():
+            facts[f"  {file}"] = f"{fetched.bytes:,} bytes, sha256 {fetched.sha256}"
         facts["holds"] = _counted(record)
     write_lines(*(f"{f'{what}:':<13} {fact}" for what, fact in facts.items()))
 
@@ -59,25 +59,28 @@ def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
 def fetch(
     name: Name,
     to: Annotated[
-        Path | None, typer.Option("--to", help="The folder to make; datasets/NAME by default.")
+        Path | None, typer.Option("--to", help="The folder to create; datasets/NAME by default.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", help="A folder that holds the files already.")
+        Path | None, typer.Option("--from", help="A folder that contains the files.")
     ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(
-            help="Drop train queries of the same title as dev or test queries of this; of scidocs, as any paper."
+            help="A dataset whose dev and test queries (scidocs: all papers) are dropped from the train queries."
         ),
     ] = None,
     archive: Annotated[
-        bool, typer.Option("--archive", help="Fetch the whole archive, if need be.")
+        bool,
+        typer.Option(
+            "--archive", help="Fetch the complete archive if the single file is not available."
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Make it anew where it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing folder.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Fetch a dataset and make of it what `citerec index` reads; goes on where it was broken off."""
+    """Fetch a dataset and convert it to the input of `citerec index`; an interrupted download is resumed."""
     from citerec.lab.datasets.catalogue import find_dataset, where
     from citerec.lab.datasets.fetch import FetchConfig
     from citerec.lab.datasets.fetch import fetch as get
@@ -87,27 +90,27 @@ def fetch(
     console, dataset = ConsoleOutput(quiet, verbose), find_dataset(name)
     folder = to or where(name)
     config = FetchConfig(source=source, force=force, archive=archive)
-    others = [where(other) for other in without or []]
-    for other in others:
+    other_folders = [where(other) for other in without or []]
+    for other in other_folders:
         fetched(other)  # not after hours of fetching
-    there = read_record(folder) is not None and not force
+    exists = read_record(folder) is not None and not force
     with console.progress(in_bytes="fetching") as progress:
         record = get(dataset, folder, config, progress, console.log)
-    if there:
-        console.log(f"{folder} is there already; --force makes it anew")
-    for other in others:
+    if exists:
+        console.log(f"{folder} exists; use --force to replace it")
+    for other in other_folders:
         with console.progress() as progress:
             dropped = drop_train_queries(folder, other, progress)
-        console.log(f"{dropped:,} train queries dropped that are held-out papers of {other}")
+        console.log(f"{dropped:,} train queries dropped: held-out papers of {other}")
     if not quiet:
         write_lines(f"{folder}  {_counted(record)}")
 
 
-def _counted(record: "Record") -> str:
-    kept = {n: c for n, c in record.counts.items() if n in SHOWN or n.endswith("_queries")}
-    left = {n: c for n, c in record.counts.items() if n in LEFT_OUT and c}
-    parts = [f"{count:,} {name.replace('_', ' ')}" for name, count in kept.items()]
-    if left:
-        shown = ", ".join(f"{count:,} {LEFT_OUT[name]}" for name, count in left.items())
+def _counted(record: "DatasetRecord") -> str:
+    included = {n: c for n, c in record.counts.items() if n in SHOWN or n.endswith("_queries")}
+    dropped = {n: c for n, c in record.counts.items() if n in LEFT_OUT and c}
+    parts = [f"{count:,} {name.replace('_', ' ')}" for name, count in included.items()]
+    if dropped:
+        shown = ", ".join(f"{count:,} {LEFT_OUT[name]}" for name, count in dropped.items())
         parts.append(f"left out: {shown}")
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""`citerec encode`, and the options of all commands that embed."""
+"""`citerec encode`, and the options of all commands that run an encoder."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,23 +17,24 @@ EncoderOption = Annotated[
     typer.Option(
         "--encoder",
         help="specter, specter2, scincl, scibert, minilm, a hub id or a folder; none for BM25 alone; "
-        "auto: SPECTER if it can be had, else MiniLM, else none.",
+        "auto: SPECTER if it is available, else MiniLM, else none.",
     ),
 ]
 DenseIndexOption = Annotated[
     DenseKind,
-    typer.Option("--dense-index", help="auto: exact up to a million papers, above it hnsw."),
+    typer.Option("--dense-index", help="auto: exact up to a million papers, hnsw above."),
 ]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1.")]
-PrecisionOption = Annotated[Precision, typer.Option(help="What the model calculates with.")]
+PrecisionOption = Annotated[Precision, typer.Option(help="Data type of the model's computations.")]
 ShardOption = Annotated[
-    int, typer.Option(min=1, help="Papers embedded between two savings: what a killed run loses.")
+    int,
+    typer.Option(min=1, help="Papers per saved shard; an interrupted run loses at most one shard."),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with the vectors that a broken-off run left.")
+    bool, typer.Option("--resume", help="Reuse the vectors that an interrupted run saved.")
 ]
 BackendOption = Annotated[
-    Backend, typer.Option(help="What runs the model; openvino can be faster on a processor.")
+    Backend, typer.Option(help="Runtime of the model; openvino can be faster on a CPU.")
 ]
 
 
@@ -50,7 +51,7 @@ def encode(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Embed the papers of an index anew; all else in it stays."""
+    """Encode the papers of an index again; the rest of the index is unchanged."""
     from citerec.embed import EmbedConfig, embed_anew
     from citerec.encode.encoder import open_encoder
     from citerec.folder import find_index, open_index
@@ -59,7 +60,7 @@ def encode(
     target = open_index(find_index(index)).path
     name, warning = chosen_encoder(encoder, target, console)
     if name is None:
-        raise ConfigError(f"{warning or 'nothing to embed with'}; name a model: --encoder MODEL")
+        raise ConfigError(f"{warning or 'there is no encoder'}; choose one with --encoder MODEL")
     if warning:
         console.warn(warning)
     how = EncodeConfig(device=device, precision=precision, threads=threads, backend=backend)
@@ -70,17 +71,17 @@ def encode(
         resume=resume,
         shard=shard,
     )
-    with keeping_shards(target, console), console.progress() as progress:
+    with report_saved_shards(target, console), console.progress() as progress:
         embed_anew(target, model, config, progress)
-    console.log(f"{target}: embedded by {model.fingerprint}")
+    console.log(f"{target}: encoded by {model.fingerprint}")
 
 
 def chosen_encoder(
     named: str, target: Path, console: ConsoleOutput
 ) -> tuple[str | None, str | None]:
-    """Return which encoder is meant, None for BM25 alone, and a warning if it is not what one would expect.
+    """Return the encoder to use (None for BM25 alone), and a warning if `auto` had to fall back.
 
-    `auto` keeps the encoder of an index that is there.
+    `auto` keeps the encoder of an existing index.
     """
     from citerec.encode.source import INSIDE, auto_encoder
     from citerec.encode.spec import Fingerprint
@@ -88,12 +89,12 @@ def chosen_encoder(
     from citerec.manifest import read_manifest
 
     if not named.strip():
-        raise ConfigError("--encoder is empty; name a model, or say auto or none")
+        raise ConfigError("--encoder is empty; name a model, auto or none")
     if named != "auto":
         return (None if named == "none" else named), None
     try:
         recorded = read_manifest(target).settings.get("encoder")
-    except CiterecError:  # no index there, or none that can be read
+    except CiterecError:  # there is no readable index
         recorded = None
     if recorded:
         source = Fingerprint.from_json(recorded).source
@@ -103,16 +104,16 @@ def chosen_encoder(
 
 
 @contextmanager
-def keeping_shards(target: Path, console: ConsoleOutput) -> Generator[None]:
-    """Say, if the work is broken off, how to go on with the vectors that are there."""
+def report_saved_shards(target: Path, console: ConsoleOutput) -> Generator[None]:
+    """Log how to resume if the work is interrupted and shards of vectors are saved."""
     from citerec.embed import shard_count
 
     try:
         yield
     except BaseException:
-        if kept := shard_count(target):
-            shards = "shard" if kept == 1 else "shards"
+        if saved := shard_count(target):
+            shards = "shard" if saved == 1 else "shards"
             console.log(
-                f"{kept} {shards} of vectors are kept; run this again with --resume to go on"
+                f"{saved} {shards} of vectors saved; run the command again with --resume to continue"
             )
         raise

@@ -8,7 +8,7 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show, track
 from citerec.cli.given_runs import given_runs, report_folder
-from citerec.cli.rank import measurable, told_ranker
+from citerec.cli.rank import measurable, ranker_provenance
 from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
     OPTIONS,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.types import Progress
 
-VAIN_WITH_RUNS = (  # what a run was made with
+UNUSED_WITH_RUNS = (  # options of the pipeline, without effect on external runs
     "systems",
     "k1",
     "b",
@@ -44,7 +44,7 @@ VAIN_WITH_RUNS = (  # what a run was made with
     "audit",
     *OPTIONS,
 )
-FAULTS = 5  # of an audit that are shown
+FAULTS = 5  # faults of an audit that are printed
 
 
 def evaluate(
@@ -53,15 +53,15 @@ def evaluate(
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
     run: Annotated[
         list[Path] | None,
-        typer.Option(help="A TREC run to evaluate, in place of the systems; may be repeated."),
+        typer.Option(help="A TREC run to evaluate in place of the systems; may be repeated."),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="TREC or BEIR judgements for --run, in place of a split.")
+        Path | None, typer.Option(help="TREC or BEIR qrels for --run, in place of a split.")
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The report folder; reports/<index>-<split> by default, -runs added for --run."
+            help="The report folder; reports/<index>-<split> by default, with -runs for --run."
         ),
     ] = None,
     systems: Annotated[
@@ -69,18 +69,18 @@ def evaluate(
         typer.Option(
             help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
             "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; "
-            "or all. By default bm25, dense and rrf if there are vectors, what is reranked if there is a reranker, "
+            "or all. By default bm25; dense and rrf with vectors; the reranked systems with a reranker; "
             "expanded, ranker, and the baselines."
         ),
     ] = None,
     known_graph: Annotated[
         str,
         typer.Option(
-            help="Whose citations are known at query time: train or earlier papers'; for --run, were."
+            help="Papers whose citations are known at query time: train or earlier; with --run, recorded only."
         ),
     ] = "train",
     query_form: Annotated[
-        QueryForm, typer.Option(help="BM25: what of the query is searched with.")
+        QueryForm, typer.Option(help="BM25: the fields of the query.")
     ] = QueryForm.TITLE_ABSTRACT,
     k1: K1 = 1.2,
     b: B = 0.75,
@@ -96,23 +96,25 @@ def evaluate(
     ranker: Annotated[
         str,
         typer.Option(
-            help="What ranks: auto: the index's own, else the one that comes along; or the folder of one."
+            help="The learning-to-rank model: auto for that of the index, else the default one; or a folder."
         ),
     ] = "auto",
     audit: Annotated[
         bool,
         typer.Option(
             "--audit",
-            help="Compute all candidates and features again without what each query may not know; say if any differs.",
+            help="Recompute all candidates and features without the future of each query, and report differences.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random run and the resamples.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random baseline and the resamples.")
+    ] = 0,
     threads: Threads = 0,
     heap: Heap = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Hold rankings against what papers truly cite, and write a report."""
+    """Evaluate rankings against the citations of papers, and write a report."""
     from citerec.evaluate.assessment import assess
     from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.report import refuse_others_files, write_report
@@ -120,24 +122,26 @@ def evaluate(
     from citerec.rank.known import PROTOCOL, KnownGraph
 
     if known_graph not in PROTOCOL:
-        raise ConfigError(f"--known-graph is train or earlier, got {known_graph!r}")
+        raise ConfigError(f"--known-graph must be train or earlier, got {known_graph!r}")
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     dense = DenseConfig(threads=threads)
-    setting = EvalConfig(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
-    setting = replace(setting, ranker=ranker)
+    eval_config = EvalConfig(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
+    eval_config = replace(eval_config, ranker=ranker)
     if output is not None:
         refuse_others_files(output.resolve())
     if run:
-        if vain := [name for name in VAIN_WITH_RUNS if _is_given(ctx, name)]:
-            option = f"--{vain[0].replace('_', '-')}"
-            raise ConfigError(f"{option} has no effect with --run: its rankings are made already")
-        told = setting.known_graph if _is_given(ctx, "known_graph") else None
-        evaluation, folder = given_runs(run, qrels, index, split, told, seed, output)
+        if unused := [name for name in UNUSED_WITH_RUNS if _is_given(ctx, name)]:
+            option = f"--{unused[0].replace('_', '-')}"
+            raise ConfigError(f"{option} has no effect with --run: the rankings of a run are fixed")
+        recorded_graph = eval_config.known_graph if _is_given(ctx, "known_graph") else None
+        evaluation, folder = given_runs(run, qrels, index, split, recorded_graph, seed, output)
     else:
         if qrels is not None:
-            raise ConfigError("--qrels goes with --run; without it a split of the index is judged")
-        asked = RerankOptions(
+            raise ConfigError(
+                "--qrels needs --run; without --run a split of the index is evaluated"
+            )
+        rerank_options = RerankOptions(
             models=reranker,
             depths=rerank_depth,
             query_tokens=query_tokens,
@@ -149,8 +153,10 @@ def evaluate(
             threads=threads,
             measures=True,
         )
-        own = _own_systems(index, split, systems, setting, asked, heap, output, console, audit)
-        evaluation, folder = own
+        result = _own_systems(
+            index, split, systems, eval_config, rerank_options, heap, output, console, audit
+        )
+        evaluation, folder = result
     report = assess(evaluation)
     write_report(report, folder)
     show(summary_table(report))
@@ -168,15 +174,15 @@ def _own_systems(
     index: Path | None,
     split: str,
     systems: str | None,
-    setting: "EvalConfig",
-    asked: RerankOptions,
+    eval_config: "EvalConfig",
+    rerank_options: RerankOptions,
     heap: str | None,
     output: Path | None,
     console: ConsoleOutput,
     audited: bool,
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
-    from citerec.evaluate.bias import standing
+    from citerec.evaluate.bias import cited_stats
     from citerec.evaluate.by_year import years_of
     from citerec.evaluate.catalogue import CEILINGS, RANKED, default_systems, weights
     from citerec.evaluate.overlap import overlaps
@@ -188,12 +194,16 @@ def _own_systems(
 
     named = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
-    setting = replace(setting, fuse=weights(folder), rerank=asked.config(folder, console))
+    eval_config = replace(
+        eval_config, fuse=weights(folder), rerank=rerank_options.config(folder, console)
+    )
     if named is None:
-        named = default_systems(folder, rerank=setting.rerank is not None, ranker=setting.ranker)
-    names = named if systems != "all" else _possible(named, setting.rerank)
+        named = default_systems(
+            folder, rerank=eval_config.rerank is not None, ranker=eval_config.ranker
+        )
+    names = named if systems != "all" else _possible(named, eval_config.rerank)
     if RANKED.keys() & {*names}:
-        setting = replace(setting, ranker=measurable(setting.ranker, folder, console))
+        eval_config = replace(eval_config, ranker=measurable(eval_config.ranker, folder, console))
     task = load_task(folder, split)
     target = report_folder(output, f"{folder.manifest.name}-{split}")
     start_jvm(heap)
@@ -201,7 +211,7 @@ def _own_systems(
     refuse_meeting_papers(folder.papers)
     console.detail(f"{folder.path}: {len(task.queries)} {split} queries")
     with console.progress() as progress:
-        running = Systems(folder, task, setting, console.log, progress)
+        running = Systems(folder, task, eval_config, console.log, progress)
         running.check(names)
         reranking = _reranking(names, running, console)
         done = [running.run(name) for name in track(names, progress)]
@@ -210,18 +220,20 @@ def _own_systems(
     evaluation = Evaluation(
         corpus=folder.manifest.name,
         split=split,
-        known_graph=setting.known_graph,
+        known_graph=eval_config.known_graph,
         qrels=task.qrels,
         runs=[run for run, _ in done],
         query_words=task.words,
         query_years=years_of(task.queries),
         overlap=overlaps(folder, task),
-        standing=standing(folder, task, setting.known_graph),
+        cited_stats=cited_stats(folder, task, eval_config.known_graph),
         seconds={run.name: seconds for run, seconds in done},
-        provenance=_provenance(folder, setting, reranking, ranks=bool(RANKED.keys() & {*names})),
+        provenance=_provenance(
+            folder, eval_config, reranking, ranks=bool(RANKED.keys() & {*names})
+        ),
         left_out=task.left_out,
         ceilings=CEILINGS & set(names),
-        seed=setting.seed,
+        seed=eval_config.seed,
     )
     return evaluation, target
 
@@ -229,7 +241,7 @@ def _own_systems(
 def _audit(
     names: list[str], systems: "Systems", console: ConsoleOutput, progress: "Progress"
 ) -> None:
-    """Check the run; where a query saw what it may not know, say which, and end."""
+    """Audit the run; print the faults and exit with 1 if there are any."""
     from citerec.evaluate.catalogue import CEILINGS
 
     checked = systems.audit([name for name in names if name not in CEILINGS], progress)
@@ -242,18 +254,18 @@ def _audit(
 
 
 def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> dict[str, Any]:
-    """Open the reranker if a system needs it, and say which; return what the report tells of it."""
+    """Open the reranker if a system needs it, and log it; return its facts for the report."""
     from citerec.evaluate.catalogue import RANKED, RERANKED
 
-    reading = {*RERANKED, *RANKED} if systems.reranks else {*RERANKED}
-    reranked = [name for name in names if name in reading]
+    systems_with_reranker = {*RERANKED, *RANKED} if systems.reranks else {*RERANKED}
+    reranked = [name for name in names if name in systems_with_reranker]
     if not reranked:
         return {"rerank": [], "rerank_weights": {}}
     console.log(str(systems.cascade))
     weights = {name: systems.cascade_of(name).stages[-1].weight for name in reranked}
     if len({*weights.values()}) > 1:
         each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
-        console.log(f"the reranker's weight: {each}")
+        console.log(f"rerank weight: {each}")
     stages = [stage.as_json() for stage in systems.cascade.stages]
     return {"rerank": stages, "rerank_weights": weights}
 
@@ -261,31 +273,31 @@ def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> 
 def _system_names(systems: str) -> list[str]:
     from citerec.evaluate.catalogue import systems as all_systems
 
-    wanted = all_systems() if systems == "all" else (name.strip() for name in systems.split(","))
-    names = list(dict.fromkeys(wanted))
+    requested = all_systems() if systems == "all" else (name.strip() for name in systems.split(","))
+    names = list(dict.fromkeys(requested))
     if unknown := [name for name in names if name not in all_systems()]:
         raise ConfigError(
-            f"no system {unknown[0]!r}; there are: {', '.join(all_systems())}, or all"
+            f"no system {unknown[0]!r}; choose from {', '.join(all_systems())}, or all"
         )
     return names
 
 
 def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
-    """Return what of all systems can be run: nothing is reranked where there is no reranker."""
+    """Return the systems that can be run: without a reranker no reranked ones."""
     from citerec.evaluate.catalogue import RERANKED
 
     return [name for name in names if rerank or name not in RERANKED]
 
 
 def _provenance(
-    folder: "IndexFolder", setting: "EvalConfig", reranking: dict[str, Any], *, ranks: bool
+    folder: "IndexFolder", eval_config: "EvalConfig", reranking: dict[str, Any], *, ranks: bool
 ) -> dict[str, object]:
     from dataclasses import asdict
 
     from citerec.provenance import provenance
     from citerec.retrieve.bm25 import resolve
 
-    bm25 = asdict(resolve(setting.bm25, folder))
+    bm25 = asdict(resolve(eval_config.bm25, folder))
     corpus = {
         "sha256": folder.manifest.corpus["sha256"],
         "papers": folder.manifest.counts["papers"],
@@ -294,10 +306,10 @@ def _provenance(
         {
             "corpus": corpus,
             "bm25": bm25,
-            "fuse": asdict(setting.fuse),
+            "fuse": asdict(eval_config.fuse),
             **reranking,
-            "ranker": told_ranker(folder, setting.ranker) if ranks else None,
-            "depth": setting.depth,
+            "ranker": ranker_provenance(folder, eval_config.ranker) if ranks else None,
+            "depth": eval_config.depth,
             "index": folder.manifest.settings,
         }
     )

@@ -9,28 +9,25 @@ from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines, writ
 from citerec.errors import CiterecError
 
 EXPERIMENTS = Path("experiments")
-SHOWN = 3  # figures of a row that expects none
+SHOWN = 3  # metrics printed of a row without expected values
 
 experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table; write the table.")
 
 
 @experiment.command()
 def run(
-    files: Annotated[
-        list[Path], typer.Argument(help="Rows: TOML files; a table.toml among them is passed over.")
-    ],
-    results: Annotated[Path, typer.Option(help="Where results are written.")] = EXPERIMENTS
-    / "results",
+    files: Annotated[list[Path], typer.Argument(help="Rows: TOML files; table.toml is skipped.")],
+    results: Annotated[Path, typer.Option(help="Folder of the results.")] = EXPERIMENTS / "results",
     report: Annotated[
         Path | None,
-        typer.Option(help="Where a report on these rows is written: a page, Markdown and LaTeX."),
+        typer.Option(help="Folder of a report on these rows: HTML, Markdown and LaTeX."),
     ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run rows of a table and say for each whether it gives what it should."""
+    """Run rows of a table and compare their metrics with the expected values."""
     from citerec.folder import INDEXES
-    from citerec.lab.experiment.kind import told
+    from citerec.lab.experiment.kind import format_measure
     from citerec.lab.experiment.outcome import Outcome, Verdict
     from citerec.lab.experiment.outcome import write_result as write
     from citerec.lab.experiment.page import refuse_others_files, write_page
@@ -42,38 +39,38 @@ def run(
     console = ConsoleOutput(quiet, verbose)
     rows = [read_experiment(file) for file in files if file.name != ABOUT]
     if report:
-        refuse_others_files(report)  # before the work, and not after it
-    done: list[Outcome] = []
-    broken: CiterecError | None = None
+        refuse_others_files(report)  # before the work
+    outcomes: list[Outcome] = []
+    first_error: CiterecError | None = None
     for row in rows:
         console.detail(f"{row.path}: {row.claim} ({row.cost})")
         try:
             with console.progress() as progress:
                 outcome = run_experiment(row, INDEXES, progress)
-        except CiterecError as error:  # the other rows are worth running
+        except CiterecError as error:  # run the other rows
             if len(rows) == 1:
                 raise
-            broken = broken or error
+            first_error = first_error or error
             console.warn(f"{row.path}: {error}")
             continue
-        done.append(outcome)
+        outcomes.append(outcome)
         if outcome.result:
             file = write(outcome, results)
             if outcome.draw:
                 outcome.draw(file.with_suffix(".svg"))
         names = row.expect or [*outcome.metrics][:SHOWN]
         figures = "  ".join(
-            f"{name} {told(name, outcome.metrics[name])}"
+            f"{name} {format_measure(name, outcome.metrics[name])}"
             for name in names
             if name in outcome.metrics
         )
         write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
-    if report and done:
-        write_page([shown(outcome) for outcome in done], report)
+    if report and outcomes:
+        write_page([shown(outcome) for outcome in outcomes], report)
         console.log(f"the report is in {report / 'report.html'}")
-    if broken:
-        raise broken
-    if any(outcome.verdict is Verdict.FAIL for outcome in done):
+    if first_error:
+        raise first_error
+    if any(outcome.verdict is Verdict.FAIL for outcome in outcomes):
         raise typer.Exit(1)
 
 
@@ -82,13 +79,13 @@ def table(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The file, Markdown, and beside it the same as LaTeX; experiments/TABLES.md by default."
+            help="The Markdown file; the LaTeX file has the suffix .tex. experiments/TABLES.md by default."
         ),
     ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write the tables from the rows' files and their results, others' figures beside."""
+    """Write the tables of all rows: their committed results and the published values."""
     from citerec.lab.experiment.table import tables, tables_as_latex
 
     target = output or EXPERIMENTS / "TABLES.md"

@@ -1,4 +1,4 @@
-"""`citerec evaluate --run`: runs that somebody made, in place of the pipeline's own systems."""
+"""`citerec evaluate --run`: external runs in place of the systems of the pipeline."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,10 +36,10 @@ def given_runs(
     seed: int,
     output: Path | None,
 ) -> tuple["Evaluation", Path]:
-    """Read runs that somebody made, and what they are held against; return them and the report folder.
+    """Read external runs and their judgements; return the evaluation and the report folder.
 
     Raises:
-        ConfigError: If two sources of judgements are named, or the report would replace what is no report.
+        ConfigError: If two sources of judgements are given, or the report folder holds anything but a report.
         BadInputError: If a file is no run or no qrels.
     """
     from citerec.evaluate.assessment import Evaluation
@@ -48,36 +48,36 @@ def given_runs(
     from citerec.run import read_run, trec_id, trec_qrels
 
     if qrels is not None and index is not None:
-        raise ConfigError("--qrels and --index name two sources of judgements; give one")
+        raise ConfigError("--qrels and --index are two sources of judgements; use one")
     inputs = [*files, qrels] if qrels is not None else files
-    judged = _judgements(qrels, index, split, output, inputs)
-    refuse_meeting_qrels(judged.qrels)
+    source = _judgements(qrels, index, split, output, inputs)
+    refuse_meeting_qrels(source.qrels)
     runs = [read_run(file, name) for file, name in zip(files, _run_names(files), strict=True)]
     for run in runs:
         refuse_meeting_run(run)
     sources = {"runs": [str(file) for file in files], "qrels": str(qrels) if qrels else split}
     evaluation = Evaluation(
-        corpus=judged.corpus,
-        split=judged.split,
+        corpus=source.corpus,
+        split=source.split,
         known_graph=known_graph,
-        qrels=trec_qrels(judged.qrels),
+        qrels=trec_qrels(source.qrels),
         runs=runs,
-        query_words={trec_id(qid): count for qid, count in judged.words.items()},
-        query_years={trec_id(qid): year for qid, year in judged.years.items()},
+        query_words={trec_id(qid): count for qid, count in source.words.items()},
+        query_years={trec_id(qid): year for qid, year in source.years.items()},
         overlap={
             trec_id(qid): {trec_id(docid): share for docid, share in shares.items()}
-            for qid, shares in judged.overlap.items()
+            for qid, shares in source.overlap.items()
         },
         provenance=provenance(sources),
-        left_out=judged.left_out,
+        left_out=source.left_out,
         seed=seed,
     )
-    return evaluation, judged.target
+    return evaluation, source.target
 
 
 @dataclass(frozen=True, slots=True)
-class _Judgements:
-    """What given runs are held against, and where their report goes."""
+class _JudgementSource:
+    """The judgements of external runs, and the report folder."""
 
     corpus: str
     split: str
@@ -91,12 +91,12 @@ class _Judgements:
 
 def _judgements(
     qrels: Path | None, index: Path | None, split: str, output: Path | None, inputs: Sequence[Path]
-) -> _Judgements:
+) -> _JudgementSource:
     if qrels is not None:
         from citerec.run import read_qrels
 
         target = report_folder(output, f"{qrels.stem}-qrels-runs", inputs)
-        return _Judgements(qrels.stem, "qrels", target, read_qrels(qrels))
+        return _JudgementSource(qrels.stem, "qrels", target, read_qrels(qrels))
     from citerec.evaluate.by_year import years_of
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
@@ -107,11 +107,13 @@ def _judgements(
     task = load_task(folder, split)
     target = report_folder(output, f"{name}-{split}-runs", inputs)
     years, overlap = years_of(task.queries), overlaps(folder, task)
-    return _Judgements(name, split, target, task.qrels, task.words, years, overlap, task.left_out)
+    return _JudgementSource(
+        name, split, target, task.qrels, task.words, years, overlap, task.left_out
+    )
 
 
 def _run_names(files: list[Path]) -> list[str]:
-    """Name each run after its file; after its folder, too, where two files share a name."""
+    """Return the name of each run: that of its file, with its folder if two files share a name."""
     stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
     return [
         stem if stems.count(stem) == 1 else f"{file.resolve().parent.name}/{stem}"

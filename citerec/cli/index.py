@@ -16,7 +16,7 @@ from citerec.cli.encode import (
     ResumeOption,
     ShardOption,
     chosen_encoder,
-    keeping_shards,
+    report_saved_shards,
 )
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from citerec.build import BuildReport
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
-ALWAYS = {"papers", "citations", "train_queries", "dev_queries", "test_queries"}  # also if 0
+ALWAYS = {
+    "papers",
+    "citations",
+    "train_queries",
+    "dev_queries",
+    "test_queries",
+}  # printed even if 0
 NAMES = {
     "papers": "papers",
     "with_abstract": "with an abstract",
@@ -50,7 +56,7 @@ NAMES = {
 def index(
     corpus: Annotated[Path, typer.Argument(help="A corpus file, or a folder of shards.")],
     index: Annotated[
-        Path | None, typer.Option(help="The folder to make; indexes/<corpus name> by default.")
+        Path | None, typer.Option(help="The folder to create; indexes/<corpus name> by default.")
     ] = None,
     format: Annotated[
         str,
@@ -66,10 +72,8 @@ def index(
     threads: Threads = 0,
     shard: ShardOption = 2048,
     resume: ResumeOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an index that is there.")] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out records that cannot be taken.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing index.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip invalid records.")] = False,
     heap: Heap = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -79,7 +83,7 @@ def index(
 
     console = ConsoleOutput(quiet, verbose)
     target = index or default_index(corpus)
-    check_inputs(corpus, target, force=force)  # before an encoder is fetched
+    check_inputs(corpus, target, force=force)  # before an encoder is downloaded
     name, warning = chosen_encoder(encoder, target, console)
     config = BuildConfig(
         format=format,
@@ -93,9 +97,9 @@ def index(
         resume=resume,
         shard=shard,
     )
-    with keeping_shards(target, console), console.progress(in_bytes="reading") as progress:
+    with report_saved_shards(target, console), console.progress(in_bytes="reading") as progress:
         report = build_index(corpus, target, config, progress, console.log)
-    if warning:  # not before: what is wrong with the corpus is said alone
+    if warning:  # after the build, so that errors of the corpus come first
         console.warn(warning)
     if not quiet:
         write_lines(*summary(report))
@@ -108,7 +112,7 @@ def index(
 def default_index(corpus: Path) -> Path:
     """Return indexes/<corpus name>: the name of the folder, or of the file without its suffixes.
 
-    A file that is just called "corpus" or "papers" goes by the name of its folder.
+    A file with a generic name such as "corpus" or "papers" gets the name of its folder.
     """
     from citerec.folder import INDEXES
 
@@ -119,13 +123,13 @@ def default_index(corpus: Path) -> Path:
 
 
 def summary(report: "BuildReport") -> list[str]:
-    """Return what a build made, a line for each count."""
+    """Return the counts of a build, one per line."""
     heading = f"{report.index}  ({report.manifest.corpus['format']})"
     return [heading, *count_lines(report.manifest.counts)]
 
 
 def count_lines(counts: Mapping[str, int]) -> list[str]:
-    """Return a line for each count of an index that is not zero, and for those that matter."""
+    """Return a line for each count of an index that is not zero or in `ALWAYS`."""
     return [
         f"{counts.get(key, 0):>12,}  {name}"
         for key, name in NAMES.items()

@@ -24,7 +24,7 @@ SAMPLE = Path(__file__).parent.parent / "sample"
 
 
 class InfoFormat(StrEnum):
-    """How facts are written."""
+    """The output format."""
 
     TABLE = "table"
     JSON = "json"
@@ -39,7 +39,7 @@ def info(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say what an index holds."""
+    """Show the content of an index."""
     from citerec.cli.index import count_lines
     from citerec.folder import find_index, open_index
     from citerec.manifest import NAME
@@ -63,23 +63,23 @@ def info(
 
 
 def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
-    """Return what is said of the vectors of an index."""
+    """Return the lines about the vectors of an index."""
     if not settings["encoder"]:
         return ["     encoder  none: BM25 alone"]
     from citerec.encode.spec import Fingerprint
 
-    of, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
-    spec, recall = of.spec, dense.get("recall")
-    found = f", recall@{recall['depth']} {recall['value']:.3f} of exact" if recall else ""
+    fingerprint, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
+    spec, recall = fingerprint.spec, dense.get("recall")
+    approximation = f", recall@{recall['depth']} {recall['value']:.3f} of exact" if recall else ""
     return [
-        f"     encoder  {of} from {of.source}",
+        f"     encoder  {fingerprint} from {fingerprint.source}",
         f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
-        f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}{found}",
+        f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}{approximation}",
     ]
 
 
 def in_force_lines(folder: "IndexFolder") -> list[str]:
-    """Return what `recommend` does on an index unless told otherwise, and where that comes from."""
+    """Return the defaults of `recommend` on an index, and their origin."""
     from citerec.rank.ranker import DEFAULT, find_ranker
     from citerec.rerank.opening import own_reranker
     from citerec.tuned import fusion_in_force, kept_rerank_weight
@@ -92,10 +92,8 @@ def in_force_lines(folder: "IndexFolder") -> list[str]:
             f"              weight {weight.weight:g}, tuned at depth {weight.depth} without a ranker"
         )
     ranker = find_ranker("auto", folder)
-    named = (
-        "the default ranker" if ranker == DEFAULT else ranker and ranker.relative_to(folder.path)
-    )
-    return [*lines, f"      ranker  {named or 'none'}"]
+    shown = "the default model" if ranker == DEFAULT else ranker and ranker.relative_to(folder.path)
+    return [*lines, f"      ranker  {shown or 'none'}"]
 
 
 def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) -> None:
@@ -105,13 +103,13 @@ def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) 
     path = find_index(index)
     manifest = verify_index(path)
     if not quiet:
-        write_lines(f"{path} is whole: {len(manifest.checksums)} files are what was written")
+        write_lines(f"{path} is complete: {len(manifest.checksums)} files match their checksums")
 
 
 def doctor(
     format: FactsFormat = InfoFormat.TABLE, quiet: Quiet = False, verbose: Verbose = False
 ) -> None:
-    """Say whether this machine can run everything, and how to mend what it can't."""
+    """Check whether this machine can run everything, and show how to fix problems."""
     from citerec.doctor import as_json, as_table, examine, healthy
 
     findings = examine()
@@ -138,20 +136,20 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     config = BuildConfig(force=True, encoder=encoder)
     with console.progress(in_bytes="reading") as progress:
         report = build_index(SAMPLE / "papers.jsonl", target, config, progress)
-    by = f", embedded by {encoder}," if encoder else ""
+    by = f", encoded by {encoder}," if encoder else ""
     console.log(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
     queries = read_queries(SAMPLE / "draft.json").queries
     console.log(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
-    found = recommender.recommend(queries, explain=True)
-    results = [Result(query, items) for query, items in zip(queries, found, strict=True)]
+    recommendations = recommender.recommend(queries, explain=True)
+    results = [Result(query, items) for query, items in zip(queries, recommendations, strict=True)]
     write_result(dump(results, Format.TABLE, batch=False))
     if not quiet:
         write_result(f"{NEXT_STEPS}\n")
 
 
 def _embedded_model(console: ConsoleOutput) -> str | None:
-    """Return the model that needs no network, if it is installed: a demo fetches nothing."""
+    """Return the model that needs no network, if it is installed: the demo downloads nothing."""
     from citerec.encode.source import MINILM, find_model
     from citerec.errors import MissingExtraError
 
@@ -164,8 +162,8 @@ def _embedded_model(console: ConsoleOutput) -> str | None:
 
 NEXT_STEPS = """
 What to do next:
-  citerec recommend --index indexes/sample --title "..." --abstract "..."     ask with your own draft
+  citerec recommend --index indexes/sample --title "..." --abstract "..."     recommend for your own draft
   citerec recommend --index indexes/sample --query paper.bib --format bibtex  a file in, BibTeX out
-  citerec evaluate --index indexes/sample                                     how good is it? an honest report
+  citerec evaluate --index indexes/sample                                     evaluate it
   citerec index my-papers.jsonl                                               your own corpus: one JSON paper a line
   citerec doctor                                                              what this machine can run"""

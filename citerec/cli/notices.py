@@ -1,4 +1,4 @@
-"""What `citerec recommend` says while it loads, and of drafts that it cannot make sense of."""
+"""Messages of `citerec recommend`: the loading status, and warnings about unreadable drafts."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.recommend import Recommender
 
-UNREADABLE = 0.5  # share of a draft's letters from which on it is warned of
+UNREADABLE = 0.5  # least share of unreadable letters of a draft for a warning
 
 
 def loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
-    """Return what is loaded before the first search, for people who wait."""
+    """Return the components that are loaded before the first search, for the status line."""
     parts = [f"the index {folder.manifest.name}"]
     if config.encoder != "none" and folder.is_embedded:
         parts.append(f"the encoder {folder.manifest.settings['encoder']['name']}")
     if isinstance(config.reranker, RerankConfig):
         parts.extend(f"the reranker {stage.model}" for stage in config.reranker.stages)
     if config.ranker != "none":
-        parts.append("the ranker")
+        parts.append("the learning-to-rank model")
     return " · ".join(parts)
 
 
@@ -39,6 +39,6 @@ def warn_unreadable(
     if len(queries) > 1:
         who = f"{len(bad):,} of {len(queries):,} drafts (the first: {bad[0].id})"
     console.warn(
-        f"most of the words of {who} are in a script or language that neither {encoder} nor the papers know "
-        f"({max(shares):.0%} of the letters); what is recommended means little"
+        f"most words of {who} are in a script or language that neither {encoder} nor the papers cover "
+        f"({max(shares):.0%} of the letters); the recommendations are unreliable"
     )

@@ -1,4 +1,4 @@
-"""The options of all commands that rank by a learned ranker, and what they say of it."""
+"""The options of all commands with a learning-to-rank model, and its facts for reports."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,35 +13,35 @@ RankerOption = Annotated[
     str,
     typer.Option(
         "--ranker",
-        help="auto: the index's own, else the one that comes along; none; or the folder of one.",
+        help="The learning-to-rank model: auto for that of the index, else the default one; none; or a folder.",
     ),
 ]
 NoPopularityOption = Annotated[
     bool,
     typer.Option(
         "--no-popularity",
-        help="Rank without citation counts and ages: fair to new and little-cited papers.",
+        help="Rank without citation counts and age: fair to new and rarely cited papers.",
     ),
 ]
 NoAuthorsOption = Annotated[
-    bool, typer.Option("--no-authors", help="Rank without knowing who wrote what.")
+    bool, typer.Option("--no-authors", help="Rank without author features.")
 ]
 DiversityOption = Annotated[
     float,
     typer.Option(
-        min=0, max=1, help="How much papers like those above are held back; 0 for not at all."
+        min=0, max=1, help="Penalty for papers similar to higher ranked ones, from 0 (none) to 1."
     ),
 ]
 CitedOption = Annotated[
     Path | None,
     typer.Option(
-        help="References that you have already: ids one a line, or a .bib. They guide the ranker, and stay out."
+        help="References of the draft: one id per line, or a .bib. They guide the ranking and are not recommended."
     ),
 ]
 
 
 def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> str:
-    """Return the ranker to measure: the index's own may have learned from what are test queries now."""
+    """Return the model to evaluate: that of the index only if it was not trained on the current test queries."""
     from citerec.rank.ranker import DEFAULT, OWN, find_ranker, trained_on_other_data
 
     own = folder.models / OWN
@@ -53,19 +53,18 @@ def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> 
         return ranker
     name = f"{folder.models.name}/{OWN}"
     console.warn(
-        f"{name} is left out: it was not trained on these papers and splits, and would be measured on papers that it "
-        f"learned from; train it anew: citerec train-ranker --index {folder.path} --force, or name it all the same: "
-        f"--ranker {own}"
+        f"{name} is not used: it was trained on other papers or splits, which may include test queries; "
+        f"train it again: citerec train-ranker --index {folder.path} --force, or use it anyway: --ranker {own}"
     )
     return str(DEFAULT)
 
 
-def told_ranker(folder: "IndexFolder", ranker: str) -> dict[str, str] | None:
-    """Return what a report tells of a ranker; None for none."""
+def ranker_provenance(folder: "IndexFolder", ranker: str) -> dict[str, str] | None:
+    """Return the name and checksum of a learning-to-rank model for the report; None for none."""
     from citerec.rank.ranker import find_ranker, open_ranker
 
-    found = find_ranker(ranker, folder)
-    if found is None:
+    folder_of_model = find_ranker(ranker, folder)
+    if folder_of_model is None:
         return None
-    opened = open_ranker(found)
+    opened = open_ranker(folder_of_model)
     return {"model": opened.shown, "weights": opened.fingerprint}

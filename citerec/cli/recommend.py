@@ -58,45 +58,45 @@ if TYPE_CHECKING:
     from citerec.query import QueryFile
     from citerec.recommend import Recommender
 
-K1 = Annotated[
-    float, typer.Option("--k1", min=0, help="BM25: how soon a repeated term stops counting.")
-]
-FEW = 8  # queries for which torch, OpenVINO and Java's second compiler take longer to start than they save
+K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
+FEW = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
 
 
-B = Annotated[
-    float, typer.Option("--b", min=0, max=1, help="BM25: how much long papers are held back.")
-]
+B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
 
 
 class Fusion(StrEnum):
-    """How the first stages are put together."""
+    """The fusion of the first-stage retrievers."""
 
     AUTO = "auto"
     RRF = "rrf"
     WEIGHTED = "weighted"
 
 
-StopWordsOption = Annotated[StopWords, typer.Option(help="BM25: which words a query leaves out.")]
+StopWordsOption = Annotated[
+    StopWords, typer.Option(help="BM25: stop words that are removed from a query.")
+]
 
 
 def recommend(
     query: Annotated[
         str | None,
         typer.Option(
-            help="A file of one paper or many, or - for stdin: JSON, JSONL, BibTeX, RIS, CSL-JSON, text."
+            help="A file with one or many drafts, or - for stdin: JSON, JSONL, BibTeX, RIS, CSL-JSON, text."
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The title, in place of --query.")] = None,
-    abstract: Annotated[str, typer.Option(help="The abstract that goes with --title.")] = "",
+    title: Annotated[
+        str | None, typer.Option(help="The title of the draft, in place of --query.")
+    ] = None,
+    abstract: Annotated[str, typer.Option(help="The abstract, with --title.")] = "",
     index: Index = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="How many papers.")] = 20,
+    k: Annotated[int, typer.Option("--k", min=1, help="Number of papers.")] = 20,
     encoder: Annotated[
-        str, typer.Option(help="auto: the index's own; none: BM25 alone; another one is refused.")
+        str, typer.Option(help="auto for that of the index, or none for BM25 alone.")
     ] = "auto",
     fusion: Annotated[
         Fusion,
-        typer.Option(help="How BM25 and vectors are put together; auto: as tuned, else rrf."),
+        typer.Option(help="Fusion of BM25 and vectors; auto: the tuned one, else rrf."),
     ] = Fusion.AUTO,
     reranker: RerankerOption = None,
     rerank_depth: RerankDepthOption = None,
@@ -116,18 +116,20 @@ def recommend(
         int | None,
         typer.Option(
             min=1,
-            help="The latest year of a paper, and of the citations that are known; the query's by default.",
+            help="Latest year of papers and of known citations; the year of the query by default.",
         ),
     ] = None,
     exclude: Annotated[
-        Path | None, typer.Option(help="Papers to leave out: ids one a line, or a .bib.")
+        Path | None, typer.Option(help="Papers to exclude: one id per line, or a .bib.")
     ] = None,
     format: FormatOption = "table",
     fields: FieldsOption = None,
-    output: Annotated[Path | None, typer.Option(help="A file, in place of stdout.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why, for each paper.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Output file, in place of stdout.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Add the reasons for each paper.")
+    ] = False,
     query_form: Annotated[
-        QueryForm, typer.Option(help="BM25: what of the query is searched with.")
+        QueryForm, typer.Option(help="BM25: the fields of the query.")
     ] = QueryForm.TITLE_ABSTRACT,
     k1: K1 = 1.2,
     b: B = 0.75,
@@ -137,7 +139,7 @@ def recommend(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Recommend papers that a text should cite, best first."""
+    """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
     from citerec.folder import find_index, open_index
 
@@ -145,7 +147,7 @@ def recommend(
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
     more = checked_fields(fields, format)
-    asked = _queries(query, title, abstract)
+    drafts = _queries(query, title, abstract)
     folder = open_index(find_index(index))
     rerank = RerankOptions(
         models=reranker,
@@ -159,7 +161,7 @@ def recommend(
         backend=backend,
         threads=threads,
     ).config(folder, console)
-    few = len(asked.queries) <= FEW
+    few = len(drafts.queries) <= FEW
     if rerank and backend is Backend.AUTO and few:
         rerank = replace(rerank, backend=Backend.TORCH)
     config = RecommendConfig(
@@ -177,32 +179,34 @@ def recommend(
     )
     recommender = _opened(folder, config, heap, console)
     excluded = _listed(exclude, recommender, console)
-    known = _listed(cited, recommender, console)
-    warn_unreadable(asked.queries, recommender, console)
-    shown = output is None and _is_terminal()  # then a bar would stand between the results
+    cited_rows = _listed(cited, recommender, console)
+    warn_unreadable(drafts.queries, recommender, console)
+    shown = output is None and _is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
-        found = recommender.stream(
-            asked.queries,
+        recommendations = recommender.stream(
+            drafts.queries,
             year_max=year_max,
             excluded=excluded,
-            cited=known,
+            cited=cited_rows,
             explain=explain,
             progress=progress,
         )
         results = _results(
-            asked.queries,
-            found,
+            drafts.queries,
+            recommendations,
             progress,
-            lambda one: recommender.why_nothing(one, year_max=year_max, excluded=excluded | known),
+            lambda one: recommender.why_nothing(
+                one, year_max=year_max, excluded=excluded | cited_rows
+            ),
         )
-        write_pieces(pieces(results, format, batch=asked.batch, color=shown, fields=more), output)
+        write_pieces(pieces(results, format, batch=drafts.batch, color=shown, fields=more), output)
 
 
 @without_collection()
 def _opened(
     folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
 ) -> "Recommender":
-    """Open the pipeline; say what reranks, and, if asked, what is searched."""
+    """Open the pipeline; log the reranker, and the retrievers if verbose."""
     from citerec.java import start_jvm
     from citerec.recommend import Recommender
 
@@ -228,18 +232,18 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     from citerec.query import QueryFile, read_queries
 
     if query is None and title is None and abstract:
-        raise ConfigError("--abstract goes with --title; give the title of your text, too")
+        raise ConfigError("--abstract needs --title; add the title of the draft")
     if (query is None) == (title is None):
-        raise ConfigError("give the text either by --query FILE (- for stdin) or by --title")
+        raise ConfigError("give the draft either by --query FILE (- for stdin) or by --title")
     if query is not None:
         if abstract:
-            raise ConfigError("--abstract goes with --title; a query file has its own")
+            raise ConfigError("--abstract needs --title; a query file has its own abstract")
         if not query.strip():
             raise ConfigError("--query is empty; name a file, or - for stdin")
         return read_queries(query)
     words = " ".join((title or "").split())
     if not words:
-        raise ConfigError("--title is empty; give the title of your text")
+        raise ConfigError("--title is empty; give the title of the draft")
     return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
 
 
@@ -253,28 +257,30 @@ def _listed(
 
     listed = read_excluded(path)
     for fault in listed.unread:
-        console.warn(f"{path}: {fault}; it excludes nothing")
+        console.warn(f"{path}: {fault}; the entry is ignored")
     papers = recommender.index.papers
-    found = listed_rows(listed, papers)
-    for entry, rows in zip(listed.entries, found, strict=True):
+    rows_by_entry = listed_rows(listed, papers)
+    for entry, rows in zip(listed.entries, rows_by_entry, strict=True):
         ids = ", ".join(papers.ids_at(sorted(rows)))
         console.detail(f"{path}: {entry.title or entry.place}: {ids or 'not found'}")
-    missing = sum(not rows for rows in found)
-    left = f", {missing} not found" if missing else ""
+    missing = sum(not rows for rows in rows_by_entry)
+    not_found = f", {missing} not found" if missing else ""
     hint = " (use --verbose to list them)" if missing and not console.verbose else ""
-    references = "1 reference" if len(found) == 1 else f"{len(found)} references"
-    console.log(f"{references} in {path}: {len(found) - missing} found in this corpus{left}{hint}")
-    return frozenset[int]().union(*found)
+    references = "1 reference" if len(rows_by_entry) == 1 else f"{len(rows_by_entry)} references"
+    console.log(
+        f"{references} in {path}: {len(rows_by_entry) - missing} found in this corpus{not_found}{hint}"
+    )
+    return frozenset[int]().union(*rows_by_entry)
 
 
 def _results(
     queries: tuple[Query, ...],
-    found: Iterable[tuple[Recommendation, ...]],
+    recommendations: Iterable[tuple[Recommendation, ...]],
     progress: Callable[[str, int, int], None],
     why_nothing: Callable[[Query], str],
 ) -> Iterator[Result]:
     progress("queries", 0, len(queries))
-    for number, (query, items) in enumerate(zip(queries, found, strict=True), start=1):
+    for number, (query, items) in enumerate(zip(queries, recommendations, strict=True), start=1):
         yield Result(query, items, "" if items else why_nothing(query))
         progress("queries", number, len(queries))
 

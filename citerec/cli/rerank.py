@@ -1,4 +1,4 @@
-"""The options of all commands that rerank."""
+"""The options of all commands with a reranker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
         "--reranker",
-        help="auto: the index's own, if it has one; none; a folder or hub id. Repeated, cheapest first: each reads the "
-        "best of the one before.",
+        help="auto for that of the index, if any; none; a folder or hub id. If repeated, cheapest first: each reranks "
+        "the best candidates of the previous one.",
     ),
 ]
 RerankDepthOption = Annotated[
@@ -27,7 +27,7 @@ RerankDepthOption = Annotated[
     typer.Option(
         "--rerank-depth",
         min=1,
-        help="Candidates that are reranked, one per reranker; by default what model and device do in about a second, "
+        help="Reranked candidates, one number per reranker; by default as many as take about a second, "
         "in evaluate and tune 100.",
     ),
 ]
@@ -37,7 +37,7 @@ QueryTokensOption = Annotated[
         "--query-tokens",
         min=64,
         max=448,
-        help="Reranking: tokens of the query. One for all, or one per reranker; the candidate gets what is left.",
+        help="Reranking: tokens of the query, one number for all rerankers or one each; the candidate gets the rest.",
     ),
 ]
 CandidateTokensOption = Annotated[
@@ -52,29 +52,27 @@ RerankWeightOption = Annotated[
         "--rerank-weight",
         min=0,
         max=1,
-        help="Of the last reranker against the first stages; by default as tuned, else 1.",
+        help="Weight of the last reranker against the first stage; by default the tuned one, else 1.",
     ),
 ]
 EarlyStopOption = Annotated[
     bool,
     typer.Option(
-        "--early-stop", help="Reranking: read no further once the result cannot change any more."
+        "--early-stop", help="Reranking: stop as soon as the result can no longer change."
     ),
 ]
-DeviceOption = Annotated[
-    str, typer.Option(help="Where the reranker runs: auto, cpu, cuda, cuda:1.")
-]
+DeviceOption = Annotated[str, typer.Option(help="Device of the reranker: auto, cpu, cuda, cuda:1.")]
 PrecisionOption = Annotated[
-    Precision, typer.Option("--dtype", help="What the reranker calculates with.")
+    Precision, typer.Option("--dtype", help="Data type of the reranker's computations.")
 ]
 BackendOption = Annotated[
     Backend,
     typer.Option(
-        help="What runs the reranker; auto: torch, but openvino on a processor, if installed, for long work."
+        help="Runtime of the reranker; auto: torch, or openvino on a CPU for long work if it is installed."
     ),
 ]
 
-OPTIONS = (  # the parameters that they fill
+OPTIONS = (  # the parameters of these options
     "reranker",
     "rerank_depth",
     "query_tokens",
@@ -88,7 +86,7 @@ OPTIONS = (  # the parameters that they fill
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankOptions:
-    """What the options say; None for what was not given."""
+    """The values of the options; None for options that were not given."""
 
     models: Sequence[str] | None
     depths: Sequence[int] | None
@@ -100,14 +98,16 @@ class RerankOptions:
     precision: Precision
     backend: Backend
     threads: int
-    measures: bool = False  # whether figures are made: not by a model that may know the answers
+    measures: bool = (
+        False  # whether metrics are computed: then not with a model that may know the test queries
+    )
 
     def config(self, index: "IndexFolder", console: "ConsoleOutput") -> RerankConfig | None:
-        """Return which rerankers are meant for an index, and how they are run; None for no reranker.
+        """Return the reranker config for an index; None for no reranker.
 
         Args:
-            index: Whose own is meant by auto.
-            console: Is told what has no effect, and warns of what is left out.
+            index: `auto` is the reranker of this index.
+            console: Receives options without effect, and warnings.
 
         Raises:
             ConfigError: If the options contradict each other.
@@ -115,12 +115,12 @@ class RerankOptions:
         models = list(self.models or ["auto"])
         if "none" in models:
             if len(models) > 1:
-                raise ConfigError("--reranker none goes with no other --reranker")
+                raise ConfigError("--reranker none excludes any other --reranker")
             if self._given:
                 raise ConfigError(f"{self._given} has no effect with --reranker none")
         if "none" in models or (models == ["auto"] and not self._has_own(index, console)):
             if self._running:
-                console.log(f"{self._running} has no effect: nothing is reranked")
+                console.log(f"{self._running} has no effect: there is no reranker")
             return None
         return RerankConfig(
             stages=_stages(models, self),
@@ -133,25 +133,24 @@ class RerankOptions:
         )
 
     def _has_own(self, index: "IndexFolder", console: "ConsoleOutput") -> bool:
-        """Whether the index has a reranker, or one is asked of it, that may be used unasked."""
+        """Return whether `auto` means a reranker: that of the index, if it may be used."""
         from citerec.rerank.opening import OWN, own_reranker, trained_on_other_data
 
         own = own_reranker(index)
         if own is None:
-            return bool(self._given)  # that it has none is an error then
+            return bool(self._given)  # the missing reranker is an error later
         if not (self.measures and trained_on_other_data(own, index)):
             return True
         name = f"{index.models.name}/{OWN}"
         console.warn(
-            f"{name} is left out: it was not trained on these papers and splits, and would be measured on papers that "
-            f"it learned from; train it anew: citerec train-reranker --index {index.path} --force, or name it all "
-            f"the same: --reranker {name}"
+            f"{name} is not used: it was trained on other papers or splits, which may include test queries; "
+            f"train it again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"
         )
         return False
 
     @property
     def _running(self) -> str | None:
-        """An option that says how a reranker is run; None if none was given."""
+        """The first given option for running a reranker; None if none was given."""
         given = {
             "--device": self.device != "auto",
             "--dtype": self.precision is not Precision.AUTO,
@@ -161,7 +160,7 @@ class RerankOptions:
 
     @property
     def _given(self) -> str | None:
-        """An option that is of use with a reranker only; None if none was given."""
+        """The first given option that needs a reranker; None if none was given."""
         given = {
             "--rerank-depth": self.depths,
             "--query-tokens": self.query_tokens,
@@ -172,13 +171,15 @@ class RerankOptions:
         return next((option for option, value in given.items() if value), None)
 
 
-def _stages(models: Sequence[str], asked: RerankOptions) -> tuple[RerankStage, ...]:
+def _stages(models: Sequence[str], options: RerankOptions) -> tuple[RerankStage, ...]:
     number = len(models)
-    depths = asked.depths or [0] * number
+    depths = options.depths or [0] * number
     if len(depths) != number:
-        raise ConfigError(f"{len(depths)} --rerank-depth for {number} --reranker; give one each")
-    query = _each("--query-tokens", asked.query_tokens, number)
-    candidate = _each("--candidate-tokens", asked.candidate_tokens, number)
+        raise ConfigError(
+            f"{len(depths)} --rerank-depth for {number} --reranker; give one for each"
+        )
+    query = _each("--query-tokens", options.query_tokens, number)
+    candidate = _each("--candidate-tokens", options.candidate_tokens, number)
     return tuple(
         RerankStage(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
         for model, depth, q, c in zip(models, depths, query, candidate, strict=True)
@@ -186,7 +187,7 @@ def _stages(models: Sequence[str], asked: RerankOptions) -> tuple[RerankStage, .
 
 
 def _each(option: str, values: Sequence[int] | None, number: int) -> Sequence[int]:
-    """Spread one value for all, or take one for each."""
+    """Repeat one value for all rerankers, or return one value for each."""
     if not values or len(values) == 1:
         return [values[0] if values else 0] * number
     if len(values) != number:

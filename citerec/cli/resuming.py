@@ -1,4 +1,4 @@
-"""What a command says when a training is interrupted."""
+"""The message of an interrupted training."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ from citerec.cli.console import ConsoleOutput
 
 @contextmanager
 def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> Generator[None]:
-    """Say what is kept of a training that is interrupted, and the command that goes on with it."""
+    """Log what an interrupted training saved, and the command that resumes it."""
     from citerec.train.workspace import Workspace
 
     try:
@@ -22,16 +22,16 @@ def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> G
     except KeyboardInterrupt:
         workspace = Workspace.beside(target)
         if not workspace.is_there():
-            console.log("the training had not begun; nothing is kept")
+            console.log("the training had not started; nothing is saved")
         else:
             step = workspace.step
-            kept = f"the checkpoint of update {step:,}" if step else "what was prepared so far"
-            console.log(f"kept {kept}, in {workspace.folder}; go on: {_resuming(ctx)}")
+            saved = f"the checkpoint of update {step:,}" if step else "the preparation so far"
+            console.log(f"saved {saved} in {workspace.folder}; resume: {_resuming(ctx)}")
         raise
 
 
 def _resuming(ctx: typer.Context) -> str:
-    """Return the command line that goes on with the training of this one."""
+    """Return the command line that resumes this training."""
     if "TORCHELASTIC_RUN_ID" in os.environ:
         return "the same torchrun command with --resume"
     arguments: tuple[str, ...] = ctx.find_root().obj or tuple(sys.argv[1:])

@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
     from citerec.encode.spec import Fingerprint
     from citerec.folder import IndexFolder
-    from citerec.lab.scidocs.given import GivenVectors
+    from citerec.lab.scidocs.given import PrecomputedVectors
     from citerec.lab.scidocs.ranking import Rows, Take
-    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.record import EncoderResult
     from citerec.lab.scidocs.suite import Encode
     from citerec.lab.scidocs.vectors import CachedVectors
     from citerec.types import Paper, Progress
 
-SHOWN = 24  # signs of an encoder's name
-STORE = ".scidocs.encoding"  # where vectors lie while there are more to come
+SHOWN = 24  # characters of an encoder's name
+STORE = ".scidocs.encoding"  # folder of finished vectors during a run
 
 
-class Format(StrEnum):
-    """What comes on stdout."""
+class SuiteFormat(StrEnum):
+    """The output format."""
 
     TABLE = "table"
     JSON = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What is asked of each encoder."""
+class _SuiteOptions:
+    """The options that apply to every encoder."""
 
     tasks: list[str] | None
     map: Path | None
@@ -58,25 +58,25 @@ class _Wanted:
 
 def scidocs(
     data: Annotated[
-        Path | None, typer.Option(help="The folder of the published SciDocs data: all seven tasks.")
+        Path | None, typer.Option(help="The folder of the published SciDocs data.")
     ] = None,
     index: Index = None,
     encoder: Annotated[
         list[str] | None,
         typer.Option(
-            help="A model: a name, a hub id or a folder; may be repeated. With --index it may be left out: the "
-            "index's own vectors are judged then. With --data, a folder of cls.jsonl, user-citation.jsonl and "
-            "recomm.jsonl is taken as vectors that are made already."
+            help="A model: a name, a hub id or a folder; may be repeated. With --index, default is the encoder of the "
+            "index. With --data, a folder of cls.jsonl, user-citation.jsonl and recomm.jsonl is read as precomputed "
+            "vectors."
         ),
     ] = None,
     tasks: Annotated[str | None, typer.Option(help="Comma-separated; all by default.")] = None,
-    output: Annotated[Path | None, typer.Option(help="A JSON file of all figures.")] = None,
-    format: Annotated[Format, typer.Option(help="What comes on stdout.")] = Format.TABLE,
+    output: Annotated[Path | None, typer.Option(help="A JSON file of all results.")] = None,
+    format: Annotated[SuiteFormat, typer.Option(help="Output format.")] = SuiteFormat.TABLE,
     map: Annotated[
         Path | None,
         typer.Option(help="Draw a map of papers by topic (MAG's, or venues): PNG, SVG or PDF."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all draws and trainings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all samples and trainings.")] = 0,
     device: DeviceOption = "auto",
     precision: PrecisionOption = Precision.AUTO,
     backend: BackendOption = Backend.TORCH,
@@ -84,7 +84,7 @@ def scidocs(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Judge encoders by SciDocs: on its published data, or by the same kinds of tasks built from an index."""
+    """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
     from citerec.lab.scidocs.record import as_json
     from citerec.lab.scidocs.topics import check_picture
 
@@ -95,124 +95,128 @@ def scidocs(
         check_picture(map)
         check_output(map)
     if map and len(names) > 1:
-        raise ConfigError("--map draws the papers of one encoder; name one --encoder only")
+        raise ConfigError("--map draws the papers of one encoder; give one --encoder only")
     if data and index:
-        raise ConfigError("--data and --index name two suites; give one")
+        raise ConfigError("--data and --index are two suites; use one")
     if data and not names:
-        raise ConfigError("--data needs a model to judge: --encoder MODEL")
-    wanted = _Wanted(
+        raise ConfigError("--data needs a model: --encoder MODEL")
+    options = _SuiteOptions(
         tasks=[task.strip() for task in tasks.split(",")] if tasks else None,
         map=map,
         seed=seed,
         store=(output.parent if output else Path()) / STORE,
         how=EncodeConfig(device=device, precision=precision, threads=threads, backend=backend),
     )
-    of, judged = (
-        _on_data(data, names, wanted, console) if data else _on_index(index, names, wanted, console)
+    of, results = (
+        _run_on_data(data, names, options, console)
+        if data
+        else _run_on_index(index, names, options, console)
     )
-    settings = {"tasks": wanted.tasks, "precision": wanted.how.precision.value}
-    record = as_json(of, judged, seed, settings, published=data is not None)
-    if format is Format.JSON:
+    settings = {"tasks": options.tasks, "precision": options.how.precision.value}
+    record = as_json(of, results, seed, settings, published=data is not None)
+    if format is SuiteFormat.JSON:
         write_result(record)
     else:
-        _show(judged, published=data is not None)
+        _print_table(results, published=data is not None)
     if output:
         write_result(record, output)
-    for each in judged:
-        _progress(each, wanted, console)
+    for each in results:
+        _report_details(each, options, console)
 
 
-def _on_data(
-    data: Path, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
-) -> tuple[str, list["Judged"]]:
+def _run_on_data(
+    data: Path, names: Sequence[str], options: _SuiteOptions, console: ConsoleOutput
+) -> tuple[str, list["EncoderResult"]]:
     from citerec.lab.scidocs.layout import check_folder
-    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.record import EncoderResult
     from citerec.lab.scidocs.suite import check_tasks, encode_of, run_published
     from citerec.lab.scidocs.topics import try_map
 
-    check_folder(data, [*check_tasks(wanted.tasks), *(["mag"] if wanted.map else [])])
-    papers, labels = _papers_of_map(data, wanted, console)
-    judged: list[Judged] = []
+    check_folder(data, [*check_tasks(options.tasks), *(["mag"] if options.map else [])])
+    papers, labels = _papers_of_map(data, options, console)
+    results: list[EncoderResult] = []
     for name in names:
         with (
             console.progress() as progress,
-            _encoding(name, wanted, console, progress) as (fingerprint, encode),
+            _encoding(name, options, console, progress) as (fingerprint, encode),
         ):
-            of_map = encode_of(encode, "mag") if papers else None  # or it says what is missing
+            of_map = (
+                encode_of(encode, "mag") if papers else None
+            )  # raises an error if vectors are missing
             result = run_published(
-                data, encode, tasks=wanted.tasks, seed=wanted.seed, progress=progress
+                data, encode, tasks=options.tasks, seed=options.seed, progress=progress
             )
             topics = None
-            if of_map and wanted.map:
+            if of_map and options.map:
                 vectors = of_map(papers)
-                topics = try_map(vectors, labels, wanted.map, seed=wanted.seed, warn=console.warn)
-        judged.append(Judged(name, fingerprint, result, topics))
-    return str(data), judged
+                topics = try_map(vectors, labels, options.map, seed=options.seed, warn=console.warn)
+        results.append(EncoderResult(name, fingerprint, result, topics))
+    return str(data), results
 
 
 @contextmanager
 def _encoding(
-    name: str, wanted: _Wanted, console: ConsoleOutput, progress: "Progress"
-) -> "Generator[tuple[str, Encode | GivenVectors]]":
-    """Give what encodes, and its fingerprint: a model, or a folder of vectors that somebody made."""
+    name: str, options: _SuiteOptions, console: ConsoleOutput, progress: "Progress"
+) -> "Generator[tuple[str, Encode | PrecomputedVectors]]":
+    """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
     from citerec.encode.encoder import open_encoder
-    from citerec.lab.scidocs.given import GivenVectors, is_given
+    from citerec.lab.scidocs.given import PrecomputedVectors, has_vector_files
 
-    if is_given(Path(name)):
-        yield f"vectors of {name}", GivenVectors(Path(name))
+    if has_vector_files(Path(name)):
+        yield f"vectors of {name}", PrecomputedVectors(Path(name))
         return
-    model = open_encoder(name, wanted.how, log=console.log)
-    with _going_on(model, wanted.store, console, progress) as encode:
+    model = open_encoder(name, options.how, log=console.log)
+    with _caching(model, options.store, console, progress) as encode:
         yield str(model.fingerprint), encode
 
 
 def _papers_of_map(
-    data: Path, wanted: _Wanted, console: ConsoleOutput
+    data: Path, options: _SuiteOptions, console: ConsoleOutput
 ) -> "tuple[Sequence[Paper], Sequence[str]]":
-    """Return some papers of MAG's topics, and these; none if there is no map to draw."""
+    """Return a sample of papers and their MAG topics; empty without a map."""
     from citerec.lab.scidocs.layout import read_labels
     from citerec.lab.scidocs.suite import labelled_papers
     from citerec.lab.scidocs.topics import draw_map_sample
 
-    if not wanted.map:
+    if not options.map:
         return [], []
     papers, labels = labelled_papers(data, read_labels(data, "mag"))
-    drawn = draw_map_sample(labels, seed=wanted.seed, warn=console.warn)
+    drawn = draw_map_sample(labels, seed=options.seed, warn=console.warn)
     return [papers[i] for i in drawn], [labels[i] for i in drawn]
 
 
-def _on_index(
-    index: Path | None, names: Sequence[str], wanted: _Wanted, console: ConsoleOutput
-) -> tuple[str, list["Judged"]]:
+def _run_on_index(
+    index: Path | None, names: Sequence[str], options: _SuiteOptions, console: ConsoleOutput
+) -> tuple[str, list["EncoderResult"]]:
     import numpy as np
 
     from citerec.folder import find_index, open_index
-    from citerec.lab.scidocs.from_index import index_tasks, judge
+    from citerec.lab.scidocs.from_index import evaluate, index_tasks
     from citerec.lab.scidocs.labelled import venue_topics
-    from citerec.lab.scidocs.record import Judged
+    from citerec.lab.scidocs.record import EncoderResult
     from citerec.lab.scidocs.topics import draw_map_sample, try_map
 
     folder = open_index(find_index(index))
-    labels = venue_topics(folder.papers) if wanted.map else []
-    drew = draw_map_sample(labels, seed=wanted.seed, warn=console.warn) if wanted.map else []
+    labels = venue_topics(folder.papers) if options.map else []
+    drew = draw_map_sample(labels, seed=options.seed, warn=console.warn) if options.map else []
     sample, drawn = np.array(drew, np.int32), [labels[row] for row in drew]
-    judged: list[Judged] = []
+    results: list[EncoderResult] = []
     with console.progress() as progress:
-        tasks = index_tasks(folder, tasks=wanted.tasks, seed=wanted.seed, progress=progress)
+        tasks = index_tasks(folder, tasks=options.tasks, seed=options.seed, progress=progress)
         rows = np.union1d(tasks.rows, sample)
         for name in names or [""]:
-            with _vectors(name, folder, rows, wanted, console, progress) as (shown, made_by, take):
-                result = judge(
-                    tasks, take, form=made_by.spec.form, seed=wanted.seed, progress=progress
+            with _vectors(name, folder, rows, options, console, progress) as (shown, made_by, take):
+                result = evaluate(
+                    tasks, take, form=made_by.spec.form, seed=options.seed, progress=progress
                 )
                 topics = None
-                if drawn and wanted.map:
+                if drawn and options.map:
                     vectors = take(sample)
                     topics = try_map(
-                        vectors, drawn, wanted.map, seed=wanted.seed, warn=console.warn
+                        vectors, drawn, options.map, seed=options.seed, warn=console.warn
                     )
-            judged.append(Judged(shown, str(made_by), result, topics))
-    return folder.manifest.name, judged
+            results.append(EncoderResult(shown, str(made_by), result, topics))
+    return folder.manifest.name, results
 
 
 @contextmanager
@@ -220,49 +224,49 @@ def _vectors(
     name: str,
     folder: "IndexFolder",
     rows: "Rows",
-    wanted: _Wanted,
+    options: _SuiteOptions,
     console: ConsoleOutput,
     progress: "Progress",
 ) -> "Generator[tuple[str, Fingerprint, Take]]":
-    """Give an encoder's name, its fingerprint, and what gives its vectors of some papers of an index.
+    """Yield the name of an encoder, its fingerprint, and the function that returns its vectors of some papers.
 
-    They are those that the index keeps, if they are its own and exact; else the papers are encoded.
+    The vectors are those of the index if they are exact and of this encoder; otherwise the papers are encoded.
     """
     import numpy as np
 
     from citerec.encode.encoder import open_encoder, reopen
     from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
 
-    own, kept = embedded_by(folder), kept_vectors(folder)
+    own, stored = embedded_by(folder), kept_vectors(folder)
     if not name and own is None:
-        raise ConfigError(f"{folder.path} has no vectors; name a model: --encoder MODEL")
-    if not name and own and kept:
-        yield own.name, own, kept
+        raise ConfigError(f"{folder.path} has no vectors; choose a model with --encoder MODEL")
+    if not name and own and stored:
+        yield own.name, own, stored
         return
     if name:
-        model = open_encoder(name, wanted.how, base=folder.path, log=console.log)
+        model = open_encoder(name, options.how, base=folder.path, log=console.log)
     else:
         assert own is not None
-        model = reopen(own, folder.path, wanted.how, log=console.log)
-    if kept and own and model.fingerprint.key == own.key:
-        yield name, own, kept
+        model = reopen(own, folder.path, options.how, log=console.log)
+    if stored and own and model.fingerprint.key == own.key:
+        yield name, own, stored
         return
     console.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
-    with _going_on(model, wanted.store, console, progress) as encode:
+    with _caching(model, options.store, console, progress) as encode:
         papers = folder.papers.at(rows.tolist())
         matrix = encode([papers[row] for row in rows.tolist()])
 
-        def take(asked: "Rows") -> Any:
-            return matrix[np.searchsorted(rows, asked)]
+        def take(wanted_rows: "Rows") -> Any:
+            return matrix[np.searchsorted(rows, wanted_rows)]
 
         yield name or model.fingerprint.name, model.fingerprint, take
 
 
 @contextmanager
-def _going_on(
+def _caching(
     model: "Encoder", store: Path, console: ConsoleOutput, progress: "Progress"
 ) -> "Generator[CachedVectors]":
-    """Give an encoder that keeps its vectors until the block ends well; say so if it does not."""
+    """Yield an encoder that saves its vectors until the block ends; log how to resume if it fails."""
     from citerec.lab.scidocs.vectors import CachedVectors
 
     encode = CachedVectors(model, store, progress)
@@ -270,12 +274,12 @@ def _going_on(
         yield encode
     except BaseException:
         if encode.kept:
-            console.log(f"vectors are kept in {store}/; run this again to go on with them")
+            console.log(f"vectors are saved in {store}/; run the command again to continue")
         raise
     encode.forget()
 
 
-def _show(judged: Sequence["Judged"], *, published: bool) -> None:
+def _print_table(results: Sequence["EncoderResult"], *, published: bool) -> None:
     from citerec.lab.scidocs.from_index import TASKS
     from citerec.lab.scidocs.published import METRICS, TABLE_1
     from citerec.lab.scidocs.table import results_table
@@ -283,27 +287,31 @@ def _show(judged: Sequence["Judged"], *, published: bool) -> None:
     rows: dict[str, Mapping[str, float]] = {}
     if published:
         rows = dict(TABLE_1)
-    ours = {_shown(each.encoder, published): each.result.metrics for each in judged}
+    own_rows = {_row_name(each.encoder, published): each.result.metrics for each in results}
     every = METRICS if published else [m for task in TASKS.values() for m in task]
-    metrics = [metric for metric in every if any(metric in figures for figures in ours.values())]
-    show(results_table(rows | ours, [*metrics, "average"], published=len(rows)))
+    metrics = [
+        metric for metric in every if any(metric in figures for figures in own_rows.values())
+    ]
+    show(results_table(rows | own_rows, [*metrics, "average"], published=len(rows)))
 
 
-def _shown(encoder: str, published: bool) -> str:
-    """Return what stands for an encoder in the table: the end of a path, marked as ours beside published rows."""
+def _row_name(encoder: str, published: bool) -> str:
+    """Return the name of an encoder in the table: the end of a path, marked as ours next to published rows."""
     parts = [part for part in Path(encoder).parts if part not in ("models", "encoder")]
     name = encoder if len(encoder) <= SHOWN or not parts else parts[-1]
     return f"ours: {name}" if published else name
 
 
-def _progress(judged: "Judged", wanted: _Wanted, console: ConsoleOutput) -> None:
-    """Say what the table does not: what was left out, what lacks a vector, how good the map is."""
-    result = judged.result
+def _report_details(
+    results: "EncoderResult", options: _SuiteOptions, console: ConsoleOutput
+) -> None:
+    """Log what the table does not show: skipped tasks, missing vectors, the quality of the map."""
+    result = results.result
     for task, why in result.left_out.items():
-        console.warn(f"{task} is left out: {why}")
+        console.warn(f"{task} is skipped: {why}")
     for what, count in result.counts.items():
         if count and what.endswith("without a vector"):
-            console.warn(f"{judged.encoder}: {what}: {count:,}")
-    if topics := judged.topics:
+            console.warn(f"{results.encoder}: {what}: {count:,}")
+    if topics := results.topics:
         figures = f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}"
-        console.log(f"the map is {wanted.map}: {len(topics.clusters):,} papers, {figures}")
+        console.log(f"the map is {options.map}: {len(topics.clusters):,} papers, {figures}")

@@ -1,14 +1,14 @@
-"""Ends a command as Ctrl-C does when its terminal closes or the system asks it to end: what it began is removed."""
+"""Handles SIGTERM and SIGHUP as Ctrl-C, so that a command removes its unfinished files."""
 
 import signal
 from types import FrameType
 from typing import NoReturn
 
-ENDING = ("SIGTERM", "SIGHUP")  # the latter is unknown on Windows
+ENDING = ("SIGTERM", "SIGHUP")  # SIGHUP does not exist on Windows
 
 
 class EndedError(KeyboardInterrupt):
-    """A signal asks this process to end."""
+    """A signal ends this process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -16,19 +16,19 @@ class EndedError(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """What a shell says of a process that a signal ended."""
+        """The exit code of a process that a signal ended: 128 + its number."""
         return 128 + self.number
 
 
 def end_by_signals() -> None:
-    """Let signals that ask a process to end raise `EndedError`; those that are ignored, as under nohup, stay so."""
+    """Let ending signals raise `EndedError`; signals that are ignored, as under nohup, stay ignored."""
     for number in _numbers():
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
 
 
 def ended_by(error: BaseException | None) -> EndedError | None:
-    """Return the signal that led to an error: cleaning up may fail in its turn, on a closed terminal."""
+    """Return the signal that caused an error, also indirectly: the clean-up may fail on a closed terminal."""
     seen = set[int]()
     while error is not None and id(error) not in seen:
         if isinstance(error, EndedError):
@@ -39,7 +39,7 @@ def ended_by(error: BaseException | None) -> EndedError | None:
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
-    for other in _numbers():  # a second one must not stop the cleaning up
+    for other in _numbers():  # a second signal must not interrupt the clean-up
         signal.signal(other, signal.SIG_IGN)
     raise EndedError(number)
 

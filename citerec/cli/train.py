@@ -10,21 +10,19 @@ from citerec.cli.resuming import interruptible
 
 if TYPE_CHECKING:
     from citerec.lab.train_words.train import WordsReport
-    from citerec.train.encoder.train import TrainingReport
+    from citerec.train.encoder.train import EncoderReport
     from citerec.train.ranker.train import RankerReport
     from citerec.train.reranker.train import RerankerReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
 RANKER = Path("models") / "ranker"
 
-Base = Annotated[
-    str | None, typer.Option(help="What training begins with: a name, a folder or a hub id.")
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was cut short.")]
-Config = Annotated[Path | None, typer.Option(help="Settings, a TOML file.")]
-LearningRate = Annotated[float | None, typer.Option(help="The highest rate.")]
-Seed = Annotated[int | None, typer.Option(help="Of chance.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a model that is there.")]
+Base = Annotated[str | None, typer.Option(help="The base model: a name, a folder or a hub id.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted training.")]
+Config = Annotated[Path | None, typer.Option(help="A TOML file of settings.")]
+LearningRate = Annotated[float | None, typer.Option(help="Highest learning rate.")]
+Seed = Annotated[int | None, typer.Option(help="Random seed.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 
 
 def train_encoder(
@@ -33,19 +31,19 @@ def train_encoder(
     model: Base = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The model folder to make; <index>/models/encoder by default."),
+        typer.Option(help="The model folder to create; <index>/models/encoder by default."),
     ] = None,
     resume: Resume = False,
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="specter, modern or memory; without a transformer: random, tfidf, doc2vec, fasttext, sif, sgc or "
+            help="specter, modern or memory; word-vector encoders: random, tfidf, doc2vec, fasttext, sif, sgc or "
             "citeomatic."
         ),
     ] = None,
     config: Config = None,
-    epochs: Annotated[int | None, typer.Option(help="How often each query is seen.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Examples in an update.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Number of epochs.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Examples per update.")] = None,
     learning_rate: LearningRate = None,
     seed: Seed = None,
     threads: Threads = 0,
@@ -96,15 +94,17 @@ def train_reranker(
     model: Base = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The model folder to make; <index>/models/reranker by default."),
+        typer.Option(help="The model folder to create; <index>/models/reranker by default."),
     ] = None,
     resume: Resume = False,
     recipe: Annotated[str | None, typer.Option(help="paper, paper-small or strong.")] = None,
     config: Config = None,
-    epochs: Annotated[int | None, typer.Option(help="How often each query is seen.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Updates, in place of epochs.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Number of epochs.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of updates, in place of --epochs.")
+    ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Pairs in an update; lists, with a recipe of lists.")
+        int | None, typer.Option(help="Pairs per update; lists with a recipe of lists.")
     ] = None,
     learning_rate: LearningRate = None,
     seed: Seed = None,
@@ -151,27 +151,25 @@ def train_ranker(
     ctx: typer.Context,
     index: Annotated[
         list[Path] | None,
-        typer.Option("--index", help="The index folder; repeated, to learn from several."),
+        typer.Option("--index", help="The index folder; may be repeated to train on several."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The model folder to make; <index>/models/ranker of the first index by default."
+            help="The model folder to create; <index>/models/ranker of the first index by default."
         ),
     ] = None,
     resume: Resume = False,
     config: Config = None,
-    queries: Annotated[
-        int | None, typer.Option(help="Train queries of an index that are learned from; 0 for all.")
-    ] = None,
-    trees: Annotated[int | None, typer.Option(help="At most.")] = None,
+    queries: Annotated[int | None, typer.Option(help="Train queries per index; 0 for all.")] = None,
+    trees: Annotated[int | None, typer.Option(help="Number of trees at most.")] = None,
     seed: Seed = None,
     threads: Threads = 0,
     force: Force = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train the final ranker on the citations of an index, or of several."""
+    """Train the learning-to-rank model on the citations of one or several indexes."""
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
     from citerec.train.ranker.config import read_training
@@ -209,7 +207,7 @@ def _train_words(
     resume: bool,
     force: bool,
 ) -> None:
-    """Train an encoder of words: one without a transformer."""
+    """Train a word-vector encoder."""
     from citerec.folder import find_index, open_index
     from citerec.lab.train_words.config import read_words_training
     from citerec.lab.train_words.train import train_words
@@ -231,8 +229,8 @@ def _train_words(
         write_lines(*words_summary(report).split("\n"))
 
 
-def summary(report: "TrainingReport") -> str:
-    """Return what a training made."""
+def summary(report: "EncoderReport") -> str:
+    """Return the summary of the training of an encoder."""
     lines = [
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
@@ -247,19 +245,19 @@ def summary(report: "TrainingReport") -> str:
 
 
 def words_summary(report: "WordsReport") -> str:
-    """Return what the training of an encoder of words made."""
+    """Return the summary of the training of a word-vector encoder."""
     counts = [f"{count:>12,}  {name.replace('_', ' ')}" for name, count in report.counts.items()]
     lines = [f"{report.output}", *counts]
     chosen = report.chosen
     if chosen.mrr is not None:
-        named = ", ".join(f"{name} {value}" for name, value in chosen.setting.items())
-        lines.append(f"{chosen.mrr:>12.4f}  dev MRR{named and f' ({named})'}")
+        settings = ", ".join(f"{name} {value}" for name, value in chosen.setting.items())
+        lines.append(f"{chosen.mrr:>12.4f}  dev MRR{settings and f' ({settings})'}")
         lines.append(f"{chosen.f1:>12.4f}  dev F1@20")
     return "\n".join(lines)
 
 
 def reranker_summary(report: "RerankerReport") -> str:
-    """Return what the training of a reranker made."""
+    """Return the summary of the training of a reranker."""
     lines = [
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
@@ -271,17 +269,15 @@ def reranker_summary(report: "RerankerReport") -> str:
         for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR")):
             before, after = getattr(first, name), getattr(best, name)
             lines.append(
-                f"{after:>12.4f}  {shown} (step {report.best}); {before:.4f} as the candidates were found"
+                f"{after:>12.4f}  {shown} (step {report.best}); {before:.4f} of the first stage"
             )
     return "\n".join(lines)
 
 
 def ranker_summary(report: "RankerReport") -> str:
-    """Return what the training of a ranker made."""
+    """Return the summary of the training of a learning-to-rank model."""
     before, after = report.before, next(iter(report.after.values()))
-    lines = [f"{report.output}", f"{report.queries:>12,}  queries that it learned from"]
+    lines = [f"{report.output}", f"{report.queries:>12,}  training queries"]
     for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR")):
-        lines.append(
-            f"{after[name]:>12.4f}  {shown}; {before[name]:.4f} as the candidates were found"
-        )
+        lines.append(f"{after[name]:>12.4f}  {shown}; {before[name]:.4f} of the first stage")
     return "\n".join(lines)

@@ -35,7 +35,7 @@ SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")
 
 
 class Metric(StrEnum):
-    """What is tuned for."""
+    """The tuned metric."""
 
     F1 = "f1@20"
     MRR = "mrr"
@@ -47,8 +47,8 @@ class Metric(StrEnum):
 
 def tune(
     index: Index = None,
-    split: Annotated[str, typer.Option(help="Whose queries are asked; dev, as a rule.")] = "dev",
-    metric: Annotated[Metric, typer.Option(help="What is to be highest.")] = Metric.F1,
+    split: Annotated[str, typer.Option(help="The split of the queries; usually dev.")] = "dev",
+    metric: Annotated[Metric, typer.Option(help="The metric to maximise.")] = Metric.F1,
     reranker: RerankerOption = None,
     rerank_depth: RerankDepthOption = None,
     query_tokens: QueryTokensOption = None,
@@ -57,7 +57,7 @@ def tune(
     dtype: PrecisionOption = Precision.AUTO,
     backend: BackendOption = Backend.AUTO,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be found; leave the index alone.")
+        bool, typer.Option("--dry-run", help="Show the result without changing the index.")
     ] = False,
     k1: K1 = 1.2,
     b: B = 0.75,
@@ -67,7 +67,7 @@ def tune(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find on the dev split how the stages are best put together; `recommend` does so if it is proved better."""
+    """Tune fusion and rerank weight on the dev split; `recommend` uses them if they are significantly better."""
     from citerec.atomic import check_writable
     from citerec.evaluate.protocol import EvalConfig, load_task
     from citerec.evaluate.tune import tune as run
@@ -94,13 +94,13 @@ def tune(
     ).config(folder, console)
     task = load_task(folder, split)
     start_jvm(heap)
-    setting = EvalConfig(
+    eval_config = EvalConfig(
         bm25=Bm25Config(k1=k1, b=b, stop_words=stop_words, threads=threads),
         dense=DenseConfig(threads=threads),
         rerank=rerank,
     )
     with console.progress() as progress:
-        tuning = run(folder, task, setting, str(metric), progress, console.log)
+        tuning = run(folder, task, eval_config, str(metric), progress, console.log)
     for table in _tables(tuning):
         show(table)
     for line in _verdicts(tuning, split):
@@ -108,19 +108,19 @@ def tune(
     if dry_run:
         return
     fuse = tuning.fuse if tuning.trials else read_tuned(folder)
-    file = write_tuned(folder, fuse, _how(tuning, task, setting), _weight(tuning, folder))
-    console.log(f"recommend does so from now on ({file})")
+    file = write_tuned(folder, fuse, _how(tuning, task, eval_config), _weight(tuning, folder))
+    console.log(f"recommend uses these settings from now on ({file})")
 
 
 def _refuse_test(split: str) -> None:
     if split == "test":
         raise ConfigError(
-            "tuning on the test split would spoil every figure measured on it; say dev"
+            "tuning on the test split would invalidate every metric on it; use --split dev"
         )
 
 
-def _how(tuning: "Tuning", task: "EvalSet", setting: "EvalConfig") -> dict[str, Any]:
-    """Return what is kept of how it was found."""
+def _how(tuning: "Tuning", task: "EvalSet", eval_config: "EvalConfig") -> dict[str, Any]:
+    """Return how the settings were found, for the file of tuned settings."""
     from citerec.provenance import provenance
 
     return provenance(
@@ -129,7 +129,7 @@ def _how(tuning: "Tuning", task: "EvalSet", setting: "EvalConfig") -> dict[str, 
             "queries": len(task.queries),
             "metric": tuning.metric,
             "metrics": tuning.best.metrics if tuning.trials else None,
-            "bm25": {"k1": setting.bm25.k1, "b": setting.bm25.b},
+            "bm25": {"k1": eval_config.bm25.k1, "b": eval_config.bm25.b},
             "checks": {
                 "fusion": tuning.fusion.to_json() if tuning.fusion else None,
                 "weight": tuning.weighting.to_json() if tuning.weighting else None,
@@ -141,7 +141,7 @@ def _how(tuning: "Tuning", task: "EvalSet", setting: "EvalConfig") -> dict[str, 
 
 
 def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
-    """Return the weight to write: the one that was found, or one of before that was not tried again."""
+    """Return the weight to write: the new one, or an earlier one that was not tuned again."""
     from citerec.tuned import kept_rerank_weight
 
     before, tried = kept_rerank_weight(folder), tuning.reranker
@@ -151,7 +151,7 @@ def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
 
 
 def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
-    """Say what is best, whether it is kept, and why."""
+    """Yield what is best, whether it is used, and why."""
     from citerec.config import FuseConfig
     from citerec.tuned import shown_fusion
 
@@ -161,9 +161,9 @@ def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
         yield f"fusion: {_verdict(tuning, tuning.fusion, best, default, score, split)}"
     if tuning.weighting and (best := tuning.best_weight):
         yield (
-            f"reranker's weight: "
+            f"rerank weight: "
             f"{_verdict(tuning, tuning.weighting, f'{best.weight:g}', '1', best.metrics[tuning.metric], split)} "
-            f"({tuning.reranking}; without a ranker)"
+            f"({tuning.reranking}; without a learning-to-rank model)"
         )
 
 
@@ -175,14 +175,14 @@ def _verdict(
     metric, queries = tuning.metric, f"{check.queries:,} {split} queries"
     if best == default:
         return f"{default}, the default, is best on {queries} ({metric} {score:.4f})"
-    found = (
+    result = (
         f"{best} is best on {queries} ({metric} {score:.4f}, the default {default} {check.default:.4f}); "
-        f"chosen on {check.folds - 1} of {check.folds} parts of them and measured on the other one, tuning gives "
-        f"{check.tuned:.4f} (p {check.p:.2g} against the default)"
+        f"in {check.folds}-fold cross-validation tuning gives {check.tuned:.4f} "
+        f"(p {check.p:.2g} against the default)"
     )
     if check.is_better:
-        return f"{found}: kept"
-    return f"{found}: not kept, since it is not better beyond chance (p < {ALPHA:g}); {default} is used"
+        return f"{result}: used"
+    return f"{result}: not used, since it is not significantly better (p < {ALPHA:g}); {default} is used"
 
 
 def _tables(tuning: "Tuning") -> "Iterator[Table]":
@@ -195,7 +195,7 @@ def _tables(tuning: "Tuning") -> "Iterator[Table]":
     if tuning.weights:
         weight = tuning.best_weight
         yield _table(
-            "reranker's weight", [(f"{t.weight:g}", t.metrics, t is weight) for t in tuning.weights]
+            "rerank weight", [(f"{t.weight:g}", t.metrics, t is weight) for t in tuning.weights]
         )
 
 

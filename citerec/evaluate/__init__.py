@@ -1,1 +1,1 @@
-"""Holds rankings against what papers truly cite: the protocol, the metrics, the report."""
+"""Evaluation of rankings against citations: the protocol, the metrics, the report."""

@@ -1,4 +1,4 @@
-"""From runs and qrels to everything that a report says: figures, tests, and where they come from."""
+"""Computes the content of a report from runs and qrels: metrics, tests and breakdowns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 from citerec.errors import ConfigError
 from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations
 from citerec.evaluate.by_year import Year, by_year
-from citerec.evaluate.calibration import Band, Calibration, calibrate
+from citerec.evaluate.calibration import Band, CalibrationBands, calibrate
 from citerec.evaluate.metrics import (
     METRICS,
     Comparison,
@@ -22,71 +22,73 @@ from citerec.evaluate.overlap import PairBin, means, pair_bins, quartiles
 from citerec.evaluate.significance import RESAMPLES
 from citerec.run import Qrels, Run
 
-GOLD_BINS = ((1, 2), (3, 5), (6, 10), (11, 20), (21, None))  # citations of a query, both ends in
+GOLD_BINS = ((1, 2), (3, 5), (6, 10), (11, 20), (21, None))  # gold papers of a query, inclusive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What is to be measured: the runs of some systems on the same queries."""
+    """The runs of some systems on the same queries, and the facts for their report."""
 
     corpus: str
     split: str
-    known_graph: str | None  # None for runs that somebody made: nobody told us
+    known_graph: str | None  # None if unknown, for external runs
     qrels: Qrels
-    runs: Sequence[Run]  # in the order of the report; names differ
-    query_words: Mapping[str, int] = field(default_factory=dict[str, int])  # as far as known
-    query_years: Mapping[str, int] = field(default_factory=dict[str, int])  # likewise
+    runs: Sequence[Run]  # in the order of the report, with distinct names
+    query_words: Mapping[str, int] = field(default_factory=dict[str, int])  # if known
+    query_years: Mapping[str, int] = field(default_factory=dict[str, int])  # if known
     overlap: Mapping[str, Mapping[str, float]] = field(  # `citerec.evaluate.overlap`; if known
         default_factory=dict[str, Mapping[str, float]]
     )
-    standing: CitedPaperStats = CitedPaperStats()  # of the cited papers; likewise
+    cited_stats: CitedPaperStats = CitedPaperStats()  # if known
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     left_out: Mapping[str, int] = field(
         default_factory=dict[str, int]
-    )  # queries, by why; `EvalSet`
-    ceilings: frozenset[str] = frozenset()  # runs that are made from the gold, in no comparison
+    )  # number of queries by reason, see `EvalSet`
+    ceilings: frozenset[str] = frozenset()  # runs made from the gold, not compared
     seed: int = 0  # of the resamples
     resamples: int = RESAMPLES
 
     def __post_init__(self) -> None:
         if not self.qrels or not all(self.qrels.values()):
-            raise ConfigError("nothing to evaluate: no query, or one that cites no paper")
+            raise ConfigError("nothing to evaluate: there is no query, or a query has no gold")
         if not self.runs:
-            raise ConfigError("nothing to evaluate: no run")
+            raise ConfigError("nothing to evaluate: there is no run")
         names = [run.name for run in self.runs]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ConfigError(f"two runs are named {twice[0]!r}; give one another name")
+            raise ConfigError(f"two runs are named {twice[0]!r}; rename one")
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Some of the queries, and what each system reaches on them."""
+    """Some of the queries, and the metrics of each system on them."""
 
     label: str
     queries: int
-    systems: Mapping[str, Mapping[str, float]]  # by name and `METRICS`
+    systems: Mapping[str, Mapping[str, float]]  # by system and metric
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was measured."""
+    """The results of an evaluation."""
 
     evaluation: Evaluation
     systems: tuple[SystemResult, ...]
     comparisons: tuple[Comparison, ...]
-    by_gold: tuple[Bin, ...]  # by how many papers a query cites
-    by_words: tuple[Bin, ...]  # by how long a query is, in quartiles; empty if not known
-    by_overlap: tuple[Bin, ...]  # by the words that it shares with what it cites; likewise
-    pairs_by_overlap: tuple[PairBin, ...]  # of each query with each paper that it cites; likewise
-    by_age: tuple[PairBin, ...]  # likewise, by how old the paper was
-    by_citations: tuple[PairBin, ...]  # likewise, by how often it was known to be cited
-    by_year: Mapping[str, tuple[Year, ...]]  # f1@20 by the year of the query; empty if not known
-    calibration: Mapping[str, Calibration]  # how often what stands somewhere is cited
+    by_gold: tuple[Bin, ...]  # by the number of gold papers
+    by_words: tuple[Bin, ...]  # by the length of the query, in quartiles; empty if unknown
+    by_overlap: tuple[Bin, ...]  # by the word overlap of the query and its gold; likewise
+    pairs_by_overlap: tuple[
+        PairBin, ...
+    ]  # pairs of query and gold paper, by word overlap; likewise
+    by_age: tuple[PairBin, ...]  # pairs by the age of the paper; likewise
+    by_citations: tuple[PairBin, ...]  # pairs by the known citations of the paper; likewise
+    by_year: Mapping[str, tuple[Year, ...]]  # f1@20 by the year of the query; empty if unknown
+    calibration: Mapping[str, CalibrationBands]  # share of cited papers by score and rank
 
 
 def assess(evaluation: Evaluation) -> Report:
-    """Measure all runs, compare every pair but those of a ceiling, and break the figures down.
+    """Measure all runs, compare all pairs except ceilings, and break the metrics down.
 
     Raises:
         ConfigError: If a run shares no query with the qrels.
@@ -103,15 +105,15 @@ def assess(evaluation: Evaluation) -> Report:
         by_words=_by_quartile(evaluation, systems, evaluation.query_words, "{:.0f}"),
         by_overlap=_by_quartile(evaluation, systems, means(evaluation.overlap), "{:.2f}"),
         pairs_by_overlap=pair_bins(evaluation.overlap, evaluation.qrels, evaluation.runs),
-        by_age=by_age(evaluation.standing, evaluation.qrels, evaluation.runs),
-        by_citations=by_citations(evaluation.standing, evaluation.qrels, evaluation.runs),
+        by_age=by_age(evaluation.cited_stats, evaluation.qrels, evaluation.runs),
+        by_citations=by_citations(evaluation.cited_stats, evaluation.qrels, evaluation.runs),
         by_year=_by_year(evaluation, systems),
         calibration={run.name: calibrate(run, evaluation.qrels) for run in evaluation.runs},
     )
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """Return what `report.json` holds; `citerec evaluate` promises its keys."""
+    """Return the content of `report.json`; its keys are a contract of `citerec evaluate`."""
     evaluation = report.evaluation
     return {
         "corpus": evaluation.corpus,
@@ -178,7 +180,7 @@ def _by_quartile(
     values: Mapping[str, float],
     form: str,
 ) -> tuple[Bin, ...]:
-    """Break the figures down by a value of each query, in quartiles; nothing where none is known."""
+    """Break the metrics down by the quartiles of a value of each query; empty if no value is known."""
     known = {qid: value for qid, value in values.items() if qid in evaluation.qrels}
     if not known:
         return ()
@@ -237,7 +239,7 @@ def _pairs_json(part: PairBin) -> dict[str, Any]:
     return {"bin": part.label, "pairs": part.pairs, "recall@20": dict(part.recall)}
 
 
-def _calibration_json(calibration: Calibration) -> dict[str, Any]:
+def _calibration_json(calibration: CalibrationBands) -> dict[str, Any]:
     return {
         "scores": [_band_json(band) for band in calibration.scores],
         "ranks": [_band_json(band) for band in calibration.ranks],

@@ -1,6 +1,6 @@
-"""What a system must beat, and what none can: random, most cited, and the oracle.
+"""Baselines and the ceiling: random, most cited, and the oracle.
 
-Random and most cited work on row numbers inside an index; the oracle needs only the qrels.
+Random and most cited work on row numbers of an index; the oracle needs only the qrels.
 """
 
 from hashlib import sha1
@@ -20,7 +20,7 @@ Rows = npt.NDArray[np.int32]
 
 
 def query_rng(seed: int, qid: str) -> np.random.Generator:
-    """Make the generator of one query, the same wherever the query stands among the others.
+    """Return the random generator of one query, independent of the other queries.
 
     Args:
         seed: Of the whole run; not negative.
@@ -31,15 +31,15 @@ def query_rng(seed: int, qid: str) -> np.random.Generator:
 
 
 def random_hits(allowed: Mask, k: int, rng: np.random.Generator) -> Hits:
-    """Draw `k` of the allowed papers, without replacement and in random order.
+    """Draw `k` of the allowed papers without replacement, in random order.
 
     Args:
-        allowed: One flag per row of the index.
-        k: How many; fewer come back only where fewer are allowed.
-        rng: The query's own, see `query_rng`.
+        allowed: Eligible mask, one flag per row of the index.
+        k: The number of papers; fewer if fewer are allowed.
+        rng: The generator of the query, see `query_rng`.
 
     Returns:
-        Hits with scores n, n - 1, ..., 1: no two are equal.
+        Hits with the distinct scores n, n - 1, ..., 1.
     """
     rows = np.flatnonzero(allowed).astype(np.int32)
     drawn = rng.choice(rows, size=min(k, len(rows)), replace=False)
@@ -47,63 +47,61 @@ def random_hits(allowed: Mask, k: int, rng: np.random.Generator) -> Hits:
 
 
 def citation_order(counts: npt.NDArray[np.integer], id_rank: npt.NDArray[np.int32]) -> Rows:
-    """Order the papers that are cited at all: falling count, equal counts by rising docid.
+    """Return the cited papers by falling citation count, equal counts by rising docid.
 
-    Counts differ between queries of different years only, so one order serves all queries of a year.
+    The counts differ only between queries of different years, so one order serves all queries of a year.
 
     Args:
-        counts: Citations known for each row of the index.
+        counts: Known citations of each row of the index.
         id_rank: The place of each row's docid among the sorted docids.
 
     Returns:
-        Row numbers of the papers with a count above 0; a paper that nobody cites is not among the
-        most cited, and its place would be chance.
+        Row numbers of the papers with a count above 0.
     """
     rows = np.flatnonzero(counts > 0).astype(np.int32)
     return rows[best_first(rows, counts[rows], id_rank)]
 
 
 def most_cited_hits(order: Rows, counts: npt.NDArray[np.integer], allowed: Mask, k: int) -> Hits:
-    """Take the `k` most cited of the allowed papers, scored by their counts.
+    """Return the `k` most cited of the allowed papers, with their counts as scores.
 
     Args:
-        order: What `citation_order` made of `counts`.
-        counts: Citations known for each row of the index.
-        allowed: One flag per row of the index.
-        k: How many; fewer come back where fewer allowed papers are cited.
+        order: The order of `counts` by `citation_order`.
+        counts: Known citations of each row of the index.
+        allowed: Eligible mask, one flag per row of the index.
+        k: The number of papers; fewer if fewer allowed papers are cited.
     """
     rows = order[allowed[order]][:k]
     return Hits(rows, counts[rows].astype(np.float32))
 
 
-def random_lists(index: IndexFolder, task: EvalSet, setting: EvalConfig) -> list[Hits]:
-    """Draw eligible papers for each query of a task."""
+def random_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+    """Draw eligible papers for each query of an evaluation set."""
     years = index.papers.years
     return [
-        random_hits(mask(rule, years), setting.depth, query_rng(setting.seed, query.id))
+        random_hits(mask(rule, years), config.depth, query_rng(config.seed, query.id))
         for query, rule in zip(task.queries, task.eligible, strict=True)
     ]
 
 
-def most_cited_lists(index: IndexFolder, task: EvalSet, setting: EvalConfig) -> list[Hits]:
-    """Find the most cited eligible papers for each query of a task.
+def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+    """Return the most cited eligible papers for each query of an evaluation set.
 
-    Papers are ordered once for all queries that know the same citations.
+    Citations are counted once for all queries with the same known citations.
     """
-    graph, years = TemporalGraph(index, setting.known_graph), index.papers.years
+    graph, years = TemporalGraph(index, config.known_graph), index.papers.years
     snapshots = graph.of(task.queries, task.eligible)
     orders = {one: citation_order(one.counts, index.id_rank) for one in dict.fromkeys(snapshots)}
     return [
-        most_cited_hits(orders[known], known.counts, mask(rule, years), setting.depth)
+        most_cited_hits(orders[known], known.counts, mask(rule, years), config.depth)
         for rule, known in zip(task.eligible, snapshots, strict=True)
     ]
 
 
 def oracle_run(qrels: Qrels, name: str = "oracle") -> Run:
-    """Recommend exactly what each query cites: the ceiling of every metric.
+    """Return the run that ranks exactly the gold of each query: the ceiling of every metric.
 
-    All its metrics are 1 but for F1@20: precision@20 of a query with fewer than 20 citations stays
-    below 1, as does recall@20 with more.
+    All metrics are 1 except F1@20: precision@20 is below 1 for fewer than 20 gold papers, recall@20 for more.
     """
     return Run(name, {qid: _in_falling_order(sorted(gold)) for qid, gold in qrels.items()})
 

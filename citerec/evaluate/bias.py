@@ -1,7 +1,4 @@
-"""Whom a system favours: how many cited papers it finds by their age, and by how often they were cited before.
-
-A system that lives on citation counts finds the much cited and overlooks the new; here that is in sight.
-"""
+"""Popularity bias: the share of cited papers that a system ranks in the top 20, by their age and citation count."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,18 +20,18 @@ CITATIONS = ((0, 0), (1, 2), (3, 5), (6, 10), (11, 20), (21, 50), (51, None))
 
 @dataclass(frozen=True, slots=True)
 class CitedPaperStats:
-    """What the cited papers were to their queries, as far as that is known."""
+    """Age and known citations of each cited paper at the time of its query, as far as they are known."""
 
-    ages: ByPair = field(default_factory=dict[str, dict[str, int]])  # years before the query
+    ages: ByPair = field(default_factory=dict[str, dict[str, int]])  # in years before the query
     citations: ByPair = field(default_factory=dict[str, dict[str, int]])  # known to the query
 
 
-def standing(index: IndexFolder, task: EvalSet, known: KnownGraph) -> CitedPaperStats:
-    """Return the age and the known citations of each paper that a query cites.
+def cited_stats(index: IndexFolder, task: EvalSet, known: KnownGraph) -> CitedPaperStats:
+    """Return the age and the known citations of each cited paper of each query.
 
     Args:
-        index: Of which the papers are.
-        task: The queries; a pair of which one year is unknown has no age.
+        index: The index.
+        task: The evaluation set; a pair with an unknown year has no age.
         known: Whose citations count.
     """
     years = index.papers.years
@@ -52,16 +49,16 @@ def standing(index: IndexFolder, task: EvalSet, known: KnownGraph) -> CitedPaper
     return CitedPaperStats(ages, citations)
 
 
-def by_age(standing: CitedPaperStats, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
-    """Count which cited papers each system finds, by their age; nothing where no age is known."""
-    return _bins(standing.ages, AGES, qrels, runs)
+def by_age(cited_stats: CitedPaperStats, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
+    """Return the recall of each system in bins of the age of cited papers; empty if no age is known."""
+    return _bins(cited_stats.ages, AGES, qrels, runs)
 
 
 def by_citations(
-    standing: CitedPaperStats, qrels: Qrels, runs: Sequence[Run]
+    cited_stats: CitedPaperStats, qrels: Qrels, runs: Sequence[Run]
 ) -> tuple[PairBin, ...]:
-    """Count which cited papers each system finds, by their known citations."""
-    return _bins(standing.citations, CITATIONS, qrels, runs)
+    """Return the recall of each system in bins of the known citations of cited papers."""
+    return _bins(cited_stats.citations, CITATIONS, qrels, runs)
 
 
 def _bins(
@@ -81,7 +78,7 @@ def _bins(
     for low, high in bounds:
         inside = (value >= low) & (value <= (value.max() if high is None else high))
         if inside.any():
-            recall = {name: float(found[inside].mean()) for name, found in is_found.items()}
+            recall = {name: float(flags[inside].mean()) for name, flags in is_found.items()}
             bins.append(PairBin(_label(low, high), int(inside.sum()), recall))
     return tuple(bins)
 

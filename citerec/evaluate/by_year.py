@@ -1,4 +1,4 @@
-"""How a system fares by the year of the query: whether what it learned from the past holds later."""
+"""A metric by the year of the query: shows whether a system trained on the past stays good."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from citerec.types import Query
 
 @dataclass(frozen=True, slots=True)
 class Year:
-    """The queries of one year, and what one system reaches on them."""
+    """The queries of one year, and the mean of a metric of one system on them."""
 
     year: int
     queries: int  # at least 1
@@ -30,11 +30,11 @@ def by_year(
 
     Args:
         scores: (n,) of one system, such as its f1@20.
-        qids: (n,) whose they are.
-        years: By query; one without a year counts nowhere.
+        qids: (n,) ids of the queries.
+        years: By query; queries without a year are left out.
 
     Raises:
-        ValueError: If there are not as many scores as queries.
+        ValueError: If the numbers of scores and queries differ.
     """
     if len(scores) != len(qids):
         raise ValueError(f"{len(scores)} scores but {len(qids)} queries")
@@ -43,5 +43,6 @@ def by_year(
         if qid in years:
             values.setdefault(years[qid], []).append(float(score))
     return tuple(
-        Year(year, len(found), float(np.mean(found))) for year, found in sorted(values.items())
+        Year(year, len(of_year), float(np.mean(of_year)))
+        for year, of_year in sorted(values.items())
     )

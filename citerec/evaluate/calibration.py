@@ -1,7 +1,7 @@
-"""What a score or a rank is worth: how often the papers that stand there are truly cited.
+"""Calibration: the share of cited papers by score and by rank, and the reliability of probabilities.
 
-Scores of two systems, and of two queries of one system, share no scale. So a score is first put between the best of
-its query's list (1) and the last (0).
+Scores of different systems, and of different queries of one system, have different scales. Therefore scores are first
+scaled to [0, 1] within each ranking.
 """
 
 from collections.abc import Sequence
@@ -15,37 +15,48 @@ from citerec.evaluate.significance import Floats
 from citerec.run import Qrels, Run
 from citerec.types import Ranking
 
-DEPTH = 1000  # ranks that are read
+DEPTH = 1000  # ranks that count
 SCORE_BINS = 10  # of equal width
-RANKS = (1, 2, 4, 6, 11, 21, 51, 101, 201, 501)  # where each band starts; the last ends at DEPTH
+RANKS = (
+    1,
+    2,
+    4,
+    6,
+    11,
+    21,
+    51,
+    101,
+    201,
+    501,
+)  # first rank of each band; the last band ends at DEPTH
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The papers that stand at some scores or ranks, over all queries."""
+    """The papers within a band of scores or ranks, over all queries."""
 
     label: str
     papers: int  # at least 1
     cited: int
-    at: float  # where they stand in the mean: a normalised score in [0, 1], or a rank from 1
+    at: float  # mean normalised score in [0, 1], or mean rank from 1
 
     @property
     def share(self) -> float:
-        """The share of them that their query cites, in [0, 1]."""
+        """The share of the papers that are cited, in [0, 1]."""
         return self.cited / self.papers
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """How often what one system puts somewhere is cited."""
+class CalibrationBands:
+    """The share of cited papers of one system, by score and by rank."""
 
-    scores: tuple[Band, ...] = ()  # by rising normalised score; a bin without papers is left out
-    ranks: tuple[Band, ...] = ()  # by rising rank; likewise
+    scores: tuple[Band, ...] = ()  # by rising normalised score; empty bins are left out
+    ranks: tuple[Band, ...] = ()  # by rising rank; empty bands are left out
 
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How well probabilities agree with what is cited."""
+    """The agreement of probabilities and citations."""
 
     papers: int
     cited: float  # share of the papers that are cited, in [0, 1]
@@ -57,10 +68,15 @@ class Reliability:
 def reliability(
     probabilities: Floats, cited: npt.NDArray[np.bool_], bins: int = SCORE_BINS
 ) -> Reliability:
-    """Measure probabilities against what is cited; all figures are 0 without a paper.
+    """Measure probabilities against citations; all values are 0 without a paper.
 
-    The expected calibration error is the mean, over bins that hold equally many papers, of the difference between the
-    mean probability and the share that is cited.
+    The expected calibration error is the mean, over bins with equally many papers, of the difference between the mean
+    probability and the share of cited papers.
+
+    Args:
+        probabilities: Shape (papers,).
+        cited: Shape (papers,).
+        bins: The number of bins.
 
     Source: Naeini et al., AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602.
     """
@@ -77,28 +93,28 @@ def reliability(
     )
 
 
-def calibrate(run: Run, qrels: Qrels) -> Calibration:
-    """Count, over the queries of `qrels`, what stands at each score and at each rank, and is cited.
+def calibrate(run: Run, qrels: Qrels) -> CalibrationBands:
+    """Count the papers and the cited papers at each score and rank, over the queries of `qrels`.
 
-    A query that the run finds nothing for counts nowhere: nothing stands there.
+    Queries with an empty ranking are left out.
     """
     lists = [(ranking, qrels[qid]) for qid, ranking in run.rankings.items() if qid in qrels]
     lists = [(ranking, gold) for ranking, gold in lists if len(ranking)]
     if not lists:
-        return Calibration()
+        return CalibrationBands()
     is_cited = np.concatenate([_cited(ranking, gold) for ranking, gold in lists])
     score = np.concatenate([normalised(ranking.scores[:DEPTH]) for ranking, _ in lists])
     rank = np.concatenate([np.arange(1, min(len(one), DEPTH) + 1) for one, _ in lists])
     score_bin = np.minimum((score * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     rank_bin = np.searchsorted(RANKS, rank, side="right") - 1
-    return Calibration(
+    return CalibrationBands(
         _bands(score_bin, score, is_cited, _score_labels()),
         _bands(rank_bin, rank, is_cited, _rank_labels()),
     )
 
 
 def normalised(scores: Sequence[float]) -> Floats:
-    """Put falling scores between the first, 1, and the last, 0; equal ones are all 1."""
+    """Scale falling scores to [0, 1]: the first to 1, the last to 0; equal scores are all 1."""
     array = np.asarray(scores, np.float64)
     width = array[0] - array[-1]
     return (array - array[-1]) / width if width > 0 else np.ones_like(array)
@@ -110,16 +126,16 @@ def _cited(ranking: Ranking, gold: frozenset[str]) -> npt.NDArray[np.bool_]:
 
 def _bands(
     number: npt.NDArray[np.int64],
-    place: npt.NDArray[np.floating | np.integer],
+    values: npt.NDArray[np.floating | np.integer],
     is_cited: npt.NDArray[np.bool_],
     labels: Sequence[str],
 ) -> tuple[Band, ...]:
     papers = np.bincount(number, minlength=len(labels)).tolist()
     cited = np.bincount(number[is_cited], minlength=len(labels)).tolist()
-    total = np.bincount(number, weights=place, minlength=len(labels)).tolist()
+    total = np.bincount(number, weights=values, minlength=len(labels)).tolist()
     return tuple(
-        Band(label, n, hits, together / n)
-        for label, n, hits, together in zip(labels, papers, cited, total, strict=True)
+        Band(label, n, hits, sum_at / n)
+        for label, n, hits, sum_at in zip(labels, papers, cited, total, strict=True)
         if n
     )
 

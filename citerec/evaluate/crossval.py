@@ -1,8 +1,8 @@
-"""Whether a tuned setting is better than the default: cross-validation over the queries, then a paired test.
+"""Tests whether a tuned setting is better than the default: cross-validation over the queries, then a paired test.
 
-The best of many settings on some queries looks better on these than it is. Here each query is measured with the
-setting that is best on the other folds, so that it has no say in what it is measured with; the default is then compared
-with that by Fisher's randomisation test. The folds share queries that they choose by, which makes the test approximate.
+The best of many settings looks better on the queries that selected it than on others. Therefore each query is measured
+with the setting that is best on the other folds, and the default is compared with these values by Fisher's
+randomisation test. The folds share the queries that they select by, so the test is approximate.
 """
 
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ class CrossValidation:
     """The default against tuning, by a metric in [0, 1]."""
 
     default: float  # mean over the queries
-    tuned: float  # mean over the queries, each measured with what is best on the other folds
+    tuned: float  # mean over the queries, each measured with the best setting of the other folds
     p: float  # two-sided, in (0, 1]
     queries: int
     folds: int
 
     @property
     def is_better(self) -> bool:
-        """Whether tuning beats the default."""
+        """Whether tuning is significantly better than the default."""
         return self.tuned > self.default and self.p < ALPHA
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the values as JSON values."""
         return {
             "default": self.default,
             "cross_validated": self.tuned,
@@ -45,7 +45,7 @@ class CrossValidation:
 
 
 def best_of(table: Floats, default: int) -> int:
-    """Return the setting of the highest mean: the default if none is higher, of other equal ones the first.
+    """Return the setting with the highest mean: the default if none is higher, otherwise the first of equal ones.
 
     Args:
         table: The metric of each query, shape (settings, queries).
@@ -58,7 +58,7 @@ def best_of(table: Floats, default: int) -> int:
 
 
 def cross_validate(table: Floats, default: int, *, seed: int = 0) -> CrossValidation:
-    """Compare the default with what tuning chooses, on queries that had no say in the choice.
+    """Compare the default with tuning, each query measured with settings selected on other queries.
 
     Args:
         table: The metric of each query, shape (settings, queries); at least one query.

@@ -1,4 +1,4 @@
-"""Puts docids for row numbers: what was found for each query becomes a run."""
+"""Converts hits (row numbers) to a run (docids)."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from citerec.types import Hits, Ranking
 
 
 def as_run(name: str, index: IndexFolder, task: EvalSet, hits: list[Hits]) -> Run:
-    """Put docids for rows; only the rows that were hit are read."""
-    rows = np.unique(np.concatenate([found.rows for found in hits]))
+    """Return the run of some hits; only the docids of hit rows are read."""
+    rows = np.unique(np.concatenate([ranking.rows for ranking in hits]))
     ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)
     rankings = {
         query.id: Ranking(
-            tuple(ids[np.searchsorted(rows, found.rows)]), tuple(found.scores.tolist())
+            tuple(ids[np.searchsorted(rows, ranking.rows)]), tuple(ranking.scores.tolist())
         )
-        for query, found in zip(task.queries, hits, strict=True)
+        for query, ranking in zip(task.queries, hits, strict=True)
     }
     return Run(name, rankings)

@@ -1,6 +1,6 @@
-"""How good runs are: ranx's metrics for each query, their means and intervals, and paired tests.
+"""Evaluation of runs: ranx's metrics per query, their means and confidence intervals, and paired tests.
 
-This is the only door to ranx, which takes 2 s to import and 13 s to compile at its very first use.
+This is the only module that imports ranx, which takes 2 s to import and 13 s to compile at its first use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,26 +33,26 @@ PER_QUERY = (
     "precision@20",
     "recall@20",
 )
-"""What is measured for each query; `f1@20 (of means)` is made of the means of the last two."""
+"""The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
-DEPTH = 1000  # ranks that any metric reads
+DEPTH = 1000  # ranks that any metric uses
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
-# numba's work queue, which ranx chooses, ends the process if two threads enter it.
+# numba's work queue, which ranx uses, ends the process if two threads enter it.
 _RANX = Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A run cut to the queries of the qrels, and what did not match."""
+    """A run cut to the queries of the qrels, and the numbers of unmatched queries."""
 
     run: Run
-    dropped: int  # queries of the run that the qrels do not have
-    missing: int  # queries of the qrels that the run finds nothing for; they count zero
+    dropped: int  # queries of the run that are not in the qrels
+    missing: int  # queries of the qrels with an empty or no ranking; they count zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SystemResult:
-    """How good one run is."""
+    """The metrics of one run."""
 
     name: str
     metrics: Mapping[str, float]  # by `METRICS`
@@ -60,24 +60,24 @@ class SystemResult:
     per_query: Mapping[str, Floats]  # by `PER_QUERY`, in the order of the sorted query ids
     dropped: int  # see `Alignment`
     missing: int
-    seconds: float | None = None  # what the run took, if known
+    seconds: float | None = None  # duration of the run, if known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How two systems differ in one metric."""
+    """The difference of two systems in one metric, with p values."""
 
     a: str
     b: str
     metric: str
-    difference: float  # b's metric less a's
-    p_student: float | None  # none for the F1 of means, which is no mean over queries
+    difference: float  # metric of b minus metric of a
+    p_student: float | None  # None for the F1 of means, which is no mean over queries
     p_fisher: float
-    p_holm: float  # p_fisher, corrected for all pairs that are compared in this metric
+    p_holm: float  # p_fisher, corrected for all compared pairs of this metric
 
 
 def aligned(run: Run, qrels: Qrels) -> Alignment:
-    """Cut `run` to the queries of `qrels`, and count what does not match.
+    """Cut a run to the queries of the qrels, and count unmatched queries.
 
     Raises:
         ConfigError: If the two share no query.
@@ -94,16 +94,16 @@ def aligned(run: Run, qrels: Qrels) -> Alignment:
 
 
 def per_query(run: Run, qrels: Qrels) -> dict[str, Floats]:
-    """Measure `run` for each query of `qrels`, reading the top 1000.
+    """Measure a run for each query of the qrels, on the top 1000.
 
-    Precision@20 divides by 20 however few papers were found. A query with no ranking scores zero;
-    rankings for other queries are not read.
+    Precision@20 divides by 20 even if fewer papers are ranked. A query without a ranking scores zero; rankings of other
+    queries are ignored.
 
     Returns:
         By each name in `PER_QUERY`, (n,) in the order of the sorted query ids, in [0, 1].
 
     Raises:
-        ValueError: If there is no query, or one with nothing to find.
+        ValueError: If there is no query, or a query without gold.
     """
     if not qrels or not all(qrels.values()):
         raise ValueError("qrels need at least one query, and every query at least one paper")
@@ -116,10 +116,10 @@ def per_query(run: Run, qrels: Qrels) -> dict[str, Floats]:
 
 
 def combine(means: Floats) -> Floats:
-    """Make `METRICS` of means of `PER_QUERY`, both on the last axis.
+    """Compute `METRICS` from means of `PER_QUERY`, both on the last axis.
 
-    The F1 of means is 2PR / (P + R) with P and R the mean precision@20 and recall@20, as Anserini's
-    published figures have it.
+    The F1 of means is 2PR / (P + R) with P and R the mean precision@20 and recall@20, as in Anserini's published
+    results.
     """
     columns = zip(PER_QUERY, np.moveaxis(means, -1, 0), strict=True)
     by_name: dict[str, Floats] = dict(columns)
@@ -130,7 +130,7 @@ def combine(means: Floats) -> Floats:
 
 
 def mean_metrics(scores: Mapping[str, Floats]) -> dict[str, float]:
-    """Average what `per_query` measured, or any part of its queries, into `METRICS`."""
+    """Average the output of `per_query`, or any part of its queries, into `METRICS`."""
     return dict(zip(METRICS, combine(_table(scores).mean(axis=0)).tolist(), strict=True))
 
 
@@ -142,15 +142,16 @@ def evaluate_run(
     resamples: int = RESAMPLES,
     seconds: float | None = None,
 ) -> SystemResult:
-    """Measure one run, with 95 % bootstrap intervals over queries.
+    """Measure one run, with 95 % bootstrap confidence intervals over queries.
 
     Args:
-        run: May lack queries of the qrels, which count zero, or have others, which are dropped.
-        qrels: Every query of it counts.
-        rng: Draws the resamples. Give each run of one report a fresh one of the same seed: all are
-            then resampled alike, and a run's interval does not depend on the runs before it.
-        resamples: How many.
-        seconds: Passed on.
+        run: Missing queries count zero, queries outside the qrels are dropped.
+        qrels: Every query counts.
+        rng: Draws the resamples. Use a new generator with the same seed for each run of a report: then all runs have
+            the
+            same resamples, and an interval does not depend on the other runs.
+        resamples: The number of resamples.
+        seconds: The duration of the run, for the result.
 
     Raises:
         ConfigError: If run and qrels share no query.
@@ -173,11 +174,11 @@ def evaluate_run(
 def compare(
     systems: Sequence[SystemResult], *, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> list[Comparison]:
-    """Test every pair of systems in every metric, over the same queries.
+    """Test every pair of systems in every metric on the same queries.
 
     Returns:
-        Metric by metric in the order of `METRICS`, the pairs in the order of `systems`, so that the
-        difference is the later system's gain over the earlier one.
+        Metric by metric in the order of `METRICS`, the pairs in the order of `systems`; the difference is the metric of
+        the later system minus that of the earlier one.
     """
     pairs = list(combinations(systems, 2))
     p_fisher = [
@@ -221,40 +222,41 @@ def _table(scores: Mapping[str, Floats]) -> Floats:
 
 
 def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Floats]:
-    """Turn papers into numbers for ranx, query by query: the cited from 0, every other one is -1.
+    """Convert rankings to arrays for ranx: gold papers are numbered from 0, every other paper is -1.
 
-    ranx would number them by `hash(docid)` as a float64, which drops bits, differs between processes,
-    and takes typed lists whose types need 20 s to compile. Its metrics read the order of rows, and no
-    scores, so equal scores keep the order of the ranking.
+    ranx would number papers by `hash(docid)` as float64, which drops bits and differs between processes, and takes
+    typed lists that need 20 s to compile. Its metrics use the order of the rows, not the scores, so equal scores keep
+    the order of the ranking.
 
     Returns:
-        Gold (n, most gold, 2) and found (n, 1000, 2): number and relevance or score. Both
-        are padded with -1, as a number no citation and as a relevance none, so that ranx drops it.
+        Gold (n, most gold, 2) and ranked (n, 1000, 2): number, and relevance or score. Both are padded with -1; ranx
+        drops
+        entries of relevance -1.
     """
     gold = np.full((len(qids), max(len(qrels[qid]) for qid in qids), 2), -1.0)
-    found = np.full((len(qids), DEPTH, 2), -1.0)
+    ranked = np.full((len(qids), DEPTH, 2), -1.0)
     for row, qid in enumerate(qids):
         numbers = {docid: number for number, docid in enumerate(qrels[qid])}
         gold[row, : len(numbers), 0] = range(len(numbers))
         gold[row, : len(numbers), 1] = 1
         if ranking := run.rankings.get(qid):
             top = [numbers.get(docid, -1) for docid in ranking.ids[:DEPTH]]
-            found[row, : len(top), 0] = top
-    return gold, found
+            ranked[row, : len(top), 0] = top
+    return gold, ranked
 
 
-def _measure(gold: Floats, found: Floats) -> dict[str, Floats]:
+def _measure(gold: Floats, ranked: Floats) -> dict[str, Floats]:
     from ranx import metrics  # pyright: ignore[reportMissingTypeStubs]
 
     ranx: Any = metrics
     with _RANX:
         return {
-            "f1@20": ranx.f1(gold, found, 20),
-            "mrr": ranx.reciprocal_rank(gold, found, DEPTH),
-            "recall@100": ranx.recall(gold, found, 100),
-            "recall@1000": ranx.recall(gold, found, 1000),
-            "ndcg@20": ranx.ndcg(gold, found, 20),
-            "map": ranx.average_precision(gold, found, DEPTH),
-            "precision@20": ranx.precision(gold, found, 20),
-            "recall@20": ranx.recall(gold, found, 20),
+            "f1@20": ranx.f1(gold, ranked, 20),
+            "mrr": ranx.reciprocal_rank(gold, ranked, DEPTH),
+            "recall@100": ranx.recall(gold, ranked, 100),
+            "recall@1000": ranx.recall(gold, ranked, 1000),
+            "ndcg@20": ranx.ndcg(gold, ranked, 20),
+            "map": ranx.average_precision(gold, ranked, DEPTH),
+            "precision@20": ranx.precision(gold, ranked, 20),
+            "recall@20": ranx.recall(gold, ranked, 20),
         }

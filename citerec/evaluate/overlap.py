@@ -1,4 +1,4 @@
-"""How many of a cited paper's words stand in the query: where few do, rankings by words fail.
+"""Word overlap of a query and its cited papers: where it is low, lexical retrieval fails.
 
 Source: the failure analysis of Nogueira et al. 2020, Evaluating Pretrained Transformer Models for Citation
 Recommendation.
@@ -16,37 +16,39 @@ from citerec.run import Qrels, Run
 from citerec.text import STOP_WORDS, WORD, contents
 from citerec.types import Paper, Query
 
-Overlap = Mapping[str, Mapping[str, float]]  # by query and by paper that it cites, in [0, 1]
+Overlap = Mapping[str, Mapping[str, float]]  # by query and by cited paper, in [0, 1]
 
-CUTOFF = 20  # ranks that a pair must be found in
+CUTOFF = 20  # ranks that count as found
 READ_AT_ONCE = 10_000  # papers
 
 
 @dataclass(frozen=True, slots=True)
 class Quartile:
-    """A quarter of some values, and who has them."""
+    """A quartile of some values."""
 
     label: str
-    members: npt.NDArray[np.bool_]  # of the values, in their order
+    members: npt.NDArray[np.bool_]  # flags in the order of the values
 
 
 @dataclass(frozen=True, slots=True)
 class PairBin:
-    """Some of the pairs of a query and a paper that it cites, and how many of them each system finds."""
+    """A bin of pairs of a query and a cited paper, with the recall of each system."""
 
     label: str
     pairs: int
-    recall: Mapping[str, float]  # by system: the share of these papers that is among its best 20
+    recall: Mapping[str, float]  # by system: the share of these papers in its top 20
 
 
 def overlaps(index: IndexFolder, task: EvalSet) -> Overlap:
-    """Return, for each query and each paper that it cites, the share of the paper's words that the query has."""
+    """Return for each query and each cited paper the share of the paper's words that are in the query."""
     words = _words_of_papers(index, sorted(frozenset[str]().union(*task.qrels.values())))
-    found: dict[str, dict[str, float]] = {}
+    by_query: dict[str, dict[str, float]] = {}
     for query in task.queries:
-        mine = words_of(query)
-        found[query.id] = {docid: share(mine, words[docid]) for docid in task.qrels[query.id]}
-    return found
+        query_words = words_of(query)
+        by_query[query.id] = {
+            docid: share(query_words, words[docid]) for docid in task.qrels[query.id]
+        }
+    return by_query
 
 
 def words_of(paper: Paper | Query) -> frozenset[str]:
@@ -56,21 +58,21 @@ def words_of(paper: Paper | Query) -> frozenset[str]:
 
 
 def share(query: frozenset[str], cited: frozenset[str]) -> float:
-    """Return the share of the cited paper's words that the query has, in [0, 1]; 0 of none."""
+    """Return the share of the cited paper's words that are in the query, in [0, 1]; 0 for a paper without words."""
     return len(query & cited) / len(cited) if cited else 0.0
 
 
 def means(overlap: Overlap) -> dict[str, float]:
-    """Return each query's mean over the papers that it cites."""
+    """Return the mean overlap of each query over its cited papers."""
     return {qid: float(np.mean([*shares.values()])) for qid, shares in overlap.items() if shares}
 
 
 def quartiles(values: Sequence[float], form: str = "{:g}") -> list[Quartile]:
-    """Cut values into quarters, lowest first; many alike can empty one, which is left out.
+    """Split values into quartiles, lowest first; empty quartiles (equal values) are left out.
 
     Args:
         values: At least one.
-        form: How the ends of a quarter are written.
+        form: The format of the bounds in the labels.
     """
     array = np.array(values)
     number = np.searchsorted(np.quantile(array, [0.25, 0.5, 0.75]), array, side="left")
@@ -83,7 +85,7 @@ def quartiles(values: Sequence[float], form: str = "{:g}") -> list[Quartile]:
 
 
 def pair_bins(overlap: Overlap, qrels: Qrels, runs: Sequence[Run]) -> tuple[PairBin, ...]:
-    """Count which cited papers each system finds, by quarters of the overlap of query and paper."""
+    """Return the recall of each system in quartiles of the overlap of query and cited paper."""
     pairs = [
         (qid, docid, overlap[qid][docid])
         for qid, gold in sorted(qrels.items())
@@ -92,19 +94,19 @@ def pair_bins(overlap: Overlap, qrels: Qrels, runs: Sequence[Run]) -> tuple[Pair
     ]
     if not pairs:
         return ()
-    is_found = {run.name: found_pairs(run, pairs) for run in runs}
+    hits = {run.name: found_pairs(run, pairs) for run in runs}
     return tuple(
         PairBin(
             quarter.label,
             int(quarter.members.sum()),
-            {name: float(found[quarter.members].mean()) for name, found in is_found.items()},
+            {name: float(flags[quarter.members].mean()) for name, flags in hits.items()},
         )
         for quarter in quartiles([value for *_, value in pairs], "{:.2f}")
     )
 
 
 def found_pairs(run: Run, pairs: Sequence[tuple[str, str, float]]) -> npt.NDArray[np.bool_]:
-    """Return which of some pairs (query, paper, whatever) a run has among its best 20, in their order."""
+    """Return which pairs (query, paper, value) have the paper in the top 20 of the query, in their order."""
     best = {qid: frozenset(ranking.ids[:CUTOFF]) for qid, ranking in run.rankings.items()}
     return np.array([docid in best.get(qid, ()) for qid, docid, _ in pairs])
 

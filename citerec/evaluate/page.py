@@ -1,7 +1,7 @@
-"""A page of tables and figures as one HTML file that loads nothing: the only door to jinja2.
+"""A page of tables and figures as one self-contained HTML file; the only module that imports jinja2.
 
-All text is escaped where the page is made, since names and titles come from anywhere. The page forbids the browser to
-load anything or to run any script but its own.
+All text is escaped, since names and titles are untrusted. The page forbids the browser to load anything or to run
+scripts other than its own.
 """
 
 from base64 import b64encode
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from citerec.errors import ConfigError
 from citerec.evaluate.svg import key_of
 
-GENERATOR = "citerec"  # a page of ours says so
+GENERATOR = "citerec"  # marks the pages of citerec
 
 _SCRIPT = """
 for (const table of document.querySelectorAll("table.sortable")) {
@@ -47,15 +47,15 @@ class Cell:
     """One cell of a table."""
 
     text: str
-    small: Sequence[str] = ()  # lines below it, less weighty
-    order: float | str | None = None  # what a table is sorted by; None for the text
-    link: str = ""  # http, https, or a place of this page or beside it
-    kind: str = ""  # best, better, worse, ok, near, fail, none, name, text: its look, never all that tells it
+    small: Sequence[str] = ()  # smaller lines below it
+    order: float | str | None = None  # sort key; None for the text
+    link: str = ""  # http, https, an anchor of this page, or a relative path
+    kind: str = ""  # style: best, better, worse, ok, near, fail, none, name, text; never the only information
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table; the first cell of a row is its heading."""
+class PageTable:
+    """A table; the first cell of each row is its heading."""
 
     caption: str
     heading: Sequence[str]
@@ -71,12 +71,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A drawing of `citerec.evaluate.plots`, with its legend and the same figures as a table."""
+    """A drawing of `citerec.evaluate.plots` with its legend, and its data as a table."""
 
-    svg: str  # trusted: we draw it
+    svg: str  # trusted: drawn by citerec
     caption: str
     legend: Sequence[tuple[int, str]]  # number and name of each system
-    table: Table | None = None
+    table: PageTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ class Section:
     title: str
     text: Sequence[str] = ()  # paragraphs
     notes: Sequence[str] = ()  # a list below the tables
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     figures: Sequence[Figure] = ()
-    code: str = ""  # as it stands, folded up
+    code: str = ""  # preformatted, collapsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +96,18 @@ class Page:
     """A whole page."""
 
     title: str
-    facts: Sequence[tuple[str, str]]  # what was measured
+    facts: Sequence[tuple[str, str]]  # name and value of each fact about the evaluation
     sections: Sequence[Section]
 
 
 def render(page: Page) -> str:
-    """Return the page as HTML: one file, the same bytes for the same content."""
+    """Return the page as HTML; the same content gives the same bytes."""
     digest = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
     return _template().render(page=page, generator=GENERATOR, script=_SCRIPT, digest=digest)
 
 
 def safe_link(link: str) -> str:
-    """Return a link that may be clicked: an address of the web, or a place beside the page.
+    """Return a link if it is a web address or a relative path.
 
     Raises:
         ConfigError: If it is anything else, such as a script.
@@ -118,7 +118,7 @@ def safe_link(link: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an address of the web and nothing else."""
+    """Return whether a text is a web address and nothing else."""
     return text.startswith(("https://", "http://")) and not any(c.isspace() for c in text)
 
 

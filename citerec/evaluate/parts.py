@@ -1,30 +1,29 @@
-"""The parts that the pages of a report and of an experiment share: a matrix of tests, and the figures."""
+"""Shared parts of the pages of reports and experiments: the matrix of tests, and the figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from citerec.evaluate.by_year import Year
-from citerec.evaluate.calibration import Band, Calibration
+from citerec.evaluate.calibration import Band, CalibrationBands
 from citerec.evaluate.metrics import Comparison
-from citerec.evaluate.page import Cell, Figure, Section, Table
+from citerec.evaluate.page import Cell, Figure, PageTable, Section
 from citerec.evaluate.plots import by_year_svg, calibration_svg, differences_svg, recall_svg
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.tables import ALPHA, HEADINGS, decimal
 
 DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of recall
 TESTED = (
-    "Row less column, with the p of Fisher's randomisation test, paired by query, two-sided, corrected by Holm for all "
-    f"pairs of the table. ▲ better, ▼ worse at p < {ALPHA}; all else may be chance."
+    "Row minus column, with the p of Fisher's randomisation test, paired by query, two-sided, corrected by Holm for "
+    f"all pairs of the table. ▲ better, ▼ worse at p < {ALPHA}; other differences are not significant."
 )
 CALIBRATED = (
-    "How often a paper is truly cited that stands at a score, and at a rank. A score is put between the best of its "
-    "query's list (1) and the last (0), and cut into ten bins. A gold standard of citations is never complete: the "
-    "share is a lower bound of what fits."
+    "The share of cited papers by score and by rank. Scores are min-max scaled in each ranking (best 1, last 0) and "
+    "cut into ten bins. A gold standard of citations is never complete: the share is a lower bound of relevance."
 )
 SORTED = (
-    "What each query gains over the first system: each line has its queries sorted by that gain. How much of a line "
-    "lies above 0 says for how many queries a system is better."
+    "The gain of each query over the first system; the queries of each line are sorted by their gain. The part of a "
+    "line above 0 is the share of queries for which the system is better."
 )
 
 
@@ -38,55 +37,63 @@ def signed(value: float) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else ''}{decimal(abs(value))}"
 
 
-def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str) -> Table:
-    """Return the tests of one metric as a table, each system in a row and in a column.
+def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str) -> PageTable:
+    """Return the tests of one metric as a table with the systems as rows and columns.
 
     Args:
-        names: Of the systems, all pairs of which are compared.
-        comparisons: May hold those of other metrics, too.
+        names: The systems, all pairs of which are compared.
+        comparisons: May include those of other metrics.
         metric: The metric.
     """
     tests = {(c.a, c.b): c for c in comparisons if c.metric == metric}
     rows = [[Cell(text=row), *(_test(tests, row, column) for column in names)] for row in names]
-    caption = f"{HEADINGS.get(metric, metric)}: row less column"
-    return Table(caption=caption, heading=["system", *names], rows=rows, is_sortable=False)
+    caption = f"{HEADINGS.get(metric, metric)}: row minus column"
+    return PageTable(caption=caption, heading=["system", *names], rows=rows, is_sortable=False)
 
 
 def recall(curves: Mapping[str, Sequence[float] | Floats], key: str) -> Figure:
-    """Return recall by depth as a figure; `curves` by system, at depths from 1."""
+    """Return recall by depth as a figure.
+
+    Args:
+        curves: By system, recall at depths from 1.
+        key: Prefix of the ids in the drawing.
+    """
     shown = {name: curve for name, curve in curves.items() if len(curve)}
     deepest = max(len(curve) for curve in shown.values())
     depths = [depth for depth in DEPTHS if depth <= deepest]
     rows = [
         [Cell(text=name), *(_at(curve, depth) for depth in depths)] for name, curve in shown.items()
     ]
-    caption = "Recall by how many papers are read, over all queries."
+    caption = "Recall by depth, over all queries."
     drawn = {number: shown[name] for number, name in _numbered(curves, shown)}
     return Figure(
         svg=recall_svg(drawn, key, f"{caption} Lines: {', '.join(shown)}."),
         caption=caption,
         legend=_numbered(curves, shown),
-        table=Table(caption="Recall", heading=["system", *map(str, depths)], rows=rows),
+        table=PageTable(caption="Recall", heading=["system", *map(str, depths)], rows=rows),
     )
 
 
 def differences(
-    scores: Mapping[str, Sequence[float] | Floats], metric: str, key: str, everyone: Sequence[str]
+    scores: Mapping[str, Sequence[float] | Floats],
+    metric: str,
+    key: str,
+    all_systems: Sequence[str],
 ) -> Figure:
-    """Return what each query gains over the first of some systems as a figure.
+    """Return the gain of each query over the first of some systems as a figure.
 
     Args:
         scores: Per query, of at least two systems.
-        metric: Which.
-        key: Of the ids in the drawing.
-        everyone: All systems of the page, whose place in it decides how each is drawn.
+        metric: The metric of the scores.
+        key: Prefix of the ids in the drawing.
+        all_systems: All systems of the page; their order fixes the style of each line.
     """
     names = list(scores)
     first = np.asarray(scores[names[0]], np.float64)
     gains = {name: np.asarray(scores[name], np.float64) - first for name in names[1:]}
     heading = HEADINGS.get(metric, metric)
-    caption = f"{heading} of each query, less that of {names[0]}."
-    legend = _numbered(everyone, gains)
+    caption = f"{heading} of each query, minus that of {names[0]}."
+    legend = _numbered(all_systems, gains)
     drawn = {number: gains[name] for number, name in legend}
     title = f"{caption} Lines: {', '.join(gains)}."
     return Figure(
@@ -98,30 +105,34 @@ def differences(
 
 
 def calibration(
-    found: Mapping[str, Calibration], key: str, everyone: Sequence[str]
+    by_system: Mapping[str, CalibrationBands], key: str, all_systems: Sequence[str]
 ) -> list[Figure]:
-    """Return how often what stands at a score, and at a rank, is cited: two figures, or none.
+    """Return the share of cited papers by score and by rank: two figures, or none.
 
     Args:
-        found: By system.
-        key: Of the ids in the drawings.
-        everyone: All systems of the page, whose place in it decides how each is drawn.
+        by_system: The bands of each system.
+        key: Prefix of the ids in the drawings.
+        all_systems: All systems of the page; their order fixes the style of each line.
     """
-    scores = {name: one.scores for name, one in found.items() if one.scores}
-    ranks = {name: one.ranks for name, one in found.items() if one.ranks}
+    scores = {name: one.scores for name, one in by_system.items() if one.scores}
+    ranks = {name: one.ranks for name, one in by_system.items() if one.ranks}
     if not scores:
         return []
     return [
         _bands(
-            everyone, scores, f"{key}s", "score between the last (0) and the best (1)", is_log=False
+            all_systems,
+            scores,
+            f"{key}s",
+            "score between the last (0) and the best (1)",
+            is_log=False,
         ),
-        _bands(everyone, ranks, f"{key}r", "rank", is_log=True),
+        _bands(all_systems, ranks, f"{key}r", "rank", is_log=True),
     ]
 
 
-def by_year(found: Mapping[str, Sequence[Year]], metric: str, key: str) -> list[Figure]:
-    """Return a metric by the year of the query as a figure; none where no year is known."""
-    shown = {name: years for name, years in found.items() if years}
+def by_year(by_system: Mapping[str, Sequence[Year]], metric: str, key: str) -> list[Figure]:
+    """Return a metric by the year of the query as a figure; none if no year is known."""
+    shown = {name: years for name, years in by_system.items() if years}
     if not shown:
         return []
     heading = HEADINGS.get(metric, metric)
@@ -139,24 +150,24 @@ def by_year(found: Mapping[str, Sequence[Year]], metric: str, key: str) -> list[
     caption = f"{heading} by the year of the query."
     figure = Figure(
         svg=by_year_svg(
-            {number: shown[name] for number, name in _numbered(found, shown)},
+            {number: shown[name] for number, name in _numbered(by_system, shown)},
             key,
             f"{caption} Lines: {', '.join(shown)}.",
             metric=heading,
         ),
         caption=caption,
-        legend=_numbered(found, shown),
-        table=Table(caption=caption, heading=["year", "queries", *shown], rows=rows),
+        legend=_numbered(by_system, shown),
+        table=PageTable(caption=caption, heading=["year", "queries", *shown], rows=rows),
     )
     return [figure]
 
 
-def only(sections: Sequence[Section]) -> list[Section]:
-    """Leave out sections that hold nothing."""
+def non_empty(sections: Sequence[Section]) -> list[Section]:
+    """Return the sections with content."""
     return [one for one in sections if one.tables or one.figures or one.notes or one.code]
 
 
-def _gains(gains: Mapping[str, Floats], caption: str) -> Table:
+def _gains(gains: Mapping[str, Floats], caption: str) -> PageTable:
     rows = [
         [
             Cell(text=name),
@@ -166,11 +177,11 @@ def _gains(gains: Mapping[str, Floats], caption: str) -> Table:
         for name, gain in gains.items()
     ]
     heading = ["system", "better", "same", "worse", "mean difference"]
-    return Table(caption=caption, heading=heading, rows=rows)
+    return PageTable(caption=caption, heading=heading, rows=rows)
 
 
 def _bands(
-    everyone: Sequence[str],
+    all_systems: Sequence[str],
     bands: Mapping[str, Sequence[Band]],
     key: str,
     place: str,
@@ -188,14 +199,14 @@ def _bands(
         ]
         for label in sorted(labels, key=lambda label: order[label])
     ]
-    legend = _numbered(everyone, bands)
+    legend = _numbered(all_systems, bands)
     drawn = {number: bands[name] for number, name in legend}
     title = f"{caption} Lines: {', '.join(bands)}."
     return Figure(
         svg=calibration_svg(drawn, key, title, place=place, is_log=is_log),
         caption=caption,
         legend=legend,
-        table=Table(caption=caption, heading=[place.split(maxsplit=1)[0], *bands], rows=rows),
+        table=PageTable(caption=caption, heading=[place.split(maxsplit=1)[0], *bands], rows=rows),
     )
 
 
@@ -213,9 +224,9 @@ def _test(tests: Mapping[tuple[str, str], Comparison], row: str, column: str) ->
     return Cell(text=f"{mark}{signed(gain)}", small=[f"p {p_value(test.p_holm)}"], kind=kind)
 
 
-def _numbered(everyone: Iterable[str], shown: Mapping[str, object]) -> list[tuple[int, str]]:
-    """Number systems alike in all figures of a page, whoever is shown."""
-    return [(number, name) for number, name in enumerate(everyone) if name in shown]
+def _numbered(all_systems: Iterable[str], shown: Mapping[str, object]) -> list[tuple[int, str]]:
+    """Number the shown systems by their place among all systems of the page."""
+    return [(number, name) for number, name in enumerate(all_systems) if name in shown]
 
 
 def _at(curve: Sequence[float] | Floats, depth: int) -> Cell:

@@ -1,6 +1,6 @@
-"""The pictures of a report: recall by depth as a PNG, and what the page shows as SVG.
+"""The figures of a report: recall by depth as a PNG, and the figures of the page as SVG.
 
-Every line of an SVG is drawn for a system by its number: names stand in the legend of the page.
+In an SVG every line is drawn for a system number; the names are in the legend of the page.
 """
 
 import warnings
@@ -20,38 +20,38 @@ from citerec.run import Qrels, Run
 
 DEPTH = 1000
 LONGEST_LABEL = 60  # characters of a name in the legend of the PNG
-POINTS = 200  # of a line in an SVG, at most: more would not be seen
-_LINES = ("-", "--", "-.", ":")  # change where the ten colours start again
+POINTS = 200  # per line of an SVG, at most; more are not visible
+_LINES = ("-", "--", "-.", ":")  # the next style for every ten colours
 
 
 def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
-    """Return mean recall at every depth, (1000,), for depths 1 to 1000.
+    """Return mean recall at the depths 1 to 1000, shape (1000,).
 
-    Every query of the qrels counts; one with no ranking counts zero.
+    Every query of the qrels counts; one without a ranking counts zero.
     """
     gain = np.zeros(DEPTH)
     for qid, gold in qrels.items():
         ranking = run.rankings.get(qid)
         ids = ranking.ids[:DEPTH] if ranking else ()
-        found = [rank for rank, docid in enumerate(ids) if docid in gold]
-        gain[found] += 1 / len(gold)
+        hits = [rank for rank, docid in enumerate(ids) if docid in gold]
+        gain[hits] += 1 / len(gold)
     return np.cumsum(gain) / len(qrels)
 
 
 def _label(name: str) -> str:
-    """Return a name for the legend: a leading underscore would hide its line, a long one leaves no room for lines."""
+    """Return a name for the legend: short, and without a leading underscore, which would hide the line."""
     short = visible(name)
     short = short if len(short) <= LONGEST_LABEL else f"{short[: LONGEST_LABEL - 1]}…"
     return f" {short}" if short.startswith("_") else short
 
 
 def draw_recall(curves: Mapping[str, Floats], path: Path, *, title: str) -> None:
-    """Draw one line per system into a PNG, depth on a logarithmic axis.
+    """Draw one line per system into a PNG, with a logarithmic depth axis.
 
     Args:
-        curves: What `recall_by_depth` gives, by system.
+        curves: Output of `recall_by_depth`, by system.
         path: The file.
-        title: Over the picture.
+        title: The title of the figure.
     """
     from matplotlib.figure import Figure
 
@@ -73,12 +73,12 @@ def draw_recall(curves: Mapping[str, Floats], path: Path, *, title: str) -> None
 
 
 def recall_svg(curves: Mapping[int, Sequence[float] | Floats], key: str, title: str) -> str:
-    """Draw recall at depths from 1, which has a logarithmic axis.
+    """Draw recall at depths from 1 on a logarithmic axis.
 
     Args:
-        curves: As `recall_by_depth` gives them, by number of the system.
-        key: Of the ids in the SVG, as in `as_svg`.
-        title: What it shows, in words.
+        curves: Output of `recall_by_depth`, by number of the system.
+        key: Prefix of the ids in the SVG, see `as_svg`.
+        title: A description of the figure.
     """
 
     def draw(figure: Any) -> None:
@@ -98,13 +98,13 @@ def recall_svg(curves: Mapping[int, Sequence[float] | Floats], key: str, title: 
 
 
 def differences_svg(differences: Mapping[int, Floats], key: str, title: str, *, metric: str) -> str:
-    """Draw what each query gains over the first system, the queries of a line sorted by it.
+    """Draw the gain of each query over the first system; the queries of a line are sorted by gain.
 
     Args:
         differences: (n,) per query, in any order, by number of the system.
-        key: Of the ids in the SVG, as in `as_svg`.
-        title: What it shows, in words.
-        metric: Of which the differences are.
+        key: Prefix of the ids in the SVG, see `as_svg`.
+        title: A description of the figure.
+        metric: The metric of the differences.
     """
 
     def draw(figure: Any) -> None:
@@ -114,7 +114,7 @@ def differences_svg(differences: Mapping[int, Floats], key: str, title: str, *, 
             share, height = sorted_line(values)
             axes.plot(share, height, **style(number))
         axes.set(xlim=(0, 100), xlabel="queries, sorted by it, in %")
-        axes.set_ylabel(f"{metric} less that of the first")
+        axes.set_ylabel(f"{metric} minus that of the first")
         axes.grid(visible=True)
 
     return _drawn(draw, key, title)
@@ -123,14 +123,14 @@ def differences_svg(differences: Mapping[int, Floats], key: str, title: str, *, 
 def calibration_svg(
     bands: Mapping[int, Sequence[Band]], key: str, title: str, *, place: str, is_log: bool = False
 ) -> str:
-    """Draw the share that is cited, and below it of how many papers, by where they stand.
+    """Draw the share of cited papers, and below it the number of papers, by score or rank.
 
     Args:
         bands: By number of the system.
-        key: Of the ids in the SVG, as in `as_svg`.
-        title: What it shows, in words.
-        place: What the axis calls it.
-        is_log: Whether that axis is logarithmic: for ranks.
+        key: Prefix of the ids in the SVG, see `as_svg`.
+        title: A description of the figure.
+        place: The label of the axis.
+        is_log: Whether the axis is logarithmic (for ranks).
     """
 
     def draw(figure: Any) -> None:
@@ -158,9 +158,9 @@ def by_year_svg(years: Mapping[int, Sequence[Year]], key: str, title: str, *, me
 
     Args:
         years: By number of the system.
-        key: Of the ids in the SVG, as in `as_svg`.
-        title: What it shows, in words.
-        metric: What the axis calls it.
+        key: Prefix of the ids in the SVG, see `as_svg`.
+        title: A description of the figure.
+        metric: The label of the axis.
     """
 
     def draw(figure: Any) -> None:
@@ -179,17 +179,17 @@ def by_year_svg(years: Mapping[int, Sequence[Year]], key: str, title: str, *, me
 
 
 def thinned(depth: int) -> npt.NDArray[np.int64]:
-    """Return the depths of a line that are drawn: from 1 to `depth`, denser where the axis is wider."""
+    """Return the drawn depths of a line: from 1 to `depth`, evenly spaced on a logarithmic axis."""
     return np.unique(np.geomspace(1, depth, min(depth, POINTS)).round().astype(np.int64))
 
 
 def sorted_line(values: Floats) -> tuple[Floats, Floats]:
-    """Return a line through sorted values, largest first: the share of queries in %, and the value."""
+    """Return a line of sorted values, largest first: the share of queries in %, and the value."""
     falling = np.sort(values)[::-1]
-    kept = np.unique(
+    points = np.unique(
         np.linspace(0, len(falling) - 1, min(len(falling), POINTS)).round().astype(int)
     )
-    return (kept + 0.5) / len(falling) * 100, falling[kept]
+    return (points + 0.5) / len(falling) * 100, falling[points]
 
 
 def _drawn(draw: Callable[[Any], None], key: str, title: str, height: float = 3.2) -> str:

@@ -1,9 +1,9 @@
-"""The protocol: which queries are asked, what counts as right, and what a system may know.
+"""The evaluation protocol: the queries, their gold, and the information that a system may use.
 
-Date-strict: a query's papers are of no later year, and the known citations are those made by train-split
-papers of an earlier year (`train`), or by all papers of an earlier year (`earlier`, as a deployed
-system would know them). Where a corpus ships queries of its own, as BEIR's do, its splits name those, and
-no paper; there every paper counts as a train paper, but for one whose id is that of a dev or test query.
+The protocol is date-strict: gold and candidates are of no later year than the query, and the known citations are those
+by train-split papers of an earlier year (`train`), or by all papers of an earlier year (`earlier`, as in a deployed
+system). If a corpus ships its own queries (BEIR), its splits list these; then every paper counts as a train paper,
+except those with the id of a dev or test query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,22 +22,22 @@ from citerec.run import Qrels
 from citerec.text import contents
 from citerec.types import Eligible, Query
 
-NOT_HERE = "not in the corpus"  # why a query is left out
+NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
-TOO_FEW = "with fewer gold citations than asked for"
+TOO_FEW = "with fewer gold citations than required"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Which queries of a split are asked, and among which papers: all of them, unless told otherwise.
+    """Restricts the queries of a split and their candidates; no restriction by default.
 
-    Citeomatic's DBLP and PubMed take `Rules(min_gold=10, train_only=True)`.
+    Citeomatic's DBLP and PubMed use `Rules(min_gold=10, train_only=True)`.
 
     Source: Bhagavatula et al., NAACL 2018, section 4, https://aclanthology.org/N18-1022.
     """
 
-    min_gold: int = 1  # gold citations that a query needs
-    train_only: bool = False  # candidates and gold are of the years of the train queries
+    min_gold: int = 1  # gold citations of a query at least
+    train_only: bool = False  # restrict candidates and gold to the years of the train queries
 
     def __post_init__(self) -> None:
         if self.min_gold < 1:
@@ -46,57 +46,59 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """The queries of a split, who may be recommended to each, and what each truly cites."""
+    """The evaluation set: the queries of a split, their eligible papers and their gold."""
 
     split: str
     queries: tuple[Query, ...]
     eligible: tuple[Eligible, ...]  # one per query
     qrels: Qrels
-    left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # ids of the split, by why
+    left_out: Mapping[str, int] = field(
+        default_factory=dict[str, int]
+    )  # number of queries by reason
 
     @property
     def words(self) -> dict[str, int]:
-        """How many words each query has, title and abstract."""
+        """The number of words of each query, title and abstract."""
         return {query.id: len(contents(query).split()) for query in self.queries}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalConfig:
-    """What the systems of one evaluation share."""
+    """The settings that the systems of one evaluation share."""
 
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
     fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
     rerank: RerankConfig | None = None  # None for no reranker
     candidates: str | None = (
-        None  # the system whose list "rerank" reranks and "ranker" ranks; None: as `recommend` finds them
+        None  # the system whose ranking "rerank" and "ranker" rerank; None: the retrievers of `recommend`
     )
-    ranker: str = (
-        "auto"  # of the systems that rank: the index's own, else the one of citerec; or a folder
-    )
-    disabled_features: tuple[Group, ...] = ()  # what the ranker does without
+    ranker: str = "auto"  # the learning-to-rank model: auto for that of the index, else the default one; or a folder
+    disabled_features: tuple[
+        Group, ...
+    ] = ()  # feature groups that the learning-to-rank model does not use
     known_graph: KnownGraph = KnownGraph.TRAIN
-    depth: int = 1000  # papers per query; the metrics look no deeper
+    depth: int = 1000  # papers per query; no metric uses more
     seed: int = 0
 
 
 def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> EvalSet:
     """Load the queries of a split with their gold.
 
-    Gold is what a query cites in the corpus and of no later year, whether the corpus tells it or ships
-    it as qrels; a query without any is left out, and counted in `EvalSet.left_out`.
+    Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries
+    without gold are left out and counted in `EvalSet.left_out`.
 
     Args:
-        index: The corpus.
+        index: The index.
         split: One of `SPLITS`.
-        rules: Which of its queries are asked, and among which papers.
+        rules: Restrictions of queries and candidates.
 
     Raises:
-        ConfigError: If the index has no such split, or the split no query.
+        ConfigError: If the index has no such split, or the split has no query with gold.
     """
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
-        raise ConfigError(f"no split {split!r} in {index.path}; there are: {', '.join(SPLITS)}")
+        raise ConfigError(f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}")
     shipped = open_queries(index.splits)
     if shipped is not None:
         queries, qrels = _shipped_queries(index, shipped, split)
@@ -115,7 +117,7 @@ def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> EvalSet
 
 
 def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
-    """Ask fewer queries, among fewer papers."""
+    """Apply the rules to an evaluation set."""
     latest = _last_train_year(index) if rules.train_only else None
     qrels = {qid: _no_later(index, gold, latest) for qid, gold in task.qrels.items()}
     enough = [
@@ -165,8 +167,8 @@ def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qr
     for row in papers.rows_of(ids).tolist():
         if row < 0:  # a shipped split may name a paper that the corpus does not hold
             continue
-        mine = slice(graph.indptr[row], graph.indptr[row + 1])
-        if cited := papers.ids_at(graph.indices[mine][gold[mine]]):
+        entries = slice(graph.indptr[row], graph.indptr[row + 1])
+        if cited := papers.ids_at(graph.indices[entries][gold[entries]]):
             query = Query.of(papers[row])
             queries.append(query)
             qrels[query.id] = frozenset(cited)
@@ -176,16 +178,16 @@ def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qr
 def _shipped_queries(
     index: IndexFolder, shipped: ShippedQueries, split: str
 ) -> tuple[list[Query], Qrels]:
-    judged = shipped.gold.get(split, {})
-    cited = sorted(frozenset[str]().union(*judged.values()))
+    gold_by_query = shipped.gold.get(split, {})
+    cited = sorted(frozenset[str]().union(*gold_by_query.values()))
     rows = index.papers.rows_of(cited).tolist()
     years = {i: index.papers.years[row] for i, row in zip(cited, rows, strict=True) if row >= 0}
     queries: list[Query] = []
     qrels: dict[str, frozenset[str]] = {}
-    for qid, docids in judged.items():
+    for qid, docids in gold_by_query.items():
         query = shipped.queries[qid]
-        there = (docid for docid in docids if docid in years and docid != qid)
-        gold = [i for i in there if query.year is None or years[i] <= query.year]
+        in_corpus = (docid for docid in docids if docid in years and docid != qid)
+        gold = [i for i in in_corpus if query.year is None or years[i] <= query.year]
         if gold:
             queries.append(query)
             qrels[qid] = frozenset(gold)

@@ -1,10 +1,10 @@
-"""The report folder: figures for programs, for people and for papers, and the runs they come from.
+"""Writes the report folder: metrics for programs, readers and papers, and the runs.
 
-report.json          everything that was measured
-report.md            the same for reading
-report.html          the same with figures, in one file
+report.json          all results
+report.md            the results for reading
+report.html          the results with figures, in one file
 report.tex           the table for a paper
-recall_by_depth.png  how deep one must read
+recall_by_depth.png  recall by depth
 per_query.csv        every metric of every system for every query
 <system>.run         TREC runs
 qrels.txt            TREC qrels
@@ -35,10 +35,10 @@ FILES = {JSON, MARKDOWN, LATEX, HTML, PLOT, PER_QUERY_CSV, QRELS}
 
 
 def write_report(report: Report, folder: Path) -> None:
-    """Write the report folder, in one step; a former report there is replaced.
+    """Write the report folder in one step; an existing report is replaced.
 
     Raises:
-        ConfigError: If `folder` holds anything that is no part of a former report.
+        ConfigError: If `folder` holds anything that is no part of a report.
         OutputError: If it cannot be written.
     """
     target = folder.resolve()
@@ -57,9 +57,9 @@ def write_report(report: Report, folder: Path) -> None:
 
 
 def run_files(names: Sequence[str]) -> list[str]:
-    """Name the run file of each system: `<system>.run`, with `_` for what a file name may not hold.
+    """Return the run file of each system: `<system>.run`, with `_` for characters that a file name may not have.
 
-    Names that would meet, also where a file system ignores case, get a number.
+    Names that are equal, ignoring case, get a number.
     """
     taken: set[str] = set()
     files: list[str] = []
@@ -75,34 +75,42 @@ def run_files(names: Sequence[str]) -> list[str]:
 
 
 def refuse_others_files(folder: Path) -> None:
-    """Make sure that replacing `folder` destroys nothing but a former report."""
+    """Refuse a folder that holds anything but a report, which would be replaced.
+
+    Raises:
+        ConfigError: If it does, or is a file.
+    """
     if not folder.exists():
         return
     if not folder.is_dir():
         raise ConfigError(f"{folder} is a file; name a folder for the report")
-    found = sorted(path.name for path in folder.iterdir())
+    present = sorted(path.name for path in folder.iterdir())
     ours = _files_of(folder / JSON)
-    if others := [name for name in found if name not in ours]:
+    if others := [name for name in present if name not in ours]:
         raise ConfigError(
-            f"{folder} holds {others[0]!r}, which is no part of a former report; "
+            f"{folder} holds {others[0]!r}, which is no part of a report; "
             "name a new or an empty folder"
         )
 
 
 def refuse_own_inputs(folder: Path, inputs: Iterable[Path]) -> None:
-    """Make sure that replacing `folder` destroys none of the files that the report is made from."""
+    """Refuse a folder that contains one of the input files of the report, which would be replaced.
+
+    Raises:
+        ConfigError: If it does.
+    """
     target = folder.resolve()
     for file in inputs:
         places = (file.resolve(), file.parent.resolve() / file.name)  # a link, and what it leads to
         if any(place.is_relative_to(target) for place in places):
             raise ConfigError(
-                f"{folder}, which the report would replace, holds {file}, which it is made from; "
-                "name another folder with --output"
+                f"the report would replace {folder}, which contains its input {file}; "
+                "choose another folder with --output"
             )
 
 
 def _files_of(report: Path) -> set[str]:
-    """Return what the folder of a `report.json` holds; nothing if it is not one of ours."""
+    """Return the files of the report folder with this `report.json`; empty if it is no report."""
     try:
         content: Any = orjson.loads(read_whole(report))
         runs = run_files([system["name"] for system in content["systems"]])

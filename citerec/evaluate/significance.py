@@ -1,11 +1,11 @@
-"""How far a mean over queries can be trusted: bootstrap intervals and paired tests.
+"""Uncertainty of means over queries: bootstrap intervals and paired tests.
 
-Everything here takes an (n, m) table, one row per query and one column per measure, and a `Statistic`
-that makes figures of column means: the identity, or an F1 of mean precision and mean recall.
+All functions take an (n, m) table, one row per query and one column per measure, and a `Statistic` that computes
+values from column means: the identity, or an F1 of mean precision and mean recall.
 
-ranx has these tests, too, but its randomisation test draws inside parallel threads, so that a seed
-does not fix the result, can answer p = 0, and knows only plain means. SciPy's `permutation_test` draws
-anew for each metric; the one here serves all metrics at once and is tested against SciPy's.
+The tests of ranx are not used: its randomisation test draws in parallel threads, so a seed does not fix the result; it
+can return p = 0; and it supports plain means only. SciPy's `permutation_test` resamples for each metric; the function
+here tests all metrics at once and is tested against SciPy.
 """
 
 import warnings
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
-"""Makes (..., figures) of (..., m) column means."""
+"""Maps (..., m) column means to (..., figures)."""
 
 RESAMPLES = 10_000
 _CELLS = 2_000_000  # resamples x queries held at once: 16 MB in each array
@@ -32,13 +32,13 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     level: float = 0.95,
 ) -> Floats:
-    """Estimate where each figure would lie with other queries: resample queries with replacement.
+    """Return a bootstrap confidence interval of each figure: queries are resampled with replacement.
 
     Args:
         table: (n, m), with n at least 1.
-        statistic: From m column means to figures.
-        rng: What draws the resamples; the same state gives the same interval.
-        resamples: How often.
+        statistic: Maps m column means to figures.
+        rng: Draws the resamples; the same state gives the same interval.
+        resamples: The number of resamples.
         level: The share of resampled figures between the bounds.
 
     Returns:
@@ -62,19 +62,19 @@ def randomisation_test(
 ) -> Floats:
     """Test whether two systems differ, by swapping their scores query by query.
 
-    p is how often a swapped pair lies as far apart as the real one, to either side. Every way of
-    swapping is tried where there are at most `resamples` of them, else `resamples` are drawn, and the
-    one observed counts among them, so that p is never 0.
+    p is the share of swaps with a difference at least as large as the observed one, in either direction. All swaps are
+    tried if there are at most `resamples` of them; otherwise `resamples` are drawn, and the observed one is counted
+    among them, so that p is never 0.
 
     Args:
         a: (n, m) scores of one system.
         b: (n, m) scores of the other, for the same queries.
-        statistic: From m column means to figures.
-        rng: What draws the swaps.
-        resamples: How many.
+        statistic: Maps m column means to figures.
+        rng: Draws the swaps.
+        resamples: The number of swaps.
 
     Returns:
-        p for each figure, in (0, 1]; 1 where the systems do not differ.
+        p for each figure, in (0, 1]; 1 if the systems do not differ.
 
     Source: Fisher's test as in Smucker et al., CIKM 2007, https://doi.org/10.1145/1321440.1321528;
     counting the observed: Phipson, Smyth 2010, https://doi.org/10.2202/1544-6115.1585.
@@ -94,14 +94,14 @@ def randomisation_test(
 
 
 def student_test(a: Floats, b: Floats) -> float:
-    """Test whether two systems' means differ, by Student's paired t-test.
+    """Test whether the means of two systems differ, by Student's paired t-test.
 
     Args:
         a: (n,) scores of one system.
         b: (n,) scores of the other, for the same queries.
 
     Returns:
-        The two-sided p; 1 where the systems do not differ or there is one query only.
+        The two-sided p; 1 if the systems do not differ or there is only one query.
     """
     if len(a) < 2 or np.array_equal(a, b):
         return 1.0
@@ -109,16 +109,16 @@ def student_test(a: Floats, b: Floats) -> float:
 
     stats: Any = untyped
     with warnings.catch_warnings():
-        # The same difference for every query has no variance: p is 0, and SciPy warns.
+        # If the difference is the same for every query, the variance is 0: p is 0, and SciPy warns.
         warnings.simplefilter("ignore", RuntimeWarning)
         return float(stats.ttest_rel(a, b).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p values for having been given several chances.
+    """Correct p values for multiple tests.
 
-    The smallest is multiplied by their number m, the next by m - 1, and so on; none may fall below
-    one before it, or rise above 1.
+    The smallest of m values is multiplied by m, the next by m - 1, and so on; the results do not fall and are at most
+    1.
 
     Source: Holm, Scandinavian Journal of Statistics 6(2), 1979.
     """
@@ -136,7 +136,7 @@ def _chunks(resamples: int, n: int) -> Iterator[int]:
 
 
 def _draw_counts(rng: np.random.Generator, size: int, n: int) -> Floats:
-    """Draw `n` of n queries `size` times; return (size, n), how often each was drawn."""
+    """Draw `n` of n queries `size` times; return how often each was drawn, shape (size, n)."""
     drawn = rng.integers(n, size=(size, n), dtype=np.int32)
     drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=size * n)

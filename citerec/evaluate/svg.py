@@ -1,7 +1,7 @@
-"""Figures as SVG inside of a page: its colours, light or dark, its font, and the same bytes each time.
+"""Figures as SVG elements of a page: in its colours (light or dark) and font, with reproducible bytes.
 
-matplotlib draws with colours that stand for a variable of the page; names of systems stay out of the drawing, in a
-legend of the page. The page must define --ink, --rule and --s0 to --s9.
+matplotlib draws with colours that stand for CSS variables of the page. The names of systems are in a legend of the
+page. The page must define --ink, --rule and --s0 to --s9.
 """
 
 import re
@@ -37,7 +37,7 @@ _SETTINGS: Any = {
     "grid.linewidth": 0.6,
     "text.parse_math": False,
 }
-# The page says it for all figures: fonts, how lines meet; and a turn by no angle is none.
+# The page sets fonts and line joins for all figures; a rotation by 0 is dropped.
 _OURS = re.compile(
     r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>| font-family: [^;]*;"
     r'| transform="rotate\(-?0 [^"]*"',
@@ -48,7 +48,7 @@ _LONG = re.compile(r"(\d\.\d\d)\d+")
 
 
 def style(number: int) -> dict[str, Any]:
-    """Return how to draw the system of a number from 0: no two of the first twenty look alike."""
+    """Return the line style of a system number from 0; the first twenty are distinct."""
     dash = DASHES[(number + number // 20) % len(DASHES)][0]
     return {"color": f"#c0de0{number % COLOURS}", "linestyle": dash, "linewidth": 1.8}
 
@@ -59,7 +59,7 @@ def marked(number: int) -> dict[str, Any]:
 
 
 def key_of(number: int) -> tuple[str, str]:
-    """Return colour and dashes of `style` as a page writes them."""
+    """Return colour and dashes of `style` in CSS."""
     return f"var(--s{number % COLOURS})", DASHES[(number + number // 20) % len(DASHES)][1]
 
 
@@ -71,26 +71,26 @@ def settings() -> Any:
 
 
 def new_figure(height: float) -> Any:
-    """Return an empty figure, 5 inches wide so that a phone shows its text, without a background."""
+    """Return an empty figure without background; 5 inches wide, so that its text is legible on a phone."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(5.0, height), layout="constrained", facecolor="none")
 
 
 def as_svg(figure: Any, key: str, title: str) -> str:
-    """Write a figure as an SVG element for a page.
+    """Write a figure as an SVG element of a page.
 
     Args:
         figure: Drawn within `settings`.
-        key: Goes before each id, so that two figures of a page share none; letters and digits.
-        title: What it shows, in words, for those who do not see it.
+        key: Prefix of all ids, unique in the page; letters and digits.
+        title: A description of the figure, for screen readers.
     """
     from io import StringIO
 
-    written = StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(written, format="svg", metadata=nothing, transparent=True)
-    inner = written.getvalue().partition("<svg")[2]
+    buffer = StringIO()
+    no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=no_metadata, transparent=True)
+    inner = buffer.getvalue().partition("<svg")[2]
     box = re.search(r'viewBox="[^"]*"', inner)
     body = inner.partition(">")[2].rpartition("</svg>")[0]
     body = _OURS.sub("", body)

@@ -1,4 +1,4 @@
-"""A report's tables: Markdown for reading, LaTeX for a paper, rich for the terminal."""
+"""The tables of a report: Markdown for reading, LaTeX for a paper, rich for the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
@@ -22,7 +22,7 @@ HEADINGS = {
     "map": "MAP",
 }
 ALPHA = 0.05  # a corrected p below it is marked as significant
-COMPARED = ("f1@20", "mrr")  # in the Markdown; report.json has all
+COMPARED = ("f1@20", "mrr")  # metrics of the comparisons in Markdown; report.json has all
 BY_OVERLAP = ("f1@20", "mrr", "recall@1000")  # likewise
 
 _LATEX = str.maketrans(
@@ -43,23 +43,23 @@ _LATEX = str.maketrans(
 
 
 def decimal(value: float) -> str:
-    """Print a figure with three decimals and without a leading zero, as IR papers do."""
+    """Format a value with three decimals and without a leading zero, as in IR papers."""
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
 def left_out(evaluation: Evaluation) -> str:
-    """Say how many queries were left out and why; nothing if none was."""
+    """Return how many queries were left out by reason; empty if none was."""
     parts = [f"{count} {why}" for why, count in evaluation.left_out.items() if count]
     return f"{sum(evaluation.left_out.values())} left out ({'; '.join(parts)})" if parts else ""
 
 
 def markdown(report: Report) -> Iterator[str]:
-    """Yield the lines of `report.md`, but for the provenance."""
+    """Yield the lines of `report.md`, without the provenance."""
     evaluation = report.evaluation
     yield f"# {_cell(evaluation.corpus)}, {_cell(evaluation.split)} split"
     yield ""
-    yield f"{len(evaluation.qrels)} queries with gold; one that a system finds nothing for counts zero."
+    yield f"{len(evaluation.qrels)} queries with gold; a query with an empty ranking counts zero."
     if dropped := left_out(evaluation):
         yield f"Further queries of the split: {_cell(dropped)}."
     if evaluation.known_graph is not None:
@@ -81,10 +81,10 @@ def markdown(report: Report) -> Iterator[str]:
 
 
 def latex(report: Report) -> str:
-    """Return a LaTeX table; its document needs the package booktabs and nothing else.
+    """Return a LaTeX table; its document needs only the package booktabs.
 
-    The best value of a column is bold. A system's letters name those that it beats significantly. A ceiling
-    is in the table, but neither best nor compared, and has no letter.
+    The best value of a column is bold. The letters of a value name the systems that are significantly worse. A ceiling
+    is in the table, but it is not compared, is never best, and has no letter.
     """
     heading = " & ".join(["", "System", *HEADINGS.values()])
     lines = [
@@ -118,7 +118,7 @@ def _latex_rows(report: Report) -> Iterator[str]:
 
 
 def summary_table(report: Report) -> "Table":
-    """Return the systems and their metrics as a table for the terminal, 80 columns if names are short."""
+    """Return the systems and their metrics as a table for the terminal, 80 columns wide if names are short."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -147,11 +147,11 @@ def _systems(report: Report) -> Iterator[str]:
 def _notes(report: Report) -> Iterator[str]:
     for system in report.systems:
         if system.name in report.evaluation.ceilings:
-            yield f"- {_cell(system.name)} is made from the gold: a ceiling, which no comparison counts."
+            yield f"- {_cell(system.name)} is made from the gold: a ceiling, which is not compared."
         if system.missing:
-            yield f"- {_cell(system.name)}: queries it finds nothing for, counted zero: {system.missing}."
+            yield f"- {_cell(system.name)}: queries with an empty ranking, counted as zero: {system.missing}."
         if system.dropped:
-            yield f"- {_cell(system.name)}: queries of its run that the qrels lack, dropped: {system.dropped}."
+            yield f"- {_cell(system.name)}: queries of its run that are not in the qrels, dropped: {system.dropped}."
     yield ""
 
 
@@ -193,10 +193,10 @@ def _breakdown(by: str, bins: Sequence[Bin], metric: str = "f1@20") -> Iterator[
 
 
 def _pairs(by: str, heading: str, bins: Sequence[PairBin]) -> Iterator[str]:
-    """Yield which cited papers are found, each for itself: those of many queries count no less."""
+    """Yield the recall of each system over all pairs of query and cited paper, by bin."""
     if not bins:
         return
-    yield f"## Cited papers among the best 20, by {by}"
+    yield f"## Cited papers in the top 20, by {by}"
     yield ""
     names = list(bins[0].recall)
     rows = [[b.label, str(b.pairs), *(decimal(b.recall[n]) for n in names)] for b in bins]
@@ -242,7 +242,7 @@ def _letter(number: int) -> str:
 
 
 def _beaten(report: Report, letters: dict[str, str]) -> dict[tuple[str, str], str]:
-    """By system and metric, the letters of those that it is significantly better than."""
+    """Return by system and metric the letters of the significantly worse systems."""
     beaten: dict[tuple[str, str], str] = {}
     for c in report.comparisons:
         if c.p_holm < ALPHA and c.difference:
@@ -271,7 +271,7 @@ def _caption(report: Report) -> str:
 
 
 def tex(text: str) -> str:
-    """Escape what LaTeX reads as a command, and put `?` for what its default fonts lack."""
+    """Escape the special characters of LaTeX, and replace characters outside its default fonts by `?`."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     known = "".join(c if ord(c) < 0x180 or ord(c) in _LATEX else "?" for c in plain)
     return known.translate(_LATEX)

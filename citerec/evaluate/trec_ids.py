@@ -1,6 +1,6 @@
-"""Two ids that a TREC file cannot tell apart: found before the work, not when its result is written.
+"""Finds ids that are equal in a TREC file, before a run is computed.
 
-White space becomes `_` in a TREC file, so `a b` and `a_b` are one id there.
+White space becomes `_` in a TREC file, so `a b` and `a_b` are the same id there.
 """
 
 from collections.abc import Iterable
@@ -9,42 +9,42 @@ from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError
 from citerec.run import Qrels, Run, trec_id
 
-NOT_PLAIN = "[^!-~]"  # a TREC file alters no other character than some of these
+NOT_PLAIN = "[^!-~]"  # only ids with such characters can change in a TREC file
 
 
 def refuse_meeting_ids(ids: Iterable[str], whose: str) -> None:
-    """Make sure that different ids stay different in a TREC file.
+    """Refuse different ids that are equal in a TREC file.
 
     Raises:
-        ConfigError: If two are the same there.
+        ConfigError: If there are two.
     """
     written: dict[str, str] = {}
-    for given in ids:
-        other = written.setdefault(trec_id(given), given)
-        if other != given:
+    for original in ids:
+        other = written.setdefault(trec_id(original), original)
+        if other != original:
             raise ConfigError(
-                f"the ids {other!r} and {given!r} of {whose} are the same in a TREC file, where white space "
+                f"the ids {other!r} and {original!r} of {whose} are the same in a TREC file, where white space "
                 "becomes '_'; rename one of them"
             )
 
 
 def refuse_meeting_papers(papers: Papers) -> None:
-    """Make sure of the papers of an index; only ids that a TREC file alters are held in memory."""
+    """Check the papers of an index; only ids that change in a TREC file are held in memory."""
     altered = [i for i in papers.ids_like(NOT_PLAIN) if trec_id(i) != i]
     targets = sorted({trec_id(i) for i in altered})
     rows = papers.rows_of(targets).tolist()
-    there = (i for i, row in zip(targets, rows, strict=True) if row >= 0)
-    refuse_meeting_ids([*there, *altered], "the corpus")
+    existing = (i for i, row in zip(targets, rows, strict=True) if row >= 0)
+    refuse_meeting_ids([*existing, *altered], "the corpus")
 
 
 def refuse_meeting_qrels(qrels: Qrels) -> None:
-    """Make sure of the queries, and of all that they cite."""
+    """Check the ids of the queries and of all gold papers."""
     refuse_meeting_ids(qrels, "the queries")
     refuse_meeting_ids(frozenset[str]().union(*qrels.values()), "the papers of the qrels")
 
 
 def refuse_meeting_run(run: Run) -> None:
-    """Make sure of the queries of a run, and of all that they are given."""
+    """Check the ids of the queries of a run and of all its papers."""
     refuse_meeting_ids(run.rankings, f"the queries of run {run.name!r}")
-    found = (ranking.ids for ranking in run.rankings.values())
-    refuse_meeting_ids(frozenset[str]().union(*found), f"run {run.name!r}")
+    rankings = (ranking.ids for ranking in run.rankings.values())
+    refuse_meeting_ids(frozenset[str]().union(*rankings), f"run {run.name!r}")

@@ -1,6 +1,6 @@
-"""Finds how BM25 and dense retrieval are best put together, and how much a reranker counts, on the dev split.
+"""Tunes the fusion of BM25 and dense retrieval, and the rerank weight, on the dev split.
 
-What is best there is kept only if it beats the default beyond chance, see `citerec.evaluate.crossval`.
+A tuned setting is used only if it is significantly better than the default, see `citerec.evaluate.crossval`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,65 +22,65 @@ from citerec.types import Hits, Log, Progress, no_progress
 
 STEPS = 20  # of a weight between 0 and 1
 K0S = (10, 20, 60, 100)
-RRF, ALONE = 0, -1  # the defaults: the first way to fuse, and the last weight, 1
+RRF, ALONE = 0, -1  # places of the defaults: the first fusion (RRF), and the last weight (1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """One way to fuse, and what it gave."""
+    """One fusion setting and its metrics."""
 
     fuse: FuseConfig
     metrics: Mapping[str, float]  # by `METRICS`, means over the queries
-    scores: Floats  # of each query, by the metric that is tuned for
+    scores: Floats  # the tuned metric of each query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightTrial:
-    """One weight of the reranker, and what it gave."""
+    """One rerank weight and its metrics."""
 
-    weight: float  # 0: the first stages alone; 1: the reranker alone
+    weight: float  # in [0, 1]; 0: the first stage alone; 1: the reranker alone
     metrics: Mapping[str, float]  # by `METRICS`, means over the queries
-    scores: Floats  # of each query, by the metric that is tuned for
+    scores: Floats  # the tuned metric of each query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
-    """All that was tried, the best of it, and whether that is better than the default."""
+    """All trials, the best of them, and whether it is better than the default."""
 
     metric: str
     trials: tuple[Trial, ...]  # the first is the default, plain RRF; none without vectors
     fusion: CrossValidation | None = None  # of `trials`
     weights: tuple[WeightTrial, ...] = ()  # the last is the default, 1; none without a reranker
     weighting: CrossValidation | None = None  # of `weights`
-    reranker: Stage | None = None  # the one that was weighed
-    reranking: str = ""  # which reranker, and how, in words
+    reranker: Stage | None = None  # the reranker of `weights`
+    reranking: str = ""  # description of the reranker
 
     @property
     def best(self) -> Trial:
-        """The trial of the highest metric; of equal ones plain RRF before all others.
+        """The trial with the highest metric; the default if it is among the best.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If there is no trial.
         """
         return self.trials[best_of(_table(self.trials), RRF)]
 
     @property
     def fuse(self) -> FuseConfig | None:
-        """The best way to fuse, if it is better than plain RRF beyond chance; else None."""
+        """The best fusion if it is significantly better than plain RRF, else None."""
         if not (self.fusion and self.fusion.is_better) or self.best is self.trials[RRF]:
             return None
         return self.best.fuse
 
     @property
     def best_weight(self) -> WeightTrial | None:
-        """The reranker's weight of the highest metric, of equal ones 1, then the lowest; None without a reranker."""
+        """The rerank weight with the highest metric, of equal ones 1, then the lowest; None without a reranker."""
         if not self.weights:
             return None
         return self.weights[best_of(_table(self.weights), ALONE)]
 
     @property
     def rerank(self) -> RerankWeight | None:
-        """The best weight of the reranker, if it is better than 1 beyond chance; else None."""
+        """The best rerank weight if it is significantly better than 1, else None."""
         best, stage = self.best_weight, self.reranker
         if best is None or stage is None or not (self.weighting and self.weighting.is_better):
             return None
@@ -95,46 +95,46 @@ class Tuning:
 def tune(
     index: IndexFolder,
     task: EvalSet,
-    setting: EvalConfig,
+    config: EvalConfig,
     metric: str,
     progress: Progress = no_progress,
     log: Log | None = None,
 ) -> Tuning:
-    """Try ways to fuse on the queries of a task, then weights of the reranker over the fusion that is kept.
+    """Try fusion settings on the queries of an evaluation set, then rerank weights over the chosen fusion.
 
-    Each stage searches once, and the reranker scores a pair once.
+    Each retriever searches once, and the reranker scores a pair once.
 
     Args:
-        index: What is searched; it needs vectors, or a reranker.
-        task: The queries; those of the dev split, lest the test split be tuned on.
-        setting: How the stages search; whether and how a reranker reads.
-        metric: What counts, one of `PER_QUERY`.
-        progress: Receives how many ways were tried.
-        log: Receives what is fetched from the hub, before.
+        index: An index with vectors, or for which there is a reranker.
+        task: The evaluation set; use the dev split, so that the test split stays unseen.
+        config: The settings of the retrievers and the reranker.
+        metric: The tuned metric, one of `PER_QUERY`.
+        progress: Receives the number of finished trials.
+        log: Receives what is downloaded from the hub.
 
     Raises:
-        ConfigError: If the index has no vectors, and there is no reranker.
-        ModelError: If the reranker is none.
+        ConfigError: If the index has no vectors and there is no reranker.
+        ModelError: If the reranker cannot be opened.
         ValueError: If there is no such metric.
     """
     if metric not in PER_QUERY:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(PER_QUERY)}")
-    if setting.rerank:  # whatever weight there was before does not count, nor if it cannot be read
-        setting = replace(setting, rerank=replace(setting.rerank, weight=1.0, early_stop=False))
-    systems = Systems(index, task, setting, log, progress)
-    reranker = systems.cascade if setting.rerank else None  # opened first: it may be none
+    if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
+        config = replace(config, rerank=replace(config.rerank, weight=1.0, early_stop=False))
+    systems = Systems(index, task, config, log, progress)
+    reranker = systems.cascade if config.rerank else None  # opened first, since it may fail
     if index.is_embedded or not reranker:
         systems.check(["dense"])
     if reranker and not index.is_embedded:
-        tuning, found = Tuning(metric, ()), systems.hits("bm25")
+        tuning, rankings = Tuning(metric, ()), systems.hits("bm25")
     else:
-        trials = tuple(_fusions(index, task, setting, systems, metric, progress))
+        trials = tuple(_fusions(index, task, config, systems, metric, progress))
         tuning = Tuning(metric, trials, cross_validate(_table(trials), RRF))
-        way = tuning.fuse or FuseConfig()
-        found = _fused(index, systems, way, setting.depth) if reranker else []
+        fuse_config = tuning.fuse or FuseConfig()
+        rankings = _fused(index, systems, fuse_config, config.depth) if reranker else []
     if reranker is None:
         return tuning
-    weights = tuple(_weights(task, systems, metric, found))
+    weights = tuple(_weights(task, systems, metric, rankings))
     return replace(
         tuning,
         weights=weights,
@@ -145,28 +145,28 @@ def tune(
 
 
 def _table(trials: Sequence[Trial] | Sequence[WeightTrial]) -> Floats:
-    """Return the metric of each query, shape (trials, queries)."""
+    """Return the tuned metric of each query, shape (trials, queries)."""
     return np.stack([trial.scores for trial in trials])
 
 
 def _fusions(
     index: IndexFolder,
     task: EvalSet,
-    setting: EvalConfig,
+    config: EvalConfig,
     systems: Systems,
     metric: str,
     progress: Progress,
 ) -> Iterator[Trial]:
-    ways = [*_ways(setting.depth)]
-    for tried, way in enumerate(ways, start=1):
-        hits = _fused(index, systems, way, setting.depth)
+    fuse_configs = [*_ways(config.depth)]
+    for tried, fuse_config in enumerate(fuse_configs, start=1):
+        hits = _fused(index, systems, fuse_config, config.depth)
         figures = _measured(hits, systems, task)
-        yield Trial(way, mean_metrics(figures), figures[metric])
-        progress("tuning", tried, len(ways))
+        yield Trial(fuse_config, mean_metrics(figures), figures[metric])
+        progress("tuning", tried, len(fuse_configs))
 
 
-def _fused(index: IndexFolder, systems: Systems, way: FuseConfig, depth: int) -> list[Hits]:
-    return [fuse(found, index.id_rank, way, k=depth) for found in systems.stages()]
+def _fused(index: IndexFolder, systems: Systems, fuse_config: FuseConfig, depth: int) -> list[Hits]:
+    return [fuse(hits, index.id_rank, fuse_config, k=depth) for hits in systems.stages()]
 
 
 def _measured(hits: list[Hits], systems: Systems, task: EvalSet) -> dict[str, Floats]:
@@ -174,10 +174,10 @@ def _measured(hits: list[Hits], systems: Systems, task: EvalSet) -> dict[str, Fl
 
 
 def _weights(
-    task: EvalSet, systems: Systems, metric: str, found: list[Hits]
+    task: EvalSet, systems: Systems, metric: str, rankings: list[Hits]
 ) -> Iterator[WeightTrial]:
     for weight in _steps():
-        hits = systems.reranked(found, systems.cascade.with_weight(weight))
+        hits = systems.reranked(rankings, systems.cascade.with_weight(weight))
         figures = _measured(hits, systems, task)
         yield WeightTrial(weight, mean_metrics(figures), figures[metric])
 

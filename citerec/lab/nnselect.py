@@ -1,4 +1,4 @@
-"""NNSelect, the first stage of Citeomatic: the nearest papers and what they cite, by similarity to the query.
+"""NNSelect, the first stage of Citeomatic: the nearest papers and their references, ranked by similarity.
 
 Source: Bhagavatula et al., NAACL 2018, section 3.1, https://arxiv.org/abs/1802.08301.
 """
@@ -21,11 +21,11 @@ from citerec.types import Eligible, Hits, Query
 
 Rows = npt.NDArray[np.int32]
 
-NEAREST = 100  # papers whose citations are looked at
+NEAREST = 100  # nearest papers whose references are candidates
 
 
 def nnselected(
-    index: IndexFolder, task: EvalSet, setting: EvalConfig, encoder: Encoder | None
+    index: IndexFolder, task: EvalSet, config: EvalConfig, encoder: Encoder | None
 ) -> list[Hits]:
     """Run NNSelect on an evaluation set; one list per query, in their order.
 
@@ -33,11 +33,11 @@ def nnselected(
         ValueError: If there is no encoder.
     """
     if encoder is None:
-        raise ValueError("NNSelect searches by vectors, so it needs the encoder of the index")
-    dense = DenseRetriever(index, encoder, setting.dense)
-    known = TemporalGraph(index, setting.known_graph)
+        raise ValueError("NNSelect needs the encoder of the index")
+    dense = DenseRetriever(index, encoder, config.dense)
+    known = TemporalGraph(index, config.known_graph)
     rules = task.eligible
-    return nn_select(index, dense, encoder, known, task.queries, rules, k=setting.depth)
+    return nn_select(index, dense, encoder, known, task.queries, rules, k=config.depth)
 
 
 NNSELECT = System(search=nnselected, needs_vectors=True)
@@ -54,17 +54,17 @@ def nn_select(
     k: int,
     nearest: int = NEAREST,
 ) -> list[Hits]:
-    """Return for each query the `k` most similar among its nearest papers and what those cite.
+    """Return for each query the `k` most similar among its nearest papers and their references.
 
     Args:
         index: The index.
-        dense: Finds the nearest.
-        encoder: Whose vectors the index holds.
-        known: Whose citations count, and of which year.
-        queries: Any.
-        eligible: One per query; nobody else is recommended, nor looked at for what it cites.
+        dense: Retrieves the nearest papers.
+        encoder: The encoder of the index.
+        known: The citation graph as of the year of each query.
+        queries: The queries.
+        eligible: One per query; other papers are neither recommended nor expanded.
         k: Papers at most.
-        nearest: Papers that are looked at.
+        nearest: Papers that are expanded.
 
     Raises:
         ValueError: If `k` or `nearest` is less than 1.
@@ -74,11 +74,11 @@ def nn_select(
     if not queries:
         return []
     vectors, years = encoder.encode(queries), index.papers.years
-    found = dense.search(vectors, eligible, nearest)
+    neighbours = dense.search(vectors, eligible, nearest)
     chosen: list[Hits] = []
     snapshots = known.of(queries, eligible)
-    for vector, hits, rule, then in zip(vectors, found, eligible, snapshots, strict=True):
-        rows = with_cited(hits.rows, known.cites, then)
+    for vector, hits, rule, snapshot in zip(vectors, neighbours, eligible, snapshots, strict=True):
+        rows = with_cited(hits.rows, known.cites, snapshot)
         rows = rows[within(rule, years, rows)]
         scores = pairwise(vector, dense.vectors(rows), encoder.spec.similarity)
         chosen.append(Hits.ordered(rows, scores, index.id_rank, k))
@@ -86,12 +86,12 @@ def nn_select(
 
 
 def with_cited(rows: Rows, cites: Any, known: GraphSnapshot) -> Rows:
-    """Return papers and what those among them cite whose citations are known, rising, each once.
+    """Return papers and the known references of those among them, rising, without duplicates.
 
     Args:
         rows: The papers.
-        cites: Who cites whom, a sparse matrix, shape (papers, papers).
-        known: What is known at the query's time.
+        cites: The citation matrix, sparse, shape (papers, papers).
+        known: The citation graph as of the query's year.
     """
-    speaking = rows[known.citing[rows]]
-    return np.union1d(rows, cites[speaking].indices).astype(np.int32)
+    citing = rows[known.citing[rows]]
+    return np.union1d(rows, cites[citing].indices).astype(np.int32)

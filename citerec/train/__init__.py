@@ -1,1 +1,1 @@
-"""Training of the models, on an index's own citations."""
+"""Training of the models on the citations of an index."""

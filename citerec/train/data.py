@@ -1,7 +1,7 @@
-"""What a model may learn from: the train queries of an index, what they cite, and who may be a negative.
+"""The training data of an index: the train queries, the papers that they cite, and the papers that may be negatives.
 
-Neither a dev nor a test query is ever read in training, not even as a positive or a negative, and of nobody but
-the train queries is it known what they cite.
+Dev and test queries are never read in training, neither as queries nor as positives or negatives. Only the references
+of the train queries are known.
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ from citerec.folder import IndexFolder
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 from citerec.types import Eligible
 
-CHUNK = 4096  # queries whose lists are made at once
+CHUNK = 4096  # queries whose lists are built at once
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The train queries of an index, and what they may be shown."""
+    """The train queries of an index and the papers that may be positives or negatives."""
 
     index: IndexFolder
     queries: Rows  # shape (queries,), rising
-    pool: Flags  # who may be a positive or a negative, shape (papers,)
-    cited: Lists  # what each query cites, of any year
-    gold: Lists  # of that what is a positive: in the pool and of no later year
+    pool: Flags  # papers that may be positives or negatives, shape (papers,)
+    cited: Lists  # the references of each query, of any year
+    gold: Lists  # the references that are positives: in the pool and of no later year
 
     @property
     def papers(self) -> int:
-        """How many papers the index holds."""
+        """The number of papers in the index."""
         return len(self.pool)
 
     @property
@@ -46,16 +46,24 @@ class TrainingData:
 
     @cached_property
     def links(self) -> Any:
-        """Who cites whom, as a sparse matrix, shape (papers, papers): train queries cite papers of the pool."""
+        """The citations of the train queries that are in the pool, as a sparse matrix, shape (papers, papers)."""
         from scipy.sparse import csr_array
 
-        known = self.cited.where(self.pool[self.cited.indices])
-        citing = self.queries[known.owners]
+        references = self.cited.where(self.pool[self.cited.indices])
+        citing = self.queries[references.segment_ids]
         ones = np.ones(len(citing), np.int32)
-        return csr_array((ones, (citing, known.indices)), shape=(self.papers, self.papers))
+        return csr_array((ones, (citing, references.indices)), shape=(self.papers, self.papers))
 
     def eligible(self, queries: Rows, rows: npt.NDArray[np.integer]) -> Flags:
-        """Return which rows are of no later year than the query beside them; an unknown year is of none."""
+        """Return which rows are of no later year than their query.
+
+        Args:
+            queries: The rows of the queries.
+            rows: The rows of the papers; a shape that broadcasts with `queries`.
+
+        Returns:
+            Flags in the broadcast shape. A query or a paper without a year is not restricted.
+        """
         return no_later(self.years[rows], self.years[queries])
 
     def rules(self, queries: Rows) -> list[Eligible]:
@@ -72,7 +80,11 @@ class TrainingData:
         ]
 
     def only(self, chosen: npt.NDArray[np.integer]) -> "TrainingData":
-        """Return the same with some of the queries, by their number; `chosen` rises."""
+        """Return the training data of some queries.
+
+        Args:
+            chosen: The numbers of the queries, rising.
+        """
         return TrainingData(
             self.index,
             self.queries[chosen],
@@ -82,12 +94,12 @@ class TrainingData:
         )
 
     def forbidden(self, positives: Lists) -> Pairs:
-        """Return the pairs (query, paper) that are no negatives: what it cites, its positives, itself."""
+        """Return the pairs (query, paper) that are never negatives: references, positives, and the query itself."""
         return Pairs(
             np.concatenate(
                 [
-                    self.queries[self.cited.owners],
-                    self.queries[positives.owners],
+                    self.queries[self.cited.segment_ids],
+                    self.queries[positives.segment_ids],
                     self.queries,
                 ]
             ),
@@ -97,7 +109,7 @@ class TrainingData:
 
 
 def splits_sha256(index: IndexFolder) -> str:
-    """Return one sha256 of the splits of an index."""
+    """Return one sha256 over the splits of an index."""
     return sha256_of_splits(index.splits)
 
 
@@ -105,7 +117,7 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     """Load the train queries of an index.
 
     Raises:
-        ConfigError: If there are none, or they cite no paper that they may.
+        ConfigError: If the index has no train queries, or they cite no eligible paper.
     """
     train, held_out = _split_rows(index)
     years = index.papers.years
@@ -113,7 +125,9 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     pool[held_out] = False
     train = train[pool[train]]
     if not len(train):
-        raise ConfigError(f"{index.path} has no train queries; a model learns from what they cite")
+        raise ConfigError(
+            f"{index.path} has no train queries; a model is trained on their citations"
+        )
     if (years[train] != NO_YEAR).all():
         pool &= years <= years[train].max()
     graph = index.graph
@@ -122,7 +136,7 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     data = TrainingData(index, train, pool, cited, gold)
     if not len(gold.indices):
         raise ConfigError(
-            f"the train queries of {index.path} cite no paper in it that they may; there is nothing to learn from"
+            f"the train queries of {index.path} cite no eligible paper of the index; there is nothing to train on"
         )
     return data
 
@@ -130,12 +144,12 @@ def load_training_data(index: IndexFolder) -> TrainingData:
 def _split_rows(index: IndexFolder) -> tuple[Rows, Rows]:
     """Return the rows of the train queries and of the dev and test queries.
 
-    Where a corpus ships queries of its own, every paper but those of the dev and test queries is a train query.
+    If the corpus ships its own queries, every paper that is no dev or test query is a train query.
     """
     files = [index.splits / f"{name}.ids" for name in SPLITS]
     if missing := [file.name for file in files if not file.is_file()]:
         raise ConfigError(
-            f"{index.splits} holds no {missing[0]}; rebuild the index: "
+            f"{index.splits} has no {missing[0]}; rebuild the index: "
             f"citerec index CORPUS --index {index.path} --force"
         )
     train, dev, test = (_rows(index, read_ids(file)) for file in files)
@@ -153,6 +167,6 @@ def _rows(index: IndexFolder, ids: list[str]) -> Rows:
 def _citations(graph: Graph, queries: Rows, keep: Flags) -> Lists:
     number = np.full(len(graph.indptr) - 1, -1)
     number[queries] = np.arange(len(queries))
-    owners = number[graph.citing]
-    mine = (owners >= 0) & keep
-    return Lists.of(owners[mine], np.asarray(graph.indices)[mine], len(queries))
+    segment_ids = number[graph.citing]
+    chosen = (segment_ids >= 0) & keep
+    return Lists.of(segment_ids[chosen], np.asarray(graph.indices)[chosen], len(queries))

@@ -1,17 +1,17 @@
-"""When the next checkpoint of a training is due: by time, so that a training that is stopped loses minutes at most."""
+"""Decides when the next checkpoint of a training is due, by time: a stopped training loses a few minutes at most."""
 
 from collections.abc import Callable
 from time import monotonic
 
-EVERY = 180.0  # seconds between checkpoints, at least
-SHARE = 0.05  # of the time that checkpoints may take, at most
+EVERY = 180.0  # seconds between checkpoints at least
+SHARE = 0.05  # of the training time that checkpoints may take at most
 
 
 class CheckpointTimer:
-    """Says when a checkpoint is due: after `EVERY` seconds, later if a checkpoint takes long to write."""
+    """Decides when a checkpoint is due: after `EVERY` seconds, or later if a checkpoint takes long to write."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        """Begin to count; `clock` gives seconds."""
+        """Start to count; `clock` returns seconds."""
         self._clock = clock
         self._last = clock()
         self._began: float | None = None
@@ -22,11 +22,11 @@ class CheckpointTimer:
         return self._clock() - self._last >= self._wait
 
     def begin(self) -> None:
-        """Note that a checkpoint is being written for no other reason than that it is due."""
+        """Record that a checkpoint is started because it is due; its duration sets the next interval."""
         self._began = self._clock()
 
     def done(self) -> None:
-        """Note that a checkpoint was written."""
+        """Record that a checkpoint was written."""
         self._last = self._clock()
         if self._began is not None:
             self._wait = max(EVERY, (self._last - self._began) / SHARE)

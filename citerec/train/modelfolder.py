@@ -1,4 +1,4 @@
-"""What the folders of trained models have in common: their story, and who may be replaced."""
+"""What the folders of all trained models share: the training record, and which folders may be replaced."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRecord:
-    """What is told of a training: in training.json whole, in the model card in short."""
+    """The record of a training: complete in training.json, summarised in the model card."""
 
     base: str
-    weights: str  # sha256 of the base model's
+    weights: str  # sha256 of the base model's weights
     index: str
     corpus: str  # sha256
     splits: str  # sha256
     counts: Mapping[str, int]
     settings: Mapping[str, Any]
-    history: Sequence[Mapping[str, Any]]  # measures, the first of them before training
-    best: int  # the epoch, or the update, whose weights these are
+    history: Sequence[Mapping[str, Any]]  # measures; the first is before training
+    best: int  # the epoch or update of the saved weights
     provenance: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the record as JSON values."""
         return {
             "base": self.base,
             "weights": self.weights,
@@ -51,28 +51,28 @@ class TrainingRecord:
         }
 
     @property
-    def counted(self) -> str:
-        """The counts as lines of Markdown."""
+    def counts_markdown(self) -> str:
+        """The counts as a Markdown list."""
         lines = [f"- {count:,} {name.replace('_', ' ')}" for name, count in self.counts.items()]
         return "\n".join(lines)
 
     @property
-    def set_to(self) -> str:
-        """The settings, one a line."""
+    def settings_text(self) -> str:
+        """The settings, one per line."""
         return "\n".join(f"{name} = {value}" for name, value in self.settings.items())
 
 
 def check_target(output: Path, spec: str, *, force: bool) -> None:
-    """Refuse to replace what is no model of ours, and a model unless that is wanted.
+    """Refuse to replace a folder that is no model of this kind, and a model without `force`.
 
     Args:
-        output: The model folder to be.
-        spec: The file that a model of this kind holds.
+        output: The model folder to write.
+        spec: The name of the file that every model of this kind holds.
         force: Whether a model may be replaced.
 
     Raises:
-        ConfigError: If something else is there.
-        ModelExistsError: If a model is there, and nobody said so.
+        ConfigError: If the folder holds something else.
+        ModelExistsError: If the folder holds a model and `force` is false.
         OutputError: If the name is too long.
     """
     check_name(output)
@@ -80,38 +80,41 @@ def check_target(output: Path, spec: str, *, force: bool) -> None:
         return
     if not (output / spec).is_file() or not (output / TRAINING).is_file():
         raise ConfigError(
-            f"{output} is there and is no model that citerec trained; name another folder with --output"
+            f"{output} exists and is no model that citerec trained; choose another folder with --output"
         )
     if not force:
         raise ModelExistsError(output)
 
 
 def was_trained_so(model: Path, index: IndexFolder, settings: Mapping[str, Any]) -> bool:
-    """Return whether there is a model that was trained on these papers and splits, with these settings.
+    """Return whether a model was trained on these papers and splits with these settings.
 
-    A base model in a folder is told by name alone; its weights must be the same, where they are told and still there.
+    The record has only the name of a base model in a folder. Its weights must also be the same if their checksum is
+    recorded and the folder exists.
     """
-    told = read_training(model)
+    record = read_training(model)
     try:
-        trained_so = told["provenance"]["settings"]
-        trained_on = told["corpus_sha256"], told["splits_sha256"]
+        recorded_settings = record["provenance"]["settings"]
+        trained_on = record["corpus_sha256"], record["splits_sha256"]
     except (KeyError, TypeError):
         return False
-    wanted = orjson.loads(orjson.dumps(dict(settings)))
-    if trained_so["model"] == Path(settings["model"]).name:  # all that is told of a local one
-        wanted["model"] = trained_so["model"]
-    here = index.manifest.corpus["sha256"], splits_sha256(index)
-    same = trained_on == here and trained_so == wanted
-    return same and has_weights(settings["model"], index, told.get("weights"))
+    expected = orjson.loads(orjson.dumps(dict(settings)))
+    if (
+        recorded_settings["model"] == Path(settings["model"]).name
+    ):  # the record has only the name of a local model
+        expected["model"] = recorded_settings["model"]
+    current = index.manifest.corpus["sha256"], splits_sha256(index)
+    same = trained_on == current and recorded_settings == expected
+    return same and has_weights(settings["model"], index, record.get("weights"))
 
 
 def has_weights(name: str, index: IndexFolder, sha256: str | None) -> bool:
-    """Return whether a model has these weights; yes if they are not known, or it lies in no folder here.
+    """Return whether a model has these weights; true if they are unknown or the model is in no local folder.
 
     Args:
         name: A folder, here or in the index, or any other name of a model.
-        index: That the folder may lie in.
-        sha256: Of the weights.
+        index: An index that may contain the folder.
+        sha256: The checksum of the weights; None if it is unknown.
     """
     folders = [folder for folder in (Path(name), index.path / name) if folder.is_dir()]
     if sha256 is None or name in (*NAMES, MINILM) or not folders:
@@ -123,7 +126,7 @@ def has_weights(name: str, index: IndexFolder, sha256: str | None) -> bool:
 
 
 def read_training(model: Path) -> dict[str, Any]:
-    """Return what training.json tells of a model; nothing if it cannot be read."""
+    """Return the content of training.json; empty if it cannot be read."""
     try:
         return orjson.loads((model / TRAINING).read_bytes())
     except (OSError, ValueError):
@@ -131,7 +134,10 @@ def read_training(model: Path) -> dict[str, Any]:
 
 
 def finish_folder(folder: Path, training: Mapping[str, Any], card: str) -> None:
-    """Write what is told of a model beside its weights, which `save_pretrained` wrote for their owner alone."""
+    """Write training.json and the model card, and give the weights the same file mode.
+
+    `save_pretrained` makes the weights readable by their owner only.
+    """
     write_json(folder / TRAINING, training)
     (folder / "README.md").write_text(card, encoding="utf-8")
     for weights in folder.glob("*.safetensors"):
@@ -139,10 +145,10 @@ def finish_folder(folder: Path, training: Mapping[str, Any], card: str) -> None:
 
 
 def write_json(file: Path, content: Any) -> None:
-    """Write JSON for people, too."""
+    """Write indented JSON."""
     file.write_bytes(orjson.dumps(content, option=_OPTIONS))
 
 
 def cell(value: float | None) -> str:
-    """Return a number as a table shows it."""
+    """Format a number for a table; empty if there is none."""
     return "" if value is None else f"{value:.4f}"

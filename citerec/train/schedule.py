@@ -1,4 +1,4 @@
-"""How long a model is trained, and how fast, and what transformers' Trainer is told of it."""
+"""The schedule of a training (epochs, batches, learning rate) and the arguments of transformers' Trainer."""
 
 import math
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ from citerec.encode.config import Precision, has_bfloat16, requested_precision
 from citerec.errors import ConfigError
 from citerec.train.workspace import Workspace
 
-CHECKPOINTS = 2  # kept, besides the best
+CHECKPOINTS = 2  # kept in addition to the best one
 WAIT = (
     24 * 60 * 60
-)  # seconds that processes wait for the first, which searches and measures for all
+)  # seconds that processes wait for the first one, which searches and measures for all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """How long a model is trained, and how fast."""
+    """How long and how fast a model is trained."""
 
     epochs: int
-    steps: int = 0  # updates in all; 0 for those of the epochs
+    steps: int = 0  # total updates; 0 derives them from `epochs`
     batch: int  # examples in an update of the weights
-    step: int = 0  # of them in a step of one device; 0 for its part of the batch
+    step: int = 0  # examples in a step of one device; 0 for its part of the batch
     learning_rate: float
-    warmup: float = 0.0  # share of the updates over which the rate rises; then it falls to 0
+    warmup: float = 0.0  # share of the updates in which the rate rises; then it falls linearly to 0
     weight_decay: float = 0.0
-    drop_last: bool = False  # whether a batch that is not full is left out
-    log_steps: int = 10  # updates whose mean loss is one entry of the log
-    save_steps: int = 0  # updates between checkpoints, besides those that are measured; 0 for none
-    eval_steps: int = 0  # updates between measures; 0 for once an epoch
-    patience: int = 0  # measures without a gain, after which it ends; 0 for never
+    drop_last: bool = False  # whether an incomplete batch is dropped
+    log_steps: int = 10  # updates per log entry of the mean loss
+    save_steps: int = 0  # updates between further checkpoints; 0: one at each evaluation only
+    eval_steps: int = 0  # updates between evaluations; 0: once per epoch
+    patience: int = 0  # evaluations without a gain until the training stops; 0: never
     selection_metric: str = (
-        "loss"  # the measure by which the best weights are found; of a loss less is better
+        "loss"  # selects the best weights; lower is better for loss, higher for all others
     )
     seed: int = 0
     precision: Precision = Precision.AUTO
@@ -39,7 +39,7 @@ class Schedule:
 
 
 def trainer_arguments(schedule: Schedule, workspace: Workspace, *, has_dev: bool) -> Any:
-    """Return the arguments of transformers' Trainer; making them decides on the device."""
+    """Return the arguments of transformers' Trainer; this also selects the device."""
     import torch
     from transformers import TrainingArguments
 
@@ -48,7 +48,7 @@ def trainer_arguments(schedule: Schedule, workspace: Workspace, *, has_dev: bool
     arguments = TrainingArguments(
         output_dir=str(workspace.folder),
         use_cpu=on_cpu,
-        bf16=_in_bfloat16(torch, schedule.precision, on_cpu),
+        bf16=_uses_bfloat16(torch, schedule.precision, on_cpu),
         seed=schedule.seed,
         num_train_epochs=schedule.epochs,
         per_device_train_batch_size=schedule.step or schedule.batch,
@@ -78,24 +78,25 @@ def trainer_arguments(schedule: Schedule, workspace: Workspace, *, has_dev: bool
 
 
 def plan_steps(arguments: Any, schedule: Schedule, examples: int) -> int:
-    """Set what depends on the number of devices and of examples; return the updates in all.
+    """Set the arguments that depend on the number of devices and examples; return the total number of updates.
 
     Raises:
-        ConfigError: If the batch cannot be put together from the steps of all devices, or there is not even one.
+        ConfigError: If the batch is no multiple of the steps of all devices, or an epoch has no complete batch.
     """
     if not schedule.step:
         arguments.per_device_train_batch_size = max(schedule.batch // arguments.world_size, 1)
-    each = arguments.per_device_train_batch_size
-    together = each * arguments.world_size
+    per_device = arguments.per_device_train_batch_size
+    together = per_device * arguments.world_size
     if schedule.batch % together:
         raise ConfigError(
-            f"batch {schedule.batch} is no multiple of {each} examples on each of {arguments.world_size} devices"
+            f"batch must be a multiple of {together} ({per_device} examples on each of "
+            f"{arguments.world_size} devices), got {schedule.batch}"
         )
     arguments.gradient_accumulation_steps = schedule.batch // together
     updates = updates_of_epoch(arguments, examples)
     if not updates:
         raise ConfigError(
-            f"{examples} examples are fewer than the {together} of a batch; choose a smaller one with --batch"
+            f"an epoch has {examples} examples, fewer than a batch of {together}; choose a smaller --batch"
         )
     total = schedule.steps or updates * schedule.epochs
     arguments.max_steps = schedule.steps or -1
@@ -104,17 +105,17 @@ def plan_steps(arguments: Any, schedule: Schedule, examples: int) -> int:
     return total
 
 
-def _in_bfloat16(torch: Any, wanted: Precision, on_cpu: bool) -> bool:
-    wanted = requested_precision(wanted)
-    if wanted is not Precision.AUTO:
-        return wanted is Precision.BFLOAT16
+def _uses_bfloat16(torch: Any, requested: Precision, on_cpu: bool) -> bool:
+    requested = requested_precision(requested)
+    if requested is not Precision.AUTO:
+        return requested is Precision.BFLOAT16
     if on_cpu:
         return has_bfloat16()
     return torch.cuda.is_bf16_supported()
 
 
 def updates_of_epoch(arguments: Any, examples: int) -> int:
-    """Return how many updates an epoch of so many examples has, as `plan_steps` set it."""
+    """Return the number of updates in an epoch of `examples` examples, as `plan_steps` set it."""
     together = arguments.per_device_train_batch_size * arguments.world_size
     dropped = arguments.dataloader_drop_last
     steps = examples // together if dropped else -(-examples // together)

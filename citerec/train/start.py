@@ -1,4 +1,4 @@
-"""What every training begins with: the packages that it needs, its folder, a base model's name."""
+"""The start of every training: installed packages, the training folder, the name of the base model."""
 
 import os
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from citerec.types import Log
 
 
 def check_installed(*, seed: int, threads: int) -> None:
-    """Import what trains; set the seed of all chance and the number of threads, 0 for one per processor.
+    """Import the training packages; set the random seed and the number of threads (0: one per processor).
 
     Raises:
-        MissingExtraError: If it is not installed.
+        MissingExtraError: If a package is not installed.
     """
-    # Threads of OpenMP that wait for each other in a loop slow training down tenfold where others work, too.
+    # Busy waiting of OpenMP threads slows training tenfold on a shared machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with extra("train"):
         import accelerate  # noqa: F401  # pyright: ignore[reportUnusedImport]
         import torch
         import transformers
-    transformers.set_seed(seed)  # a head that the base model lacks is made up
+    transformers.set_seed(seed)  # a new classification head is initialised at random
     if threads:
         torch.set_num_threads(threads)
 
@@ -31,32 +31,32 @@ def check_installed(*, seed: int, threads: int) -> None:
 def open_workspace(
     workspace: Workspace, plan: Mapping[str, Any], *, resume: bool, first: bool, log: Log
 ) -> bool:
-    """Make the training folder, or go on with the one that is there.
+    """Create the training folder, or continue with an existing one.
 
     Args:
         workspace: The folder.
-        plan: What must be the same to go on.
-        resume: Whether to go on.
-        first: Whether this is the first of several processes, which makes the folder.
-        log: Receives which it is.
+        plan: The facts that must be equal to continue.
+        resume: Whether to continue.
+        first: Whether this is the first of several processes, which creates the folder.
+        log: Receives a line that says which of the two happened.
 
     Returns:
-        Whether there is a checkpoint to go on from.
+        Whether there is a checkpoint to continue from.
 
     Raises:
-        ConfigError: If the training in it was begun otherwise.
+        ConfigError: If the training in the folder was started with other settings.
     """
     if resume and workspace.is_there():
         workspace.check(plan)
         last = workspace.checkpoint()
-        log(f"going on from {last.name}" if last else "no checkpoint yet: beginning anew")
+        log(f"resuming from {last.name}" if last else "no checkpoint yet: starting again")
         return last is not None
-    if not first:  # the first process has made it
+    if not first:  # the first process has created it
         return False
     if resume:
-        log(f"nothing to go on with at {workspace.folder}: beginning anew")
+        log(f"nothing to resume at {workspace.folder}: starting again")
     elif workspace.is_there():
-        log("a training that was cut short is given up; --resume would have gone on with it")
+        log("an unfinished training is discarded; use --resume to continue one")
     workspace.begin(plan)
     return False
 
@@ -67,30 +67,30 @@ def resume_or_discard(
     """Check that the training in a folder can be resumed, or remove the folder.
 
     Args:
-        workspace: The folder; nothing is made where there is none.
-        plan: What must be the same to resume.
+        workspace: The folder; nothing is created.
+        plan: The facts that must be equal to resume.
         resume: Whether to resume.
-        log: Receives a line that says what happened, if anything was or should have been there.
+        log: Receives a line that says what happened, if there was or should have been a training.
 
     Raises:
-        ConfigError: If the training in it was begun with other settings.
+        ConfigError: If the training in the folder was started with other settings.
     """
     if not workspace.is_there():
         if resume:
-            log(f"nothing to go on with at {workspace.folder}: beginning anew")
+            log(f"nothing to resume at {workspace.folder}: starting again")
     elif resume:
         workspace.check(plan)
         log(f"resuming from {workspace.folder}")
     else:
-        log("a training that was cut short is given up; --resume would have gone on with it")
+        log("an unfinished training is discarded; use --resume to continue one")
         workspace.remove()
 
 
-def told_base(source: Source) -> str:
-    """Return the name of a base model, as a model card may tell it: where it lies here is nobody else's matter."""
+def base_name(source: Source) -> str:
+    """Return the name of a base model for the model card: without the local path of a folder."""
     local = source.place.startswith(INSIDE) or Path(source.place).is_absolute()
     return source.folder.name if local else source.name
 
 
 def discard(*_: object) -> None:
-    """Say nothing: of several processes one speaks."""
+    """Ignore all arguments: the log and progress callback of every process but the first."""

@@ -1,4 +1,4 @@
-"""The training folder beside the model to be: checkpoints, and what they were made with."""
+"""The training folder next to the model folder: checkpoints, intermediate results, and the plan they belong to."""
 
 import re
 import shutil
@@ -29,19 +29,19 @@ class Workspace:
 
     @classmethod
     def beside(cls, output: Path) -> "Workspace":
-        """Return the training folder of a model."""
+        """Return the training folder that belongs to a model folder."""
         output = output.absolute()
         return cls(output.with_name(f".{output.name}.training"))
 
     def is_there(self) -> bool:
-        """Whether a training was begun and not ended."""
+        """Return whether there is an unfinished training."""
         return (self.folder / PLAN).is_file()
 
     def begin(self, plan: Mapping[str, Any]) -> None:
-        """Make the folder anew.
+        """Create the folder; remove an existing one.
 
         Raises:
-            OutputError: If it cannot be made.
+            OutputError: If it cannot be created.
         """
         with writing(self.folder):
             if self.folder.exists():
@@ -50,24 +50,27 @@ class Workspace:
             _write(self.folder / PLAN, plan)
 
     def check(self, plan: Mapping[str, Any]) -> None:
-        """Refuse to go on with a training that was begun otherwise.
+        """Refuse to continue a training that was started with another plan.
 
         Raises:
-            ConfigError: If it was, or the folder is damaged.
+            ConfigError: If the plan differs, or the folder is damaged.
         """
-        begun = _read(self.folder / PLAN)
+        started = _read(self.folder / PLAN)
         now = orjson.loads(orjson.dumps(plan))
-        if begun is None:
-            raise ConfigError(f"{self.folder / PLAN} cannot be read; leave --resume out")
-        other = sorted(key for key in begun.keys() | now if begun.get(key) != now.get(key))
-        if other:
-            said = "; ".join(f"{key} was {begun.get(key)}, is {now.get(key)}" for key in other[:3])
+        if started is None:
+            raise ConfigError(f"{self.folder / PLAN} cannot be read; run again without --resume")
+        changed = sorted(key for key in started.keys() | now if started.get(key) != now.get(key))
+        if changed:
+            differences = "; ".join(
+                f"{key} was {started.get(key)}, is {now.get(key)}" for key in changed[:3]
+            )
             raise ConfigError(
-                f"the training in {self.folder} was begun otherwise: {said}; say the same, or leave --resume out"
+                f"the training in {self.folder} was started with other settings: {differences}; "
+                "use the same settings, or run again without --resume"
             )
 
     def checkpoint(self) -> Path | None:
-        """Return the last whole checkpoint, if any; those that are not whole are removed."""
+        """Return the last complete checkpoint, or None; incomplete checkpoints are removed."""
         whole: dict[int, Path] = {}
         for folder in self.folder.glob("checkpoint-*"):
             number = _CHECKPOINT.fullmatch(folder.name)
@@ -79,38 +82,43 @@ class Workspace:
 
     @property
     def step(self) -> int | None:
-        """The number of updates (or epochs) of the last whole checkpoint; None if there is none."""
+        """The update (or epoch) of the last complete checkpoint; None if there is none."""
         last = self.checkpoint()
         return int(last.name.rpartition("-")[2]) if last else None
 
     def seal(self, step: int) -> None:
-        """Say that the checkpoint of a step is whole."""
+        """Mark the checkpoint of a step as complete."""
         (self.folder / f"checkpoint-{step}" / WHOLE).touch()
 
     def save(self, name: str, arrays: Mapping[str, Numbers]) -> None:
-        """Keep arrays that took long to make."""
+        """Save arrays that are expensive to compute.
+
+        Args:
+            name: The name of the result; an earlier one of this name is replaced.
+            arrays: By part.
+        """
         for part, numbers in arrays.items():
             file = self.folder / f"{name}_{part}.npy"
             with replacing(file) as temporary, temporary.open("wb") as stream:
                 np.save(stream, numbers)
 
     def saved(self, name: str, *parts: str) -> dict[str, Numbers] | None:
-        """Return the arrays that were kept; None unless all of these are there."""
+        """Return saved arrays by part; None unless all parts exist."""
         files = {part: self.folder / f"{name}_{part}.npy" for part in parts}
         if not all(file.is_file() for file in files.values()):
             return None
         return {part: np.load(file) for part, file in files.items()}
 
     def save_baseline(self, measures: Mapping[str, Any]) -> None:
-        """Keep what was measured before the training."""
+        """Save the measures before the training."""
         _write(self.folder / BEFORE, measures)
 
     def baseline(self) -> dict[str, Any] | None:
-        """Return what was measured before the training."""
+        """Return the measures before the training; None if there are none."""
         return _read(self.folder / BEFORE)
 
     def remove(self) -> None:
-        """Remove the folder: the training is done."""
+        """Remove the folder after the training."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

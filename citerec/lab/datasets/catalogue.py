@@ -1,4 +1,4 @@
-"""The datasets that there are, and where each lies once it was fetched."""
+"""The known datasets and their folders."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,21 +20,21 @@ DATASETS: Mapping[str, Dataset] = {
 
 
 def find_dataset(name: str) -> Dataset:
-    """Return the dataset of a name.
+    """Return the dataset with a name.
 
     Raises:
         ConfigError: If there is none.
     """
     if name not in DATASETS:
-        raise ConfigError(f"no dataset {name!r}; there are: {', '.join(DATASETS)}")
+        raise ConfigError(f"no dataset {name!r}; choose from {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
 def where(name: str) -> Path:
-    """Return where a dataset lies once it was fetched: `datasets/<name>` under the working folder."""
+    """Return the default folder of a dataset: `datasets/<name>` under the working folder."""
     return FOLDER / find_dataset(name).name
 
 
 def is_fetched(name: str) -> bool:
-    """Whether a dataset was fetched, whole: its folder appears with its record, or not at all."""
+    """Return whether a dataset is in its default folder; the folder is created complete, with its record."""
     return (where(name) / NAME).is_file()

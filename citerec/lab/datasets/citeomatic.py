@@ -1,8 +1,8 @@
-"""What DBLP and PubMed have in common: ClusCite's corpora in Citeomatic's format, split by fixed years.
+"""Shared by DBLP and PubMed: the corpora of ClusCite in Citeomatic's format, split by fixed years.
 
-The queries are Citeomatic's: those of dev and test cite at least 10 train papers. That gold and candidates are train
-papers alone is nothing a folder can say: a row of an experiment takes these `RULES`, else all papers are candidates.
-Citeomatic's own code begins the train years at 1966; here they have no beginning, as in its paper.
+The queries are those of Citeomatic: dev and test queries cite at least 10 train papers. A dataset folder cannot
+restrict gold and candidates to train papers; rows of experiments set these `RULES`. Citeomatic's code starts the
+train years at 1966; here they have no start, as in its paper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from citerec.corpus.graph import Graph
 from citerec.corpus.splits import SPLITS, gold_citations
 from citerec.errors import ConfigError
-from citerec.lab.datasets.dataset import Counts, Dataset, Item, Remote
+from citerec.lab.datasets.dataset import Counts, Dataset, DatasetItem, RemoteFile
 from citerec.lab.datasets.prepare import prepare_corpus
 from citerec.types import Progress
 
@@ -24,14 +24,14 @@ S3 = "https://s3-us-west-2.amazonaws.com/ai2-s2-research-public"
 RELEASE = "citeomatic-2018-02-12"
 ARCHIVE_BYTES = 75_000_000_000  # "~75G" in Citeomatic's README
 MIN_GOLD = 10
-RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # of a row of an experiment
+RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # in the TOML file of a row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Years:
-    """The years of each split, the last one included."""
+    """The last year of each split."""
 
-    train: int  # the last one; the next is the first of dev
+    train: int  # the following year is the first of dev
     dev: int
     test: int
 
@@ -53,7 +53,7 @@ def split(
     Args:
         ids: The docid of each row.
         years: The year of each row, shape (n,).
-        graph: Who cites whom.
+        graph: The citation graph.
         ends: The last year of each split.
         min_gold: Train papers of no later year that a dev or test query cites at least.
     """
@@ -64,15 +64,15 @@ def split(
     rows = np.argsort(years, kind="stable")
     splits: dict[str, list[str]] = {}
     for name, first, last in zip(SPLITS, firsts, (ends.train, ends.dev, ends.test), strict=True):
-        asked = (
+        selected = (
             (years >= first) & (years <= last) & (answers >= (1 if name == "train" else min_gold))
         )
-        splits[name] = [ids[int(row)] for row in rows[asked[rows]]]
+        splits[name] = [ids[int(row)] for row in rows[selected[rows]]]
     return splits
 
 
 def prepare(ends: Years, files: Mapping[str, Path], folder: Path, progress: Progress) -> Counts:
-    """Make corpus and splits."""
+    """Write corpus and splits; return the counts."""
     (corpus,) = files.values()
     return prepare_corpus(
         corpus, "citeomatic", folder, partial(split, ends=ends), progress, until=ends.test
@@ -100,9 +100,9 @@ def citeomatic_dataset(name: str, title: str, about: str, ends: Years) -> Datase
             "size of the archive, which holds models, too (about 75 GB): allenai/citeomatic, README.md",
         ),
         items=(
-            Item(
-                file=Remote(name=f"{name}.json", urls=(f"{S3}/{RELEASE}/{inside}",)),
-                archive=Remote(
+            DatasetItem(
+                file=RemoteFile(name=f"{name}.json", urls=(f"{S3}/{RELEASE}/{inside}",)),
+                archive=RemoteFile(
                     name=f"{RELEASE}.tar.gz",
                     urls=(f"{S3}/{RELEASE}.tar.gz",),
                     size=ARCHIVE_BYTES,

@@ -1,4 +1,4 @@
-"""What is known of a dataset: where it comes from, what it may be used for, which files it is made of."""
+"""The description of a dataset: origin, licence, files."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 from citerec.errors import CiterecError, ConfigError
 from citerec.types import Progress
 
-UNSTATED = "not stated by its makers"  # how a fact is shown that no source gives
+UNSTATED = "not stated by its makers"  # shown for facts that no source gives
 NAME = re.compile(r"[a-z0-9_]+")
 DIGEST = {"sha256": 64, "md5": 32}  # hexadecimal digits
 
@@ -16,23 +16,23 @@ Counts = Mapping[str, int]
 
 
 class DatasetError(CiterecError):
-    """A dataset that cannot be had, or is not what it should be."""
+    """A dataset that is not available, or differs from its description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
-    """One file that can be fetched. What no source states is None."""
+class RemoteFile:
+    """A file that can be downloaded. Facts that no source states are None."""
 
-    name: str  # its path under the folder of downloads, and under a folder that `--from` names
+    name: str  # its path in the download folder, and in the folder of `--from`
     urls: tuple[str, ...] = ()  # of the same file, tried in this order
-    size: int | None = None  # bytes; may be rounded by who states it, so it is shown, not checked
+    size: int | None = None  # bytes; shown but not checked, as stated sizes may be rounded
     sha256: str | None = None
     md5: str | None = None
 
     def __post_init__(self) -> None:
         parts = Path(self.name).parts
         if not parts or ".." in parts or Path(self.name).is_absolute():
-            raise ConfigError(f"a file must lie within its dataset, got {self.name!r}")
+            raise ConfigError(f"the path of a file must be inside its dataset, got {self.name!r}")
         for kind, digits in DIGEST.items():
             value = getattr(self, kind)
             if value is not None and not re.fullmatch(rf"[0-9a-f]{{{digits}}}", value):
@@ -40,18 +40,18 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One file that a dataset is made of: fetched by itself, or taken out of an archive."""
+class DatasetItem:
+    """One file of a dataset: downloaded directly, or extracted from an archive."""
 
-    file: Remote
-    archive: Remote | None = None  # a zip or tar file that holds it, too
+    file: RemoteFile
+    archive: RemoteFile | None = None  # a zip or tar file that contains it
     member: str = ""  # its path in the archive
-    aliases: tuple[str, ...] = ()  # other places of it in a folder that `--from` names
-    required: bool = True  # whether the dataset is of use without it
+    aliases: tuple[str, ...] = ()  # alternative paths in the folder of `--from`
+    required: bool = True  # whether the dataset needs it
 
     def __post_init__(self) -> None:
         if (self.archive is None) != (not self.member):
-            raise ConfigError(f"{self.file.name}: an archive goes with the path of a member")
+            raise ConfigError(f"{self.file.name}: archive and member must be given together")
 
 
 Prepare = Callable[[Mapping[str, Path], Path, Progress], Counts]
@@ -59,35 +59,35 @@ Prepare = Callable[[Mapping[str, Path], Path, Progress], Counts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """A dataset. What no source states is None, and is shown so; nothing is guessed."""
+    """A dataset. Facts that no source states are None and are shown as such; nothing is guessed."""
 
     name: str
     title: str
     about: str  # one sentence
-    protocol: str = ""  # what an evaluation on it has to be told, if anything
-    release: str = ""  # datasets of one release keep what is downloaded in one folder
-    url: str | None  # None: it is not published, and has to be given with `--from`
-    size: int | None = None  # bytes of all that is fetched
+    protocol: str = ""  # settings that an evaluation on it needs, if any
+    release: str = ""  # datasets of one release share a download folder
+    url: str | None  # None: not published, must be given with `--from`
+    size: int | None = None  # bytes of all downloads
     sha256: str | None = None  # of its only file
     licence: str | None = None
     citation: str = ""
-    stated: tuple[str, ...] = ()  # where the facts above stand
-    items: tuple[Item, ...]
+    stated: tuple[str, ...] = ()  # the sources of the facts above
+    items: tuple[DatasetItem, ...]
     prepare: Prepare | None = (
-        None  # (files by name, folder, progress) -> counts; None: taken as it is
+        None  # (files by name, folder, progress) -> counts; None: files are used unchanged
     )
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
-            raise ConfigError(f"a dataset's name is of a-z, 0-9 and _, got {self.name!r}")
+            raise ConfigError(f"a dataset's name must consist of a-z, 0-9 and _, got {self.name!r}")
         if len(Path(self.release).parts) > 1 or self.release == "..":
-            raise ConfigError(f"a release is the name of one folder, got {self.release!r}")
+            raise ConfigError(f"a release must be the name of one folder, got {self.release!r}")
         if not self.items:
-            raise ConfigError(f"{self.name} is made of no file")
+            raise ConfigError(f"{self.name} has no files")
 
     @property
     def facts(self) -> dict[str, str]:
-        """What `citerec datasets info` shows, by what it is called."""
+        """The facts that `citerec datasets info` shows, by label."""
         size = UNSTATED if self.size is None else megabytes(self.size)
         files = [item.file for item in self.items]
         sums = [f"{f.name}: {k} {v}" for f in files for k in DIGEST if (v := getattr(f, k))]
@@ -104,7 +104,7 @@ class Dataset:
 
 
 def megabytes(size: int) -> str:
-    """Return a number of bytes as a person reads it."""
+    """Format a number of bytes."""
     if size < 1e6:
         return f"{size:,} bytes"
     return f"{size / 1e6:,.1f} MB" if size < 1e9 else f"{size / 1e9:,.1f} GB"

@@ -1,7 +1,7 @@
-"""Fetches one file over HTTP so that it can be broken off at any byte and gone on with; the door to httpx.
+"""Downloads one file over HTTP; an interrupted download is resumed. The only module that imports httpx.
 
-httpx, since huggingface_hub is built on it and so it is installed in any case; it knows proxies, redirects and
-timeouts, and tells a body that was cut off from one that ended.
+httpx is always installed, as huggingface_hub depends on it. It supports proxies, redirects and timeouts, and detects
+truncated bodies.
 """
 
 import shutil
@@ -18,81 +18,81 @@ from citerec.atomic import replacing
 from citerec.errors import OutputError, writing
 from citerec.lab.datasets.dataset import DatasetError, megabytes
 
-SECONDS = 20  # to wait for an answer, or for the next bytes of one
-TRIES = 5  # in a row that bring no byte more
+SECONDS = 20  # timeout of a response, or of its next bytes
+TRIES = 5  # consecutive tries without a new byte
 PAUSE = 1.0  # seconds between tries
 RESERVE = 64 * 2**20  # bytes that stay free on the disk
-NO_HEAD = {405, 501}  # what a server answers that tells nothing before it sends
-GONE = {401, 403, 404, 410}  # S3 answers 403 for a file that is not there
+NO_HEAD = {405, 501}  # status codes of a server that does not support HEAD
+GONE = {401, 403, 404, 410}  # S3 returns 403 for a missing file
 
 
 class GoneError(DatasetError):
-    """The server has no such file, or does not give it."""
+    """The server does not provide the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """What a server says of a file before it is fetched."""
+class RemoteStatus:
+    """Facts of a file on a server, before the download."""
 
     url: str
     size: int | None  # bytes
-    mark: str  # its ETag, else when it was last modified; "" if it says neither
+    mark: str  # its ETag, else its modification time; "" if the server sends neither
 
 
-def ask(url: str) -> Offered:
-    """Ask a server for the size of a file.
+def query_server(url: str) -> RemoteStatus:
+    """Query the size and version of a file on a server.
 
     Raises:
-        GoneError: If it has none there.
-        DatasetError: If it cannot be reached.
+        GoneError: If the server does not provide it.
+        DatasetError: If the server cannot be reached.
     """
     try:
         with _client() as client, _reaching():
-            answer = client.head(url)
-            if answer.status_code in NO_HEAD:
-                return Offered(url, None, "")
-            _check(url, answer.status_code)
-            return _offered(url, answer)
-    except _BrokenOffError as error:
+            response = client.head(url)
+            if response.status_code in NO_HEAD:
+                return RemoteStatus(url, None, "")
+            _check(url, response.status_code)
+            return _status(url, response)
+    except _InterruptedError as error:
         raise DatasetError(
-            f"{url} cannot be reached ({error}); fetch it on a machine that is online and name its folder here: "
+            f"{url} cannot be reached ({error}); download it on another machine and name its folder: "
             "--from FOLDER"
         ) from error
 
 
 def download(
-    offered: Offered, target: Path, progress: Callable[[int], None], pause: float = PAUSE
+    remote: RemoteStatus, target: Path, progress: Callable[[int], None], pause: float = PAUSE
 ) -> None:
-    """Fetch a file to `target`; what was fetched before a break lies in `target`.part and is gone on with.
+    """Download a file to `target`; an incomplete download is in `target`.part and is resumed.
 
     Args:
-        offered: What `ask` said.
-        target: Where it goes; it is there once it is whole.
-        progress: Receives how many bytes there are.
+        remote: The status of the file from `query_server`.
+        target: The file to create, when the download is complete.
+        progress: Receives the number of downloaded bytes.
         pause: Seconds between two tries.
 
     Raises:
-        GoneError: If the server does not have it any more.
-        DatasetError: If it cannot be reached, or breaks off again and again.
+        GoneError: If the server no longer provides the file.
+        DatasetError: If the server cannot be reached, or the download fails repeatedly.
         OutputError: If the disk is too small, or the file cannot be written.
     """
     part = target.with_name(f"{target.name}.part")
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    _keep_only_parts_of(offered, part)
-    check_space(target.parent, missing(offered, target), what=target.name)
+    _keep_only_parts_of(remote, part)
+    check_space(target.parent, missing(remote, target), what=target.name)
     tries = 0
     while True:
         before = _size(part)
         try:
-            _go_on(offered, part, progress)
+            _resume(remote, part, progress)
             break
-        except _BrokenOffError as broken:
+        except _InterruptedError as broken:
             tries = 0 if _size(part) > before else tries + 1
             if tries == TRIES:
                 raise DatasetError(
-                    f"{offered.url} breaks off after {megabytes(_size(part))} ({broken}); what there is stays "
-                    f"in {part}: run this again to go on"
+                    f"the download of {remote.url} stopped after {megabytes(_size(part))} ({broken}); the data is in "
+                    f"{part}: run the command again to resume"
                 ) from broken
             time.sleep(pause)
     with writing(target):
@@ -100,77 +100,75 @@ def download(
         _note_of(part).unlink(missing_ok=True)
 
 
-def missing(offered: Offered, target: Path) -> int:
-    """Return how many bytes of a file are still to be fetched; 0 where the server does not tell its size."""
-    return max((offered.size or 0) - _size(target.with_name(f"{target.name}.part")), 0)
+def missing(remote: RemoteStatus, target: Path) -> int:
+    """Return the number of bytes that are still to be downloaded; 0 if the size is unknown."""
+    return max((remote.size or 0) - _size(target.with_name(f"{target.name}.part")), 0)
 
 
 def check_space(folder: Path, needed: int, *, what: str) -> None:
-    """Refuse to write what the disk has no room for.
+    """Refuse to write files that the disk has no room for.
 
     Raises:
-        OutputError: If fewer than `needed` bytes, and a reserve, are free.
+        OutputError: If fewer than `needed` bytes plus a reserve are free.
     """
     there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     free = shutil.disk_usage(there).free
     if needed > 0 and free < needed + RESERVE:
         raise OutputError(
-            f"{folder} has {megabytes(free)} free, but {what} needs {megabytes(needed)} more; make room, or "
-            "name a folder on another disk with --to"
+            f"{folder} has {megabytes(free)} free, but {what} needs {megabytes(needed)} more; free space, or "
+            "choose a folder on another disk with --to"
         )
 
 
-class _BrokenOffError(Exception):
-    """An answer ended before its end."""
+class _InterruptedError(Exception):
+    """A response ended early."""
 
 
-def _go_on(offered: Offered, part: Path, progress: Callable[[int], None]) -> None:
-    """Fetch what is missing of a part.
+def _resume(remote: RemoteStatus, part: Path, progress: Callable[[int], None]) -> None:
+    """Download the missing bytes of a part.
 
     Raises:
-        _BrokenOffError: If the answer ends early.
+        _InterruptedError: If the response ends early.
     """
     start = _size(part)
-    if start == offered.size:
+    if start == remote.size:
         part.touch()
         return
     headers = {"Range": f"bytes={start}-"} if start else {}
-    if start and offered.mark and not offered.mark.startswith("W/"):
-        headers["If-Range"] = offered.mark  # else the answer is the whole of what is there now
+    if start and remote.mark and not remote.mark.startswith("W/"):
+        headers["If-Range"] = remote.mark  # otherwise the response is the complete new file
     with (
         _client() as client,
         _reaching(),
-        client.stream("GET", offered.url, headers=headers) as answer,
+        client.stream("GET", remote.url, headers=headers) as response,
     ):
-        if answer.status_code == 416:  # more is here than is there: it was replaced
+        if response.status_code == 416:  # the part is longer than the file: the file was replaced
             part.unlink()
-            raise _BrokenOffError("it was replaced meanwhile")
-        _check(offered.url, answer.status_code)
-        goes_on = answer.status_code == 206
-        if goes_on and _starts_at(answer) != start:
-            raise _BrokenOffError("the server answers with another part")
-        _append(answer, part, "ab" if goes_on else "wb", progress)
-    if offered.size is not None and _size(part) != offered.size:
-        raise _BrokenOffError(f"{megabytes(_size(part))} of {megabytes(offered.size)}")
+            raise _InterruptedError("the file was replaced")
+        _check(remote.url, response.status_code)
+        goes_on = response.status_code == 206
+        if goes_on and _starts_at(response) != start:
+            raise _InterruptedError("the server sent another part")
+        _append(response, part, "ab" if goes_on else "wb", progress)
+    if remote.size is not None and _size(part) != remote.size:
+        raise _InterruptedError(f"{megabytes(_size(part))} of {megabytes(remote.size)}")
 
 
-def _append(answer: Any, part: Path, mode: str, progress: Callable[[int], None]) -> None:
+def _append(response: Any, part: Path, mode: str, progress: Callable[[int], None]) -> None:
     with writing(part):
         stream = part.open(mode)
     done = 0 if mode == "wb" else _size(part)
     with stream:
-        for (
-            chunk
-        ) in answer.iter_raw():  # as they come: what a chunker holds back is lost at a break
+        for chunk in response.iter_raw():  # unbuffered, so that nothing is lost at an interruption
             with writing(part):
                 stream.write(chunk)
             done += len(chunk)
             progress(done)
 
 
-def _keep_only_parts_of(offered: Offered, part: Path) -> None:
-    """Drop a part that was fetched of another version of the file, and note which version this is."""
-    about = {"url": offered.url, "size": offered.size, "mark": offered.mark}
+def _keep_only_parts_of(remote: RemoteStatus, part: Path) -> None:
+    """Remove a part of another version of the file, and record the current version."""
+    about = {"url": remote.url, "size": remote.size, "mark": remote.mark}
     note = _note_of(part)
     with writing(part):
         if part.exists() and _noted(note) != about:
@@ -180,7 +178,7 @@ def _keep_only_parts_of(offered: Offered, part: Path) -> None:
 
 
 def _noted(note: Path) -> Any:
-    """Return which version a part is of, None if nobody knows."""
+    """Return the recorded version of a part; None if it is unknown."""
     try:
         return orjson.loads(note.read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
@@ -191,26 +189,26 @@ def _note_of(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _offered(url: str, answer: Any) -> Offered:
-    headers: Mapping[str, str] = answer.headers
+def _status(url: str, response: Any) -> RemoteStatus:
+    headers: Mapping[str, str] = response.headers
     length = headers.get("content-length", "")
     mark = headers.get("etag") or headers.get("last-modified") or ""
-    return Offered(url, int(length) if length.isdigit() else None, mark)
+    return RemoteStatus(url, int(length) if length.isdigit() else None, mark)
 
 
-def _starts_at(answer: Any) -> int:
-    said = str(answer.headers.get("content-range", ""))  # bytes 5-9/10
-    first = said.removeprefix("bytes ").partition("-")[0]
+def _starts_at(response: Any) -> int:
+    range_header = str(response.headers.get("content-range", ""))  # bytes 5-9/10
+    first = range_header.removeprefix("bytes ").partition("-")[0]
     return int(first) if first.isdigit() else -1
 
 
 def _check(url: str, status: int) -> None:
     if status in GONE:
-        raise GoneError(f"{url} is not to be had: the server answered {status}")
+        raise GoneError(f"{url} is not available: the server returned {status}")
     if status >= 500:
-        raise _BrokenOffError(f"the server answered {status}")
+        raise _InterruptedError(f"the server returned {status}")
     if status >= 300:
-        raise DatasetError(f"{url} is not to be had: the server answered {status}")
+        raise DatasetError(f"{url} is not available: the server returned {status}")
 
 
 def _size(file: Path) -> int:
@@ -219,16 +217,16 @@ def _size(file: Path) -> int:
 
 @contextmanager
 def _reaching() -> Generator[None]:
-    """Turn what httpx raises into one kind of break."""
+    """Turn the errors of httpx into `_InterruptedError`."""
     import httpx
 
     try:
         yield
-    except (httpx.RequestError, httpx.InvalidURL) as error:  # of redirects without end, too
-        raise _BrokenOffError(_said(error)) from error
+    except (httpx.RequestError, httpx.InvalidURL) as error:  # including endless redirects
+        raise _InterruptedError(_error_text(error)) from error
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())[:120] or type(error).__name__
 
 
@@ -236,6 +234,6 @@ def _said(error: Exception) -> str:
 def _client() -> Generator[Any]:
     import httpx
 
-    headers = {"Accept-Encoding": "identity"}  # the bytes as they lie there, which ranges count
+    headers = {"Accept-Encoding": "identity"}  # uncompressed bytes, which ranges refer to
     with httpx.Client(headers=headers, follow_redirects=True, timeout=SECONDS) as client:
         yield client

@@ -1,6 +1,6 @@
-"""Small corpora that are not published with the project: whoever has them names their folder with `--from`."""
+"""Small corpora that are not published with the project; users name their folder with `--from`."""
 
-from citerec.lab.datasets.dataset import Dataset, Item, Remote
+from citerec.lab.datasets.dataset import Dataset, DatasetItem, RemoteFile
 
 PACKED = ("corpus.jsonl", "corpus.jsonl.zst", "corpus.jsonl.bz2")
 
@@ -23,8 +23,8 @@ def _local(
         citation=citation,
         stated=sources,
         items=(
-            Item(file=Remote(name="corpus.jsonl.gz"), aliases=PACKED),
-            *(Item(file=Remote(name=split)) for split in splits),
+            DatasetItem(file=RemoteFile(name="corpus.jsonl.gz"), aliases=PACKED),
+            *(DatasetItem(file=RemoteFile(name=split)) for split in splits),
         ),
     )
 

@@ -1,8 +1,8 @@
 """Open Research Corpus of 2017-02-21: 7.2 M papers of computer science and biomedicine.
 
-The protocol is that of the reranker paper: papers by year, the oldest 80 % train, 10 % dev, 10 % test; papers without
-a year are dropped, queries that cite nothing of the corpus of no later year, too; 20,000 dev and 20,000 test
-queries are drawn. Which ones its authors drew is not known: ours are drawn under a seed of our own.
+The protocol is that of the reranker paper: papers sorted by year, the oldest 80 % train, 10 % dev, 10 % test; papers
+without a year are dropped, as are queries without gold; 20,000 dev and 20,000 test queries are sampled. The sample of
+the authors is unknown, so a fixed seed draws another one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.splits import split_by_year
-from citerec.lab.datasets.dataset import Counts, Dataset, Item, Remote
+from citerec.lab.datasets.dataset import Counts, Dataset, DatasetItem, RemoteFile
 from citerec.lab.datasets.prepare import prepare_corpus
 from citerec.types import Progress
 
@@ -31,7 +31,7 @@ def split(
     sample: int = SAMPLE,
     seed: int = SEED,
 ) -> dict[str, list[str]]:
-    """Split by year as the protocol says, and draw `sample` queries of dev and of test, oldest first."""
+    """Split by year as the protocol says, and sample `sample` dev and test queries each, oldest first."""
     splits = split_by_year(ids, years, graph)
     rng = np.random.default_rng(seed)
     for name in ("dev", "test"):
@@ -43,7 +43,7 @@ def split(
 
 
 def prepare(files: Mapping[str, Path], folder: Path, progress: Progress) -> Counts:
-    """Make corpus and splits; about 0.7 kB of memory for each paper, so 5 GB for all of them."""
+    """Write corpus and splits; needs about 0.7 kB of memory per paper, 5 GB in total."""
     return prepare_corpus(files[PAPERS], "openresearch", folder, split, progress)
 
 
@@ -59,9 +59,9 @@ OPENRESEARCH = Dataset(
         "its first place: allenai/citeomatic, citeomatic/tasks.py",
     ),
     items=(
-        Item(
-            file=Remote(name=PAPERS, md5="f35c40992e94b458db73fa030a79844b"),
-            archive=Remote(
+        DatasetItem(
+            file=RemoteFile(name=PAPERS, md5="f35c40992e94b458db73fa030a79844b"),
+            archive=RemoteFile(
                 name="papers-2017-02-21.zip",
                 urls=(
                     f"{S3}/open-corpus/2017-02-21/papers-2017-02-21.zip",

@@ -1,7 +1,6 @@
-"""Makes of a published corpus what `citerec index` reads: canonical JSON lines and the paper's own splits.
+"""Converts a published corpus to the input of `citerec index`: canonical JSON lines and the splits of the paper.
 
-The texts go through, one at a time; what is kept in memory is the id, the year and the citations of each paper,
-as `citerec index` keeps them, too.
+Papers are streamed; only the id, the year and the citations of each paper are in memory.
 """
 
 import gzip
@@ -43,22 +42,22 @@ def prepare_corpus(
 ) -> dict[str, int]:
     """Write `corpus.jsonl.gz` and `splits/` of a published corpus.
 
-    Papers without a year and those later than `until` are left out, as Citeomatic and Anserini leave them out: they
-    are neither queries nor candidates. So are records that cannot be taken, and the second of two of one id.
+    Papers without a year or later than `until` are dropped, as in Citeomatic and Anserini. Invalid records are dropped,
+    and the second of two papers with the same id.
 
     Args:
-        path: The corpus as published; it may be packed with gzip, zstd or bz2.
-        format_name: One of the readers'.
-        folder: Where to.
-        split: Gives the ids of each split from the ids, the years, shape (n,), and the citations.
-        progress: Receives how many MB are read.
-        until: The last year that the corpus has papers of.
+        path: The published corpus; may be compressed with gzip, zstd or bz2.
+        format_name: The name of its reader.
+        folder: The folder to write.
+        split: Returns the ids of each split, from the ids, the years of shape (n,), and the citations.
+        progress: Receives the number of MB read.
+        until: The last year of the corpus.
 
     Returns:
-        What was kept and what was left out: papers, citations and queries, by name.
+        The numbers of papers, citations and queries, and of dropped records by reason.
 
     Raises:
-        BadInputError: If the file cannot be read, or holds no paper with a year.
+        BadInputError: If the file cannot be read, or contains no paper with a year.
         OutputError: If the disk is too small, or the folder cannot be written.
     """
     source = Source(path, (path,))
@@ -68,15 +67,15 @@ def prepare_corpus(
         _copy(source, format_name, folder / CORPUS, collector, years, spill, progress, until)
         spill.close()
         if not years:
-            raise BadInputError(path, "holds no paper with a year; expected the file as published")
+            raise BadInputError(path, "contains no paper with a year; expected the published file")
         counts = write_graph(folder / "graph.tmp", spill, collector.rows)
         graph = open_graph(folder / "graph.tmp", len(years))
     splits = split(list(collector.rows), np.array(years, np.int32), graph)
     with writing(folder):
         shutil.rmtree(folder / "graph.tmp")
         write_splits(folder / SPLITS, dict(splits))
-    kept = {f"{name}_queries": len(ids) for name, ids in splits.items()}
-    return {**collector.counts, **asdict(counts), **kept}
+    queries = {f"{name}_queries": len(ids) for name, ids in splits.items()}
+    return {**collector.counts, **asdict(counts), **queries}
 
 
 def _copy(
@@ -97,9 +96,9 @@ def _copy(
 
     with target.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as sink:
         for located in read_papers(source, format_name, read):
-            found = located.paper
-            if isinstance(found, Paper) and (found.year is None or found.year > until):
-                collector.counts["undated" if found.year is None else "too_late"] += 1
+            record = located.paper
+            if isinstance(record, Paper) and (record.year is None or record.year > until):
+                collector.counts["undated" if record.year is None else "too_late"] += 1
                 continue
             if (paper := collector.add(located)) is None:
                 continue

@@ -1,4 +1,4 @@
-"""`SOURCE.json`: where the files of a dataset came from, their checksums, and what was made of them."""
+"""`SOURCE.json`: the origin and checksums of the files of a dataset, and the counts of the prepared corpus."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -9,24 +9,24 @@ import orjson
 
 from citerec.atomic import replacing
 from citerec.errors import BadInputError, writing
-from citerec.lab.datasets.dataset import DIGEST, DatasetError, Remote
+from citerec.lab.datasets.dataset import DIGEST, DatasetError, RemoteFile
 from citerec.manifest import sha256_of
 
 NAME = "SOURCE.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Got:
-    """One file as it was got."""
+class FetchedFile:
+    """A fetched file."""
 
-    origin: str  # its URL, or where it lay
+    origin: str  # its URL or path
     bytes: int
     sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What is known of a dataset that was fetched."""
+class DatasetRecord:
+    """The record of a fetched dataset."""
 
     dataset: str
     title: str
@@ -34,17 +34,19 @@ class Record:
     citation: str
     fetched: str  # ISO 8601, UTC
     citerec: str  # version that prepared it
-    files: Mapping[str, Got]
+    files: Mapping[str, FetchedFile]
     counts: Mapping[str, int]
-    without: Mapping[str, int] = field(default_factory=dict[str, int])  # train queries left out
+    without: Mapping[str, int] = field(
+        default_factory=dict[str, int]
+    )  # dropped train queries, by held-out dataset
 
-    def leaving_out(self, name: str, queries: int) -> "Record":
-        """Return the record of the same dataset with so many train queries left out because of `name`."""
+    def leaving_out(self, name: str, queries: int) -> "DatasetRecord":
+        """Return the record with the number of train queries dropped because of dataset `name`."""
         return replace(self, without={**self.without, name: queries})
 
 
-def read_record(folder: Path) -> Record | None:
-    """Read the record of a dataset's folder, None if there is none.
+def read_record(folder: Path) -> DatasetRecord | None:
+    """Read the record of a dataset folder; None if there is none.
 
     Raises:
         BadInputError: If it cannot be read.
@@ -54,33 +56,37 @@ def read_record(folder: Path) -> Record | None:
         return None
     try:
         content: Any = orjson.loads(path.read_bytes())
-        files = {name: Got(**got) for name, got in content.pop("files").items()}
-        record = Record(**content, files=files)
+        files = {name: FetchedFile(**fetched) for name, fetched in content.pop("files").items()}
+        record = DatasetRecord(**content, files=files)
         _check_types(record)
         return record
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BadInputError(
-            path, f"is no record of a dataset ({error}); remove {folder} and fetch it again"
+            path, f"is no valid dataset record ({error}); remove {folder} and fetch it again"
         ) from error
 
 
-def _check_types(record: Record) -> None:
-    """Refuse what was not written here.
+def _check_types(record: DatasetRecord) -> None:
+    """Check the types of all fields.
 
     Raises:
-        TypeError: If a field is of another type than it says.
+        TypeError: If a field has a wrong type.
     """
     texts = (record.dataset, record.title, record.licence, record.citation, record.fetched)
-    texts = (*texts, record.citerec, *(t for got in record.files.values() for t in _texts(got)))
+    texts = (
+        *texts,
+        record.citerec,
+        *(t for fetched in record.files.values() for t in _texts(fetched)),
+    )
     numbers = (*_numbers(record.counts, "counts"), *_numbers(record.without, "without"))
-    numbers = (*numbers, *(got.bytes for got in record.files.values()))
+    numbers = (*numbers, *(fetched.bytes for fetched in record.files.values()))
     for value, kind in (*((t, str) for t in texts), *((n, int) for n in numbers)):
         if not isinstance(value, kind):
             raise TypeError(f"found {value!r:.40}, expected {kind.__name__}")
 
 
-def _texts(got: Got) -> tuple[Any, ...]:
-    return got.origin, got.sha256
+def _texts(fetched: FetchedFile) -> tuple[Any, ...]:
+    return fetched.origin, fetched.sha256
 
 
 def _numbers(counts: Any, name: str) -> list[Any]:
@@ -89,26 +95,26 @@ def _numbers(counts: Any, name: str) -> list[Any]:
     return [*cast("dict[str, Any]", counts).values()]
 
 
-def write_record(folder: Path, record: Record) -> None:
-    """Write a record, whole or not at all; over several lines, which no corpus reader takes for a paper."""
+def write_record(folder: Path, record: DatasetRecord) -> None:
+    """Write a record as a whole, over several lines, so that no corpus reader takes it for a paper."""
     with writing(folder / NAME), replacing(folder / NAME) as temporary:
         temporary.write_bytes(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def check(path: Path, remote: Remote, first: Record | None) -> str:
-    """Return the sha256 of a file, held against what its makers state and what was fetched first.
+def check(path: Path, remote: RemoteFile, first: DatasetRecord | None) -> str:
+    """Return the sha256 of a file, after comparing it with the stated checksums and an earlier fetch.
 
     Raises:
-        DatasetError: If it is another file than either.
+        DatasetError: If it differs from either.
     """
     sha256 = sha256_of(path)
     if remote.md5 and (md5 := _md5(path)) != remote.md5:
-        raise _other(path, "md5", md5, remote.md5, "as its makers state")
+        raise _other(path, "md5", md5, remote.md5, "as its authors state")
     if remote.sha256 and sha256 != remote.sha256:
-        raise _other(path, "sha256", sha256, remote.sha256, "as its makers state")
+        raise _other(path, "sha256", sha256, remote.sha256, "as its authors state")
     if first and remote.name in first.files and sha256 != first.files[remote.name].sha256:
         expected = first.files[remote.name].sha256
-        raise _other(path, "sha256", sha256, expected, f"as fetched first, {first.fetched[:10]}")
+        raise _other(path, "sha256", sha256, expected, f"as fetched on {first.fetched[:10]}")
     return sha256
 
 

@@ -1,6 +1,6 @@
-"""SciDocs: the evaluation suite of SPECTER, a folder of files as its makers published it."""
+"""SciDocs: the evaluation suite of SPECTER, a folder of published files."""
 
-from citerec.lab.datasets.dataset import Dataset, Item, Remote
+from citerec.lab.datasets.dataset import Dataset, DatasetItem, RemoteFile
 
 S3 = "https://ai2-s2-research-public.s3-us-west-2.amazonaws.com/specter/scidocs"
 RANKED = ("coview", "coread", "cite", "cocite")
@@ -12,12 +12,12 @@ FILES = (
     *(f"recomm/{split}.csv" for split in ("train", "val", "test")),
     "recomm/propensity_scores.json",
 )
-OPTIONAL = ("recomm/train_similar_papers_model.json",)  # settings of its makers' own code
+OPTIONAL = ("recomm/train_similar_papers_model.json",)  # settings of the authors' code
 
 SCIDOCS = Dataset(
     name="scidocs",
     title="SciDocs",
-    about="seven tasks that judge vectors of papers: classification, ranking and recommendation",
+    about="seven tasks that evaluate vectors of papers: classification, ranking and recommendation",
     url=f"{S3}/",
     citation=(
         "Cohan et al., SPECTER: Document-level Representation Learning using Citation-informed "
@@ -29,7 +29,9 @@ SCIDOCS = Dataset(
         "4.6 GiB for the whole folder, with vectors of SPECTER that are not fetched here: allenai/scidocs, README.md",
     ),
     items=tuple(
-        Item(file=Remote(name=name, urls=(f"{S3}/{name}",)), required=name not in OPTIONAL)
+        DatasetItem(
+            file=RemoteFile(name=name, urls=(f"{S3}/{name}",)), required=name not in OPTIONAL
+        )
         for name in (*FILES, *OPTIONAL)
     ),
 )

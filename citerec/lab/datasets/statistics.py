@@ -1,4 +1,4 @@
-"""What the first table of the reranker paper tells of a dataset: how many papers, citations and queries it has."""
+"""Dataset statistics as in table 1 of the reranker paper: numbers of papers, citations and queries."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from citerec.folder import IndexFolder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What is in an index. Citations are those that count: within the corpus, of no later year."""
+    """The statistics of an index. Only citations within the corpus of no later year count."""
 
     papers: int
     with_abstract: int  # papers
@@ -23,17 +23,17 @@ class Statistics:
     dev_queries: int
     test_queries: int
     gold_per_query: float  # mean over all queries of all splits; 0 where there is none
-    first_year: int | None  # None where no paper has a year
+    first_year: int | None  # None if no paper has a year
     last_year: int | None
 
     @property
     def share_with_abstract(self) -> float:
-        """The share of the papers that have an abstract, in [0, 1]."""
+        """The share of the papers with an abstract, in [0, 1]."""
         return self.with_abstract / self.papers if self.papers else 0.0
 
 
 def statistics(index: IndexFolder) -> Statistics:
-    """Count what is in an index."""
+    """Compute the statistics of an index."""
     years = index.papers.years
     gold = gold_citations(index.graph, years)
     answers = np.bincount(index.graph.citing[gold], minlength=len(index.papers))
@@ -55,19 +55,19 @@ def statistics(index: IndexFolder) -> Statistics:
 
 
 def corpus_statistics(index: IndexFolder) -> dict[str, float]:
-    """Return the same as figures of a row of a table; a year that there is none of is left out."""
-    found = statistics(index)
+    """Return the statistics as the metrics of a row; unknown years are left out."""
+    counts = statistics(index)
     figures = {
-        "papers": found.papers,
-        "with abstract": found.with_abstract,
-        "citations": found.citations,
-        "citing papers": found.citing_papers,
-        "train queries": found.train_queries,
-        "dev queries": found.dev_queries,
-        "test queries": found.test_queries,
-        "gold per query": found.gold_per_query,
-        "first year": found.first_year,
-        "last year": found.last_year,
+        "papers": counts.papers,
+        "with abstract": counts.with_abstract,
+        "citations": counts.citations,
+        "citing papers": counts.citing_papers,
+        "train queries": counts.train_queries,
+        "dev queries": counts.dev_queries,
+        "test queries": counts.test_queries,
+        "gold per query": counts.gold_per_query,
+        "first year": counts.first_year,
+        "last year": counts.last_year,
     }
     return {name: float(figure) for name, figure in figures.items() if figure is not None}
 
@@ -75,7 +75,7 @@ def corpus_statistics(index: IndexFolder) -> dict[str, float]:
 def _answers(
     index: IndexFolder, split: str, answers: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return how many papers each query of a split cites, shape (queries,)."""
+    """Return the number of gold papers of each query of a split, shape (queries,)."""
     shipped = open_queries(index.splits)
     if shipped:
         return np.array([len(gold) for gold in shipped.gold.get(split, {}).values()], np.int64)

@@ -1,8 +1,8 @@
-"""Titles of the same paper among millions: those whose sets of words have a Jaccard similarity of 0.7 or more.
+"""Finds titles of the same paper among millions: the Jaccard similarity of their word sets is 0.7 or more.
 
-An exact join, not an approximate one: where the words of all titles stand in one order, rarest first, two sets that are
-so alike share one of the first n - ceil(0.7 n) + 1 of their n words. So a title is compared only with those
-that share one of its few rarest words.
+The join is exact. If the words of all titles are ordered by frequency, rarest first, two sets with that similarity
+share one of the first n - ceil(0.7 n) + 1 of their n words. So a title is compared only with titles that share one of
+these rarest words.
 
 Sources: the rule is that of Nogueira et al. 2020, section 4.1; the join of Bayardo et al., WWW 2007,
 https://doi.org/10.1145/1242572.1242591.
@@ -21,10 +21,10 @@ import numpy.typing as npt
 from citerec.errors import ConfigError
 
 THRESHOLD = 0.7
-MIN_WORDS = 2  # a title of one word, such as "Editorial", says too little of which paper it is
+MIN_WORDS = 2  # a title of one word, such as "Editorial", does not identify a paper
 BATCH = 20_000  # titles looked up at once
-PAIRS = 2_000_000  # pairs compared at once, so that memory stays flat
-ROUNDING = 1e-9  # 0.7 * 10 may be a little more than 7
+PAIRS = 2_000_000  # pairs compared at once, which bounds the memory
+ROUNDING = 1e-9  # tolerance: 0.7 * 10 may exceed 7
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,33 +44,33 @@ def same_titles(
     min_words: int = MIN_WORDS,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a title and one of `against` that are of the same paper, by place, rising.
+    """Yield the pairs of a title and one of `against` that are of the same paper, as places, rising.
 
-    The titles are read as they come, so they may be more than memory holds; `against` is kept as its words.
+    The titles are streamed and may exceed the memory; `against` is kept as word sets.
 
     Args:
         titles: Any number.
-        against: What they are compared with.
-        threshold: Jaccard similarity of the words from which on two titles are the same, in (0, 1].
-        min_words: Titles of fewer words are the same as none.
-        progress: Receives now and then how many titles have been looked up.
+        against: The titles to compare with.
+        threshold: Least Jaccard similarity of equal titles, in (0, 1].
+        min_words: Titles with fewer words match none.
+        progress: Receives the number of compared titles.
 
     Raises:
-        ConfigError: If the threshold is none.
+        ConfigError: If the threshold is outside (0, 1].
     """
     if not 0 < threshold <= 1:
-        raise ConfigError(f"a threshold of similarity lies in (0, 1], got {threshold}")
-    known = _Known(against, threshold, max(min_words, 1))
+        raise ConfigError(f"threshold must lie in (0, 1], got {threshold}")
+    title_index = _TitleIndex(against, threshold, max(min_words, 1))
     rest, first = iter(titles), 0
     while batch := list(islice(rest, BATCH)):
-        for x, y in known.same_as(batch):
+        for x, y in title_index.same_as(batch):
             yield first + x, y
         first += len(batch)
         progress(first)
 
 
-class _Known:
-    """Titles by the rarest of their words."""
+class _TitleIndex:
+    """An inverted index of the rarest words of titles."""
 
     def __init__(self, titles: Sequence[str], threshold: float, min_words: int) -> None:
         self._threshold, self._min_words = threshold, min_words
@@ -81,40 +81,44 @@ class _Known:
         numbered = [sorted(map(self._number.__getitem__, one)) for one in sets]
         self._lengths = np.array([len(one) for one in numbered], np.int64)
         self._words = _matrix(numbered, len(order))
-        firsts = _Firsts(numbered, [self._to_look_at(len(one)) for one in numbered])
+        firsts = _RarestWords(numbered, [self._prefix_length(len(one)) for one in numbered])
         by_number = np.argsort(firsts.numbers, kind="stable")
         self._rows, self._left = firsts.rows[by_number], firsts.left[by_number]
-        here = np.bincount(firsts.numbers, minlength=len(order))
-        self._starts = np.concatenate([[0], np.cumsum(here)])  # of each word among the rows
+        frequencies = np.bincount(firsts.numbers, minlength=len(order))
+        self._starts = np.concatenate([[0], np.cumsum(frequencies)])  # of each word among the rows
 
     def same_as(self, titles: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of a title and one of these that are the same, rising."""
-        asked, lengths, rare, numbered = list[int](), list[int](), list[int](), list[list[int]]()
+        """Yield the pairs of a title and an indexed title that are the same, rising."""
+        places, lengths, rare, numbered = list[int](), list[int](), list[int](), list[list[int]]()
         for place, title in enumerate(titles):
             distinct = words(title)
-            there = [number for word in distinct if (number := self._number.get(word)) is not None]
-            # Words that none of these has come first, as the rarest.
-            first = self._to_look_at(len(distinct)) - (len(distinct) - len(there))
+            known_words = [
+                number for word in distinct if (number := self._number.get(word)) is not None
+            ]
+            # Words that no indexed title has count as the rarest.
+            first = self._prefix_length(len(distinct)) - (len(distinct) - len(known_words))
             if first > 0:
-                asked.append(place)
+                places.append(place)
                 lengths.append(len(distinct))
                 rare.append(first)
-                numbered.append(sorted(there))
+                numbered.append(sorted(known_words))
         matrix = _matrix(numbered, len(self._number))
-        for x, y in self._alike(_Firsts(numbered, rare), np.array(lengths, np.int64), matrix):
-            yield asked[x], y
+        for x, y in self._alike(_RarestWords(numbered, rare), np.array(lengths, np.int64), matrix):
+            yield places[x], y
 
-    def _to_look_at(self, length: int) -> int:
-        """Return how many of the rarest words of a title one of a title that is the same must be among."""
+    def _prefix_length(self, length: int) -> int:
+        """Return the number of rarest words of a title, one of which an equal title must share."""
         if length < self._min_words:
             return 0
         return length - ceil(self._threshold * length - ROUNDING) + 1
 
-    def _alike(self, firsts: "_Firsts", lengths: Ints, matrix: Any) -> Iterator[tuple[int, int]]:
-        """Yield the pairs that are alike, looking at about `PAIRS` of them at once."""
+    def _alike(
+        self, firsts: "_RarestWords", lengths: Ints, matrix: Any
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the equal pairs, comparing about `PAIRS` of them at once."""
         counts = self._starts[firsts.numbers + 1] - self._starts[firsts.numbers]
         behind = np.cumsum(np.bincount(firsts.rows, counts, minlength=len(lengths)))
-        slices = (behind // PAIRS)[firsts.rows]  # whole titles, so that no pair stands in two
+        slices = (behind // PAIRS)[firsts.rows]  # all pairs of a title are in one slice
         for one in np.unique(slices):
             xs, ys = self._candidates(firsts, np.flatnonzero(slices == one), counts, lengths)
             common = matrix[xs].multiply(self._words[ys]).sum(axis=1)
@@ -122,9 +126,9 @@ class _Known:
             yield from zip(xs[alike].tolist(), ys[alike].tolist(), strict=True)
 
     def _candidates(
-        self, firsts: "_Firsts", entries: Ints, counts: Ints, lengths: Ints
+        self, firsts: "_RarestWords", entries: Ints, counts: Ints, lengths: Ints
     ) -> tuple[Ints, Ints]:
-        """Return pairs that share one of their rarest words and have enough behind it, each once, rising."""
+        """Return pairs that share a rarest word and can reach the threshold, without duplicates, rising."""
         entry = np.repeat(entries, counts[entries])
         steps = np.arange(len(entry)) - np.repeat(
             np.cumsum(counts[entries]) - counts[entries], counts[entries]
@@ -135,12 +139,12 @@ class _Known:
         least = (lengths[xs] + self._lengths[ys]) * (self._threshold / (1 + self._threshold))
         fits = most >= least - ROUNDING
         keys = np.sort(xs[fits] * len(self._lengths) + ys[fits])
-        keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique would hash them: six times as slow
+        keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique is six times slower here
         return keys // len(self._lengths), keys % len(self._lengths)
 
 
-class _Firsts:
-    """The rarest words of titles: for each its number, its title, and how many words follow, itself included."""
+class _RarestWords:
+    """The rarest words of titles: the number of each word, its title, and the words that follow, including itself."""
 
     def __init__(self, numbered: list[list[int]], rare: list[int]) -> None:
         self.rows = np.repeat(np.arange(len(rare)), rare)  # rises
@@ -155,7 +159,7 @@ def _flat(lists: Iterable[Iterable[int]]) -> Ints:
 
 
 def _matrix(numbered: list[list[int]], columns: int) -> Any:
-    """Return which words each title has as a sparse matrix, shape (titles, columns)."""
+    """Return the words of each title as a sparse matrix, shape (titles, columns)."""
     from scipy.sparse import csr_array
 
     ends = np.cumsum([0, *map(len, numbered)])

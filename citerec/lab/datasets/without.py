@@ -1,8 +1,8 @@
-"""Keeps the test papers of one dataset out of the training of another: drops train queries of the same papers.
+"""Holds the test papers of one dataset out of the training on another: drops the train queries of the same papers.
 
-So the reranker paper trains on Open Research for DBLP and PubMed (section 4.1). What is held out of a dataset are its
-dev and test queries, told by their titles, as ids differ between datasets. SciDocs has no queries of its own: all its
-papers are held out, told by title or by id, which it shares with Open Research (both are Semantic Scholar's).
+The reranker paper trains on Open Research for DBLP and PubMed in this way (section 4.1). Held out are the dev and test
+queries of a dataset, matched by title, since ids differ between datasets. SciDocs has no queries; all its papers are
+held out, matched by title or id, which it shares with Open Research (both are of Semantic Scholar).
 """
 
 from collections.abc import Iterator, Set
@@ -17,7 +17,7 @@ from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing
 from citerec.lab.datasets.dataset import DatasetError
-from citerec.lab.datasets.record import Record, read_record, write_record
+from citerec.lab.datasets.record import DatasetRecord, read_record, write_record
 from citerec.lab.datasets.titles import same_titles
 from citerec.lab.scidocs.layout import METADATA, read_json
 from citerec.types import Paper, Progress
@@ -28,49 +28,51 @@ SCIDOCS = "scidocs"
 
 @dataclass(frozen=True, slots=True)
 class _HeldOut:
-    """Papers that no train query may be."""
+    """Papers that may not be train queries."""
 
     titles: list[str]
-    ids: Set[str] = frozenset()  # where ids of both datasets mean the same
+    ids: Set[str] = frozenset()  # if both datasets use the same ids
 
 
 def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     """Drop the train queries of a dataset that are held-out papers of another.
 
-    The queries alone: the papers stay in the corpus, and may be cited. Done twice, it drops nothing more. Which were
-    dropped is kept in `splits/without_<other>.ids`, written first: so their number is right after a kill, too.
+    The papers stay in the corpus and can still be cited. A second call drops nothing more. The dropped ids are in
+    `splits/without_<other>.ids`, which is written first, so that their number is right after an interruption.
 
     Args:
-        folder: The dataset, fetched; its `splits/train.ids` is written anew.
-        other: The dataset whose papers are held out, fetched.
-        progress: Receives how many titles have been compared.
+        folder: A fetched dataset; its `splits/train.ids` is rewritten.
+        other: The fetched dataset with the held-out papers.
+        progress: Receives the number of compared titles.
 
     Returns:
-        How many were dropped.
+        The number of dropped queries.
 
     Raises:
-        DatasetError: If one of the two was not fetched, or has no splits.
-        BadInputError: If a file of one of them cannot be read.
-        ConfigError: If they are one.
+        DatasetError: If a dataset was not fetched, or has no splits.
+        BadInputError: If a file of a dataset cannot be read.
+        ConfigError: If both are the same folder.
     """
     if folder.resolve() == other.resolve():
-        raise ConfigError(f"{folder} cannot be kept apart from itself; name another dataset")
+        raise ConfigError(f"{folder} cannot be held out of itself; choose another dataset")
     record, name = _with_splits(folder), fetched(other).dataset
-    out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
-    same = _same_as(folder, out.titles, record.counts.get("papers", 0), progress) | out.ids
+    held_out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
+    same = (
+        _same_as(folder, held_out.titles, record.counts.get("papers", 0), progress) | held_out.ids
+    )
     train, dropped = folder / SPLITS / TRAIN, folder / SPLITS / f"without_{name}.ids"
     before = read_ids(dropped) if dropped.is_file() else []
     queries = read_ids(train)
-    more = [docid for docid in queries if docid in same]
-    every = list(dict.fromkeys([*before, *more]))
-    _write_ids(dropped, every)
+    newly_dropped = [docid for docid in queries if docid in same]
+    all_dropped = list(dict.fromkeys([*before, *newly_dropped]))
+    _write_ids(dropped, all_dropped)
     _write_ids(train, [docid for docid in queries if docid not in same])
-    write_record(folder, record.leaving_out(name, len(every)))
-    return len(more)
+    write_record(folder, record.leaving_out(name, len(all_dropped)))
+    return len(newly_dropped)
 
 
-def fetched(other: Path) -> Record:
-    """Return the record of a dataset that was fetched and has papers that can be held out.
+def fetched(other: Path) -> DatasetRecord:
+    """Return the record of a fetched dataset with papers that can be held out.
 
     Raises:
         DatasetError: If it is none.
@@ -81,18 +83,18 @@ def fetched(other: Path) -> Record:
     return _with_splits(other)
 
 
-def _with_splits(folder: Path) -> Record:
+def _with_splits(folder: Path) -> DatasetRecord:
     record = read_record(folder)
     if record is None or not (folder / SPLITS / TRAIN).is_file():
         raise DatasetError(
-            f"{folder} holds no dataset with splits; fetch it: citerec datasets fetch {folder.name}"
+            f"{folder} contains no dataset with splits; fetch it: citerec datasets fetch {folder.name}"
         )
     return record
 
 
 def _queries(other: Path) -> _HeldOut:
-    asked = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS / name)}
-    return _HeldOut([paper.title for paper in _papers(other) if paper.id in asked])
+    query_ids = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS / name)}
+    return _HeldOut([paper.title for paper in _papers(other) if paper.id in query_ids])
 
 
 def _scidocs_papers(other: Path) -> _HeldOut:
@@ -112,8 +114,8 @@ def _title(path: Path, paper: str, raw: Any) -> str:
 
 
 def _same_as(folder: Path, against: list[str], papers: int, progress: Progress) -> set[str]:
-    """Return the ids of the papers whose title is one of `against`."""
-    same, ids, first = set[str](), list[str](), 0  # the ids are those of the batch on its way
+    """Return the ids of the papers whose title equals one of `against`."""
+    same, ids, first = set[str](), list[str](), 0  # `ids` are those of the current batch
 
     def titles() -> Iterator[str]:
         for paper in _papers(folder):

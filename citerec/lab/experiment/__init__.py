@@ -1,1 +1,1 @@
-"""Rows of results tables: read from their files, run, written down."""
+"""Rows of results tables: read from their files, run, written to tables."""

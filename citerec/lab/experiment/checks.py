@@ -1,4 +1,4 @@
-"""Which keys a row's file may have, and what their values must be."""
+"""The keys of a row's file, and the valid values of each."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -10,12 +10,12 @@ from citerec.corpus.splits import SPLITS
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError
 from citerec.evaluate.catalogue import CANDIDATES, systems
-from citerec.lab.experiment.kind import MEASURES, Kind, Needs
+from citerec.lab.experiment.kind import MEASURES, ExperimentKind, Needs
 from citerec.rank.features import Group
 from citerec.rank.known import PROTOCOL
 from citerec.text import QueryForm
 
-_Check = tuple[str, Callable[[Any], bool]]  # what a value must be, and whether it is
+_Check = tuple[str, Callable[[Any], bool]]  # description of a valid value, and the test
 
 
 def _is_range(value: Any) -> bool:
@@ -24,8 +24,8 @@ def _is_range(value: Any) -> bool:
 
 
 def _one_of(names: Iterable[str]) -> _Check:
-    there = tuple(names)
-    return f"one of {', '.join(there)}", lambda value: value in there
+    choices = tuple(names)
+    return f"one of {', '.join(choices)}", lambda value: value in choices
 
 
 _TEXT: _Check = ("a text", lambda value: isinstance(value, str) and bool(value.strip()))
@@ -47,7 +47,7 @@ _FIGURE: Mapping[str, _Check] = {
 }
 _KEYS: Mapping[str, _Check] = {
     **dict.fromkeys(("title", "claim", "cost", "corpus", "source"), _TEXT),
-    "kind": _one_of(Kind),
+    "kind": _one_of(ExperimentKind),
     "needs": _one_of(Needs),
     "rules": _TABLE,
     "split": _one_of(SPLITS),
@@ -104,7 +104,7 @@ _TABLES: Mapping[str, Mapping[str, _Check]] = {
 
 
 def check_all(path: Path, content: Mapping[str, Any]) -> None:
-    """Refuse a file with a key that is not known, a value that cannot be, or without what every row has.
+    """Refuse a file with an unknown key, an invalid value, or a missing required key.
 
     Raises:
         BadInputError: If there is one.
@@ -112,16 +112,16 @@ def check_all(path: Path, content: Mapping[str, Any]) -> None:
     _check(path, content, _KEYS)
     for name, checks in _TABLES.items():
         _check(path, content.get(name, {}), checks, f"{name}.")
-    measures = MEASURES[Kind(content.get("kind", Kind.RECOMMEND))]
+    measures = MEASURES[ExperimentKind(content.get("kind", ExperimentKind.RECOMMEND))]
     for name in ("expect", "published"):
         _check(path, content.get(name, {}), dict.fromkeys(measures, _FIGURE[name]), f"{name}.")
     needed = ("title", "claim", "cost", "corpus")
-    if content.get("kind") == Kind.PUBLISHED:
+    if content.get("kind") == ExperimentKind.PUBLISHED:
         needed = ("title",)
     if missing := [key for key in needed if key not in content]:
         raise BadInputError(path, f"{missing[0]!r} is missing")
     if content.get("published") and not content.get("source"):
-        raise BadInputError(path, "'published' needs 'source': where the figures are from")
+        raise BadInputError(path, "'published' needs 'source': the source of the values")
 
 
 def _check(
@@ -131,6 +131,6 @@ def _check(
         if key not in checks:
             known = ", ".join(sorted(checks))
             raise BadInputError(path, f"unknown key {within + key!r}; known: {known}")
-        what, fits = checks[key]
-        if not fits(value):
-            raise BadInputError(path, f"{within}{key} must be {what}, got {repr(value)[:60]}")
+        expected, is_valid = checks[key]
+        if not is_valid(value):
+            raise BadInputError(path, f"{within}{key} must be {expected}, got {repr(value)[:60]}")

@@ -1,4 +1,4 @@
-"""The kinds of rows, and what each measures."""
+"""The kinds of rows, and the measures of each."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,24 +6,24 @@ from enum import StrEnum
 from citerec.evaluate.metrics import METRICS
 
 
-class Kind(StrEnum):
-    """What a row does."""
+class ExperimentKind(StrEnum):
+    """The kind of a row."""
 
     RECOMMEND = "recommend"  # a system answers the queries of a split
-    STATISTICS = "statistics"  # a corpus is counted
-    SCIDOCS = "scidocs"  # an encoder does the seven tasks, on the published data
-    INDEX_TASKS = "index-tasks"  # an encoder does such tasks on a corpus
-    TOPICS = "topics"  # how well topics stand apart in a picture of an encoder's vectors
-    PUBLISHED = "published"  # nothing is run: others' figures stand alone
+    STATISTICS = "statistics"  # the statistics of a corpus
+    SCIDOCS = "scidocs"  # an encoder on the seven tasks of the published data
+    INDEX_TASKS = "index-tasks"  # an encoder on similar tasks built from a corpus
+    TOPICS = "topics"  # the separation of topics in a map of an encoder's vectors
+    PUBLISHED = "published"  # published values only; nothing is run
 
 
 class Needs(StrEnum):
-    """What a row waits for: it is not run without."""
+    """A resource without which a row is not run."""
 
-    GPU = "gpu"  # its training would take weeks on a processor
+    GPU = "gpu"  # its training would take weeks on a CPU
 
 
-PAIRS = ("map", "ndcg")  # what is measured of a list that is ranked
+PAIRS = ("map", "ndcg")  # measures of a ranking task
 COUNTS = (
     "papers",
     "with abstract",
@@ -58,21 +58,21 @@ ON_INDEX = (
     ),
     "average",
 )
-MEASURES: Mapping[Kind, tuple[str, ...]] = {
-    Kind.RECOMMEND: METRICS,
-    Kind.STATISTICS: COUNTS,
-    Kind.SCIDOCS: ON_SCIDOCS,
-    Kind.INDEX_TASKS: ON_INDEX,
-    Kind.TOPICS: ("homogeneity", "completeness"),
-    Kind.PUBLISHED: tuple(
+MEASURES: Mapping[ExperimentKind, tuple[str, ...]] = {
+    ExperimentKind.RECOMMEND: METRICS,
+    ExperimentKind.STATISTICS: COUNTS,
+    ExperimentKind.SCIDOCS: ON_SCIDOCS,
+    ExperimentKind.INDEX_TASKS: ON_INDEX,
+    ExperimentKind.TOPICS: ("homogeneity", "completeness"),
+    ExperimentKind.PUBLISHED: tuple(
         dict.fromkeys([*METRICS, *ON_SCIDOCS, *COUNTS, "homogeneity", "completeness"])
     ),
 }
-"""The figures of each kind, as `expect` and `published` name them."""
+"""The measures of each kind, with the names in `expect` and `published`."""
 
 
-def told(measure: str, value: float, *, digits: int = 4) -> str:
-    """Print a figure: a share with so many decimals, a count with all its digits, a year as it is."""
+def format_measure(measure: str, value: float, *, digits: int = 4) -> str:
+    """Format a measure: shares with `digits` decimals, counts with all digits."""
     if measure not in COUNTS:
         return f"{value:.{digits}f}"
     if measure.endswith("year"):

@@ -1,4 +1,4 @@
-"""What a row lacks here: a corpus, a model, a file that its training reads, a GPU."""
+"""Finds what a row needs and this machine does not have: a corpus, a model, a file, a GPU."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,24 +13,31 @@ from citerec.lab.experiment.row import Experiment
 from citerec.machine import gpus
 from citerec.toml import read_toml
 
-FILES = {".json", ".gz", ".zst", ".bz2", ".txt", ".vec"}  # what a training may name beside a model
+FILES = {
+    ".json",
+    ".gz",
+    ".zst",
+    ".bz2",
+    ".txt",
+    ".vec",
+}  # suffixes of files that the settings of a training may name
 
 
 def missing(experiment: Experiment) -> str:
-    """Say what a row lacks here; nothing if it can be run.
+    """Return what a row needs and is missing; empty if the row can be run.
 
-    A file that is there and cannot be read is an error of who reads it.
+    An unreadable file is reported by the code that reads it.
     """
     for path in map(Path, experiment.corpora):
         if not _is_there(path):
             fetched = path.parent == DATASETS
             advice = f"; fetch it: citerec datasets fetch {path.name}" if fetched else ""
-            return f"{path} is not here{advice}"
+            return f"{path} is missing{advice}"
     for name, by in _named(experiment):
         if not _is_there(Path(name)):
-            return f"{name} is not here, which {by} names"
+            return f"{name}, named in {by}, is missing"
     if experiment.needs is Needs.GPU and not gpus():
-        return "it needs a GPU, and there is none"
+        return "it needs a GPU"
     return _not_apart(experiment)
 
 
@@ -40,7 +47,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _named(experiment: Experiment) -> Iterator[tuple[str, Path]]:
-    """Yield the local models and files that a row and its trainings name, and who names each."""
+    """Yield the local models and files that a row and its training settings name, and the naming file."""
     for name in (experiment.encoder, experiment.reranker, experiment.ranker):
         if name and _is_local(name):
             yield name, experiment.path
@@ -59,23 +66,23 @@ def _read_by(settings: Path) -> Iterator[str]:
 
 
 def _is_local(name: str) -> bool:
-    """Whether a name is a place on this machine: no name that we know, no hub id, no word of a setting."""
+    """Return whether a name is a local path: no known name, no hub id, no setting."""
     if name in (MINILM, *NAMES) or "/" not in name:
         return Path(name).suffix in FILES
     return not HUB_ID.fullmatch(name) or Path(name).suffix in FILES
 
 
 def _not_apart(experiment: Experiment) -> str:
-    """Say so if the corpus that a row's models learn from holds papers that the row tests on."""
+    """Return an error if the training corpus may contain test papers of the row."""
     if not experiment.apart or not experiment.trained_on:
         return ""
     corpus = Path(experiment.trained_on)
     record = read_record(corpus)
     left_out = record.without if record else {}
-    if held := [name for name in experiment.apart if name not in left_out]:
-        without = " ".join(f"--without {name}" for name in held)
+    if included := [name for name in experiment.apart if name not in left_out]:
+        without = " ".join(f"--without {name}" for name in included)
         return (
-            f"{corpus} may hold test papers of {held[0]}; leave them out, before it is indexed: "
+            f"{corpus} may contain test papers of {included[0]}; drop them before it is indexed: "
             f"citerec datasets fetch {corpus.name} {without}"
         )
     return ""

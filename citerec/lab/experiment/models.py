@@ -1,4 +1,4 @@
-"""The index and the models that a row names: what is missing of them is made."""
+"""The index and the models of a row; missing ones are built and trained."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +19,11 @@ from citerec.rank.ranker import DEFAULT
 from citerec.rerank.opening import OWN
 from citerec.types import Progress
 
-ENCODER = "encoder"  # among the models of an index
+ENCODER = "encoder"  # name in the model folder of an index
 
 
 def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> IndexFolder:
-    """Open the index of a row; what is missing of it is made, from where it was broken off."""
+    """Open the index of a row; missing parts are built, or resumed."""
     corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
     if not (folder / NAME).is_file():
         build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), progress)
@@ -31,16 +31,16 @@ def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> Index
     source = find_source(corpus)
     advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
     if index.manifest.corpus["sha256"] != sha256_of(source):
-        raise ConfigError(f"{folder} is of another corpus than {corpus}; {advice}")
+        raise ConfigError(f"{folder} was built from another corpus than {corpus}; {advice}")
     if not _has_splits_of(index, source.folder):
-        raise ConfigError(f"{folder} asks other queries than {corpus} ships; {advice}")
+        raise ConfigError(f"{folder} has other splits than {corpus}; {advice}")
     if experiment.train:
         return _embedded(index, trained_encoder(Path(experiment.train), index, progress), progress)
     return _embedded(index, experiment.encoder, progress) if experiment.encoder else index
 
 
 def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
-    """Embed the papers of an index, unless they are by this very encoder."""
+    """Encode the papers of an index, unless they are encoded by this encoder."""
     model = open_encoder(encoder, base=index.path)
     recorded = index.manifest.settings["encoder"]
     if recorded and Fingerprint.from_json(recorded).key == model.fingerprint.key:
@@ -52,30 +52,30 @@ def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFold
 def trained_encoder(
     settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
 ) -> str:
-    """Train the encoder of a row on its index, unless that was done; return its folder."""
+    """Train the encoder of a row on its index, unless it exists; return its folder."""
     from citerec.lab.train_words import config as words
     from citerec.lab.train_words.train import train_words
-    from citerec.lab.train_words.train import was_trained_so as words_were_trained_so
+    from citerec.lab.train_words.train import was_trained_so as words_up_to_date
     from citerec.train.encoder import config as nets
     from citerec.train.encoder.train import train_encoder
-    from citerec.train.encoder.train import was_trained_so as net_was_trained_so
+    from citerec.train.encoder.train import was_trained_so as net_up_to_date
 
     model = index.models / name
     if words.wants_words(settings, None):
-        of_words = words.read_words_training(settings, {})
-        if not words_were_trained_so(model, index, of_words):
-            train_words(index, model, of_words, resume=True, force=True, progress=progress)
+        word_config = words.read_words_training(settings, {})
+        if not words_up_to_date(model, index, word_config):
+            train_words(index, model, word_config, resume=True, force=True, progress=progress)
         return str(model)
     config = nets.read_training(settings, {})
-    if not net_was_trained_so(model, index, config):
+    if not net_up_to_date(model, index, config):
         train_encoder(index, model, config, resume=True, force=True, progress=progress)
     return str(model)
 
 
 def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) -> str | None:
-    """Return the reranker that a row names; it is trained on the index, unless that was done.
+    """Return the reranker of a row; train it on the index, unless it exists.
 
-    It lies beside the index's own, which `recommend` reads: a row changes nothing of what that recommends.
+    It is stored next to the reranker of the index, which `recommend` uses, so a row does not change recommendations.
     """
     if not experiment.train_reranker:
         return experiment.reranker
@@ -94,9 +94,9 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
 
 
 def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress) -> str:
-    """Return the ranker of a row that ranks; it is trained on the row's corpora, unless that was done.
+    """Return the learning-to-rank model of a row; train it on the corpora of the row, unless it exists.
 
-    What learned from other corpora is not the index's own: `recommend` would take it for that.
+    It is not stored as the model of the index, which `recommend` would use.
     """
     if experiment.system not in RANKED or not experiment.train_ranker:
         return experiment.ranker or str(DEFAULT)
@@ -107,20 +107,20 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
     settings = Path(experiment.train_ranker)
     config = read_training(settings, {})
     corpora = experiment.ranker_corpora or (experiment.corpus,)
-    learned = [
+    train_indexes = [
         index_of(replace(experiment, corpus=corpus), indexes, progress) for corpus in corpora
     ]
     model = index.models / f"ranker-{settings.stem}"
-    apart = [] if any(one.path == index.path for one in learned) else [index]
-    if not was_trained_so(model, learned, config):
+    apart = [] if any(one.path == index.path for one in train_indexes) else [index]
+    if not was_trained_so(model, train_indexes, config):
         train_ranker(
-            learned, model, config, apart=apart, resume=True, force=True, progress=progress
+            train_indexes, model, config, apart=apart, resume=True, force=True, progress=progress
         )
     return str(model)
 
 
 def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
-    """Whether the index asks what the corpus ships: the checksum of a corpus covers its papers alone."""
+    """Return whether the splits of an index are those of the corpus; its checksum covers only papers."""
     queries = shipped_queries(corpus)
     if queries is not None:
         return queries == open_queries(index.splits)

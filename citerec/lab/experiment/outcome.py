@@ -1,4 +1,4 @@
-"""What running a row gave, and how that is held against what it should give."""
+"""The outcome of a row, and its comparison with the expected values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,53 +14,53 @@ from citerec.evaluate.protocol import EvalSet
 from citerec.lab.experiment.row import Expected, Experiment
 from citerec.run import Run
 
-OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # of an expected value, either way
+OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # largest difference from an expected value
 
 
 class Verdict(StrEnum):
-    """How a row came out."""
+    """The verdict on a row."""
 
     OK = "OK"
-    MEASURED = "measured"  # nothing was expected of it
+    MEASURED = "measured"  # no expected value
     NEAR = "near"
     FAIL = "FAIL"
     NOT_RUN = "not run here"
-    PUBLISHED = "published"  # others' figures alone
+    PUBLISHED = "published"  # published values only
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What running a row gave."""
+    """The outcome of running a row."""
 
     experiment: Experiment
     verdict: Verdict
     why: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     result: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    run: Run | None = None  # what a system answered
-    task: EvalSet | None = None  # to what
-    draw: Callable[[Path], None] | None = None  # draws a picture of it
+    run: Run | None = None  # the rankings of a system
+    task: EvalSet | None = None  # the evaluation set of the run
+    draw: Callable[[Path], None] | None = None  # draws a figure into a file
 
 
 def judge(expect: Mapping[str, Expected], metrics: Mapping[str, float]) -> tuple[Verdict, str]:
-    """Hold metrics against what they should be: OK within 0.002, near within 0.01, else FAIL."""
+    """Compare metrics with their expected values: OK within 0.002, near within 0.01, else FAIL."""
     if not expect:
         return Verdict.MEASURED, ""
     gaps = {name: _gap(value, metrics.get(name)) for name, value in expect.items()}
     if max(gaps.values()) <= OK_WITHIN:
         return Verdict.OK, ""
     worst = max(gaps, key=lambda name: gaps[name])
-    found = f"{metrics[worst]:.4f}" if worst in metrics else "missing"
-    why = f"{worst} is {found}, expected {_shown(expect[worst])}"
+    measured = f"{metrics[worst]:.4f}" if worst in metrics else "missing"
+    why = f"{worst} is {measured}, expected {_shown(expect[worst])}"
     return (Verdict.NEAR if gaps[worst] <= NEAR_WITHIN else Verdict.FAIL), why
 
 
-def _gap(expected: Expected, found: float | None) -> float:
-    """Return how far a figure lies off; within a range it does not."""
-    if found is None or not isfinite(found):
+def _gap(expected: Expected, measured: float | None) -> float:
+    """Return the distance of a metric from its expected value; 0 within a range."""
+    if measured is None or not isfinite(measured):
         return inf
     low, high = expected if isinstance(expected, tuple) else (expected, expected)
-    return max(low - found, found - high, 0)
+    return max(low - measured, measured - high, 0)
 
 
 def _shown(expected: Expected) -> str:
@@ -69,7 +69,7 @@ def _shown(expected: Expected) -> str:
 
 
 def write_result(outcome: Outcome, folder: Path) -> Path:
-    """Write what a row gave to `<folder>/<table>/<row>.json`; return the file.
+    """Write the result of a row to `<folder>/<table>/<row>.json`; return the file.
 
     Raises:
         OutputError: If it cannot be written.
@@ -78,7 +78,7 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
     path = folder / experiment.table / f"{experiment.path.stem}.json"
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     result = dict(outcome.result)
-    if "per_query" in result:  # a line for each metric, not for each query
+    if "per_query" in result:  # one line per metric
         lines = {name: orjson.Fragment(orjson.dumps(v)) for name, v in result["per_query"].items()}
         result["per_query"] = lines
     with writing(path):

@@ -1,6 +1,6 @@
-"""The page of one run of `citerec experiment run`: every row with what it should give, tests, and figures.
+"""The report of one run of `citerec experiment run`: rows with expected values, tests, and figures.
 
-report.html   all of it, in one file that loads nothing
+report.html   everything in one self-contained file
 report.md     the same without figures
 report.tex    the tables, for a paper
 """
@@ -13,11 +13,11 @@ from urllib.parse import quote
 from citerec.atomic import building
 from citerec.errors import ConfigError
 from citerec.evaluate import parts
-from citerec.evaluate.page import GENERATOR, Cell, Page, Section, Table, is_address, render
+from citerec.evaluate.page import GENERATOR, Cell, Page, PageTable, Section, is_address, render
 from citerec.evaluate.tables import HEADINGS
 from citerec.lab.experiment.compared import (
     COMPARED,
-    Group,
+    ComparableRows,
     RowOutcome,
     compared,
     groups,
@@ -28,11 +28,11 @@ from citerec.lab.experiment.rows_text import (
     by_table,
     columns_of,
     corpus_of,
+    count_verdicts,
     expected,
     figure,
     rows_latex,
     rows_markdown,
-    told,
 )
 
 __all__ = ["RowOutcome", "rows_latex", "rows_markdown", "rows_page", "significance", "write_page"]
@@ -42,14 +42,14 @@ _KINDS = {"OK": "ok", "near": "near", "FAIL": "fail"}
 
 
 def write_page(outcomes: Sequence[RowOutcome], folder: Path) -> None:
-    """Write the three files into a folder, in one step; a former page there is replaced.
+    """Write the three files into a folder, in one step; an existing report is replaced.
 
     Raises:
-        ConfigError: If there is no row, or `folder` holds anything that is no part of a former page.
+        ConfigError: If there is no row, or `folder` contains anything that is no part of a report.
         OutputError: If it cannot be written.
     """
     if not outcomes:
-        raise ConfigError("no row, no page: name the file of a row")
+        raise ConfigError("there is no row; give the file of a row")
     target = folder.resolve()
     refuse_others_files(target)
     files = {
@@ -63,38 +63,40 @@ def write_page(outcomes: Sequence[RowOutcome], folder: Path) -> None:
 
 
 def refuse_others_files(folder: Path) -> None:
-    """Make sure that replacing `folder` destroys nothing but a former page.
+    """Refuse a folder that contains anything but a report, which would be replaced.
 
     Raises:
-        ConfigError: If it would.
+        ConfigError: If it does, or is a file.
     """
     if not folder.exists():
         return
     if not folder.is_dir():
         raise ConfigError(f"{folder} is a file; name a folder for the page")
-    found = sorted(path.name for path in folder.iterdir())
+    present = sorted(path.name for path in folder.iterdir())
     ours = {HTML, MARKDOWN, LATEX} if _is_ours(folder / HTML) else frozenset[str]()
-    if others := [name for name in found if name not in ours]:
+    if others := [name for name in present if name not in ours]:
         raise ConfigError(
-            f"{folder} holds {others[0]!r}, which is no part of a former page; name a new or an empty folder"
+            f"{folder} holds {others[0]!r}, which is no part of a report; name a new or an empty folder"
         )
 
 
 def rows_page(outcomes: Sequence[RowOutcome], *, folder: Path | None = None) -> str:
-    """Return the rows as one HTML file that loads nothing.
+    """Return the rows as one self-contained HTML file.
 
     Args:
         outcomes: The rows, in the order of the page.
-        folder: Where the page will lie, so that it can link the rows' files; without it they are only named.
+        folder: The folder of the page, for links to the files of the rows; without it there are no links.
     """
-    facts = [("Rows", told(outcomes))]
+    facts = [("Rows", count_verdicts(outcomes))]
     corpora = dict.fromkeys(corpus_of(row) for row in outcomes)
     facts.append(("Corpora", "; ".join(corpus for corpus in corpora if corpus != NONE) or NONE))
     facts.append(("Intervals", "95 %, bootstrap over queries"))
     sections = [_tables(outcomes, folder), _claims(outcomes)]
     for number, group in enumerate(groups(outcomes)):
         sections += _group(group, f"g{number}")
-    return render(Page(title="Rows of experiments", facts=facts, sections=parts.only(sections)))
+    return render(
+        Page(title="Rows of experiments", facts=facts, sections=parts.non_empty(sections))
+    )
 
 
 def _is_ours(page: Path) -> bool:
@@ -106,7 +108,7 @@ def _is_ours(page: Path) -> bool:
 
 
 def _tables(outcomes: Sequence[RowOutcome], folder: Path | None) -> Section:
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     for name, rows in by_table(outcomes).items():
         columns = columns_of(rows)
         heading = [
@@ -124,25 +126,25 @@ def _tables(outcomes: Sequence[RowOutcome], folder: Path | None) -> Section:
             ]
             for row in rows
         ]
-        tables.append(Table(caption=name, heading=heading, rows=cells))
+        tables.append(PageTable(caption=name, heading=heading, rows=cells))
     text = [
-        "Below our figure: its 95 % interval, what the row's file expects, what others published."
+        "Below each value: its 95 % interval, the expected value of the row, the published value."
     ]
     return Section(title="Rows", text=text, tables=tables)
 
 
 def _figure(row: RowOutcome, metric: str) -> Cell:
     small: list[str] = []
-    ours = row.metrics.get(metric)
-    if ours is not None and metric in row.ci95:
+    value = row.metrics.get(metric)
+    if value is not None and metric in row.ci95:
         small.append(" to ".join(figure(metric, end) for end in row.ci95[metric]))
-    if should := expected(row, metric):
-        small.append(f"expected {should}")
+    if target := expected(row, metric):
+        small.append(f"expected {target}")
     if metric in row.published:
         small.append(f"published {figure(metric, row.published[metric])}")
-    if ours is None:
+    if value is None:
         return Cell(text=NONE, small=small, order="", kind="none")
-    return Cell(text=figure(metric, ours), small=small, order=ours)
+    return Cell(text=figure(metric, value), small=small, order=value)
 
 
 def _claims(outcomes: Sequence[RowOutcome]) -> Section:
@@ -160,8 +162,8 @@ def _claims(outcomes: Sequence[RowOutcome]) -> Section:
         ]
         for row in outcomes
     ]
-    heading = ["row", "claim", "verdict", "source of what is published", "run it again"]
-    table = Table(caption="What each row claims", heading=heading, rows=rows, is_sortable=False)
+    heading = ["row", "claim", "verdict", "source of published values", "command"]
+    table = PageTable(caption="What each row claims", heading=heading, rows=rows, is_sortable=False)
     return Section(title="Claims", tables=[table])
 
 
@@ -171,14 +173,14 @@ def _link(row: RowOutcome, folder: Path | None) -> str:
     return quote(Path(os.path.relpath(Path(row.file).absolute(), folder)).as_posix())
 
 
-def _group(group: Group, key: str) -> Iterator[Section]:
-    """Yield tests and figures of rows that were asked the same queries."""
+def _group(group: ComparableRows, key: str) -> Iterator[Section]:
+    """Yield tests and figures of rows with the same queries."""
     where = ", ".join(part for part in (group.corpus, group.split) if part)
     tests = {metric: compared(group, metric) for metric in COMPARED}
     tables = [
-        parts.matrix(_tested(group, metric), found, metric)
-        for metric, found in tests.items()
-        if found
+        parts.matrix(_tested(group, metric), comparisons, metric)
+        for metric, comparisons in tests.items()
+        if comparisons
     ]
     yield Section(title=f"Significance: {where}", text=[parts.TESTED], tables=tables)
     curves = {name: row.curve for name, row in group.rows.items()}
@@ -196,12 +198,12 @@ def _group(group: Group, key: str) -> Iterator[Section]:
     ]
     yield Section(title=f"Query by query: {where}", text=[parts.SORTED], figures=figures)
     rivals = {name: row for name, row in group.rows.items() if not row.is_ceiling}
-    known = {name: row.calibration for name, row in rivals.items() if row.calibration}
-    figures = parts.calibration(known, f"{key}cal", [*group.rows])
+    bands = {name: row.calibration for name, row in rivals.items() if row.calibration}
+    figures = parts.calibration(bands, f"{key}cal", [*group.rows])
     yield Section(title=f"Calibration: {where}", text=[parts.CALIBRATED], figures=figures)
     years = {name: row.by_year or () for name, row in group.rows.items()}
     yield Section(title=f"By year: {where}", figures=parts.by_year(years, "f1@20", f"{key}year"))
 
 
-def _tested(group: Group, metric: str) -> list[str]:
+def _tested(group: ComparableRows, metric: str) -> list[str]:
     return [name for name, row in group.rows.items() if row.has_scores(metric)]

@@ -1,4 +1,4 @@
-"""A row that recommends: a system answers the queries of a split."""
+"""Rows of the kind `recommend`: a system answers the queries of a split."""
 
 import hashlib
 from dataclasses import asdict, replace
@@ -23,39 +23,39 @@ from citerec.rank.ranker import open_ranker
 from citerec.retrieve.bm25 import resolve
 from citerec.types import Progress
 
-PAIRED = ("f1@20", "mrr")  # kept for each query, so that rows can be compared in pairs
+PAIRED = ("f1@20", "mrr")  # stored per query, for paired tests between rows
 DIGITS = 5
 
 
 def recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
-    """Run the system of a row and measure it; `run_experiment` says what it raises."""
+    """Run the system of a row and measure it; see `run_experiment` for the errors."""
     index = index_of(experiment, indexes, progress)
     reranker = reranker_of(experiment, index, progress)
     ranker = ranker_of(experiment, index, indexes, progress)
-    setting = _setting(experiment, reranker, ranker)
+    config = _eval_config(experiment, reranker, ranker)
     task = load_task(index, experiment.split, experiment.rules)
-    systems = Systems(index, task, setting, progress=progress)
+    systems = Systems(index, task, config, progress=progress)
     run, seconds = systems.run(experiment.system)
     measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
     verdict, why = judge(experiment.expect, measured.metrics)
-    settings = _settings(experiment, index, setting, systems)
+    settings = _settings(experiment, index, config, systems)
     result = _result(experiment, measured, verdict, task, settings)
     return Outcome(experiment, verdict, why, measured.metrics, result, run, task)
 
 
 def paired(measured: SystemResult, task: EvalSet) -> dict[str, Any]:
-    """Return what two rows are compared by: figures of each query, by rising query id, and what names queries and gold.
+    """Return the data for paired tests: metrics per query by rising query id, and a checksum of queries and gold.
 
-    The ids themselves stay out: a result is figures alone.
+    The ids themselves are not stored.
     """
-    asked = orjson.dumps([[qid, *sorted(task.qrels[qid])] for qid in sorted(task.qrels)])
-    among = orjson.dumps([rule.year_max for rule in task.eligible])
-    digest = hashlib.sha256(asked + among).hexdigest()
+    queries = orjson.dumps([[qid, *sorted(task.qrels[qid])] for qid in sorted(task.qrels)])
+    bounds = orjson.dumps([rule.year_max for rule in task.eligible])
+    digest = hashlib.sha256(queries + bounds).hexdigest()
     figures = {name: measured.per_query[name].round(DIGITS).tolist() for name in PAIRED}
     return {"queries_sha256": digest, **figures}
 
 
-def _setting(experiment: Experiment, reranker: str | None, ranker: str) -> EvalConfig:
+def _eval_config(experiment: Experiment, reranker: str | None, ranker: str) -> EvalConfig:
     weight = None if experiment.system in RANKED else 1
     return EvalConfig(
         bm25=experiment.bm25,
@@ -69,39 +69,41 @@ def _setting(experiment: Experiment, reranker: str | None, ranker: str) -> EvalC
 
 
 def _settings(
-    experiment: Experiment, index: IndexFolder, setting: EvalConfig, systems: Systems
+    experiment: Experiment, index: IndexFolder, config: EvalConfig, systems: Systems
 ) -> dict[str, Any]:
-    """Return with what a row was run."""
-    found_by = read_by(experiment.system, index, setting)  # the system itself, unless it reranks
+    """Return the settings of a run for its provenance."""
+    retriever = read_by(
+        experiment.system, index, config
+    )  # the system itself, unless it reranks another one
     reranks = experiment.system in RERANKED
-    reads = reranks or (experiment.system in RANKED and setting.rerank)
-    cascade = systems.cascade_of(experiment.system) if reads else None
-    bm25, fuse = bm25_of(found_by, setting), fuse_of(found_by, setting)
+    uses_reranker = reranks or (experiment.system in RANKED and config.rerank)
+    cascade = systems.cascade_of(experiment.system) if uses_reranker else None
+    bm25, fuse = bm25_of(retriever, config), fuse_of(retriever, config)
     return {
         "system": experiment.system,
-        "bm25": asdict(resolve(bm25, index)) if bm25 else None,  # as it was searched with
+        "bm25": asdict(resolve(bm25, index)) if bm25 else None,  # with the resolved stop words
         "encoder": index.manifest.settings["encoder"],
         "fuse": asdict(fuse) if fuse else None,
-        "candidates": found_by if reranks else None,
+        "candidates": retriever if reranks else None,
         "rerank": [stage.as_json() for stage in cascade.stages] if cascade else None,
-        "ranker": _told_ranker(experiment, setting),
+        "ranker": _ranker_facts(experiment, config),
         "known_graph": experiment.known_graph,
         "rules": asdict(experiment.rules),
         "corpus_sha256": index.manifest.corpus["sha256"],
     }
 
 
-def _told_ranker(experiment: Experiment, setting: EvalConfig) -> dict[str, Any] | None:
-    """Return which ranker ranked, and its sha256; None if none did."""
+def _ranker_facts(experiment: Experiment, config: EvalConfig) -> dict[str, Any] | None:
+    """Return name and sha256 of the learning-to-rank model; None if the system has none."""
     if experiment.system not in RANKED:
         return None
-    ranker = open_ranker(Path(setting.ranker), RANKED[experiment.system])
-    learned = [Path(corpus).name for corpus in experiment.ranker_corpora]
+    ranker = open_ranker(Path(config.ranker), RANKED[experiment.system])
+    corpora = [Path(corpus).name for corpus in experiment.ranker_corpora]
     disabled_features = [*experiment.disabled_features] or None
     return {
         "model": ranker.shown,
         "weights": ranker.fingerprint,
-        "learned_from": learned or None,
+        "learned_from": corpora or None,
         "disabled_features": disabled_features,
     }
 

@@ -1,6 +1,6 @@
-"""One row of a results table, as its file says it.
+"""One row of a results table, read from its file.
 
-A row is a TOML file: its claim, what it costs, the corpus, split and system, the settings, and the expected numbers.
+A row is a TOML file: its claim, its cost, the corpus, split and system, the settings, and the expected values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,25 +14,27 @@ from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
 from citerec.evaluate.protocol import KnownGraph, Rules
 from citerec.inputs import reading
 from citerec.lab.experiment.checks import check_all
-from citerec.lab.experiment.kind import Kind, Needs
+from citerec.lab.experiment.kind import ExperimentKind, Needs
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import QueryForm
 from citerec.toml import read_toml
 
 Expected = float | tuple[float, float]
-"""A figure that a row should give, or the least and the greatest."""
+"""An expected value, or its lower and upper bound."""
 
 _Kind = TypeVar("_Kind", FuseConfig, "Reranking", Rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reranking:
-    """What a row reranks, and how."""
+    """The reranking of a row."""
 
-    candidates: str | None = None  # a system; None for rrf with vectors, bm25 without
+    candidates: str | None = None  # a system; None: rrf with vectors, bm25 without
     depth: int = 100  # candidates per query
-    weight: float | None = None  # in [0, 1]; None: the reranker alone, or as a ranker mixes it in
-    query_tokens: int = 0  # 0 for what the model was made for
+    weight: float | None = (
+        None  # in [0, 1]; None: the reranker alone, or a feature of the learning-to-rank model
+    )
+    query_tokens: int = 0  # 0 for the default of the model
     candidate_tokens: int = 0  # likewise
     precision: str = "auto"
     backend: str = "auto"
@@ -40,11 +42,11 @@ class Reranking:
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise ConfigError(f"depth must be at least 1, got {self.depth}")
-        RerankerSpec().with_tokens(self.query_tokens, self.candidate_tokens)  # which checks them
-        self.config("a model")  # which checks the rest
+        RerankerSpec().with_tokens(self.query_tokens, self.candidate_tokens)  # validates them
+        self.config("a model")  # validates the rest
 
     def config(self, model: str, weight: float | None = 1) -> RerankConfig:
-        """Return the same for a model; `weight` is what it weighs where the row does not say."""
+        """Return the rerank config for a model; `weight` applies if the row sets none."""
         stage = RerankStage(
             model=model,
             depth=self.depth,
@@ -67,35 +69,35 @@ class Experiment:
     title: str  # of the row
     claim: str = ""
     cost: str = ""
-    corpus: str = ""  # relative to the folder that citerec is run in
-    kind: Kind = Kind.RECOMMEND
-    needs: Needs | None = None  # what it is not run without
-    rules: Rules = Rules()  # which queries are asked, and among which papers
+    corpus: str = ""  # relative to the working folder
+    kind: ExperimentKind = ExperimentKind.RECOMMEND
+    needs: Needs | None = None  # a required resource
+    rules: Rules = Rules()  # restrictions of queries and candidates
     split: str = "test"
     system: str = "bm25"
     known_graph: KnownGraph = KnownGraph.TRAIN
     bm25: Bm25Config = Bm25Config()
-    encoder: str | None = None  # whose vectors the index has; None for an index without
-    train: str | None = None  # the settings of the training that makes the encoder, a TOML file
-    trained_on: str | None = None  # the corpus that makes its models, where that is another
-    apart: Sequence[str] = ()  # datasets whose test papers that corpus was fetched without
+    encoder: str | None = None  # the encoder of the index; None for an index without vectors
+    train: str | None = None  # TOML settings of the training of the encoder
+    trained_on: str | None = None  # the training corpus, if it is another one
+    apart: Sequence[str] = ()  # datasets whose test papers are held out of the training corpus
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
     reranker: str | None = None  # a folder or a hub id; None for none
-    train_reranker: str | None = None  # the settings of the training that makes it, a TOML file
+    train_reranker: str | None = None  # TOML settings of its training
     rerank: Reranking = Reranking()
-    ranker: str | None = None  # a folder; None for the one that comes with citerec
-    train_ranker: str | None = None  # the settings of the training that makes it, a TOML file
-    ranker_corpora: Sequence[str] = ()  # that it learns from; by default the row's own
-    disabled_features: Sequence[str] = ()  # sources that it does without
+    ranker: str | None = None  # a folder; None for the default model
+    train_ranker: str | None = None  # TOML settings of its training
+    ranker_corpora: Sequence[str] = ()  # its training corpora; by default that of the row
+    disabled_features: Sequence[str] = ()  # disabled feature groups
     expect: Mapping[str, Expected] = field(default_factory=dict[str, Expected])  # by `MEASURES`
     published: Mapping[str, float] = field(
         default_factory=dict[str, float]
-    )  # others' figures, likewise
-    source: str = ""  # of these
+    )  # published values, likewise
+    source: str = ""  # the source of the published values
 
     @property
     def table(self) -> str:
-        """The table that the row belongs to: the folder of its file."""
+        """The table of the row: the folder of its file."""
         return self.path.parent.name
 
     @property
@@ -105,37 +107,37 @@ class Experiment:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether the index has an encoder's vectors."""
+        """Whether the index has vectors."""
         return bool(self.encoder or self.train)
 
     @property
     def candidates(self) -> str:
-        """The system whose list is reranked, if any is."""
+        """The system whose ranking is reranked, if any is."""
         fused = "rrf" if self.has_vectors else "bm25"
         return RERANKED.get(self.system) or self.rerank.candidates or fused
 
     @property
     def index_name(self) -> str:
-        """The folder of the index: the corpus, and what its vectors are of."""
-        of = Path(self.train).stem if self.train else self.encoder
+        """The folder name of the index: the corpus and its encoder."""
+        encoder = Path(self.train).stem if self.train else self.encoder
         name = Path(self.corpus).name
-        return f"{name}.{of.strip('./').replace('/', '-')}" if of else name
+        return f"{name}.{encoder.strip('./').replace('/', '-')}" if encoder else name
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Read a row's file.
+    """Read the file of a row.
 
     Raises:
-        BadInputError: If it is missing, is no TOML, lacks a key, or has one that is not known or cannot be so.
+        BadInputError: If it is missing, is no TOML, has no required key, or has an unknown key or an invalid value.
     """
     with reading(path):
-        there = path.exists()
-    if not there:
+        exists = path.exists()
+    if not exists:
         raise BadInputError(path, "no such file; name a row, such as experiments/bm25/vis.toml")
     content = read_toml(path)
     check_all(path, content)
     keys = frozenset(content)
-    kind = Kind(content.pop("kind", Kind.RECOMMEND))
+    kind = ExperimentKind(content.pop("kind", ExperimentKind.RECOMMEND))
     needs = Needs(content.pop("needs")) if "needs" in content else None
     rules = _settings(path, "rules", Rules, content.pop("rules", {}))
     expect = {name: _expected(value) for name, value in content.pop("expect", {}).items()}
@@ -166,46 +168,50 @@ def _expected(value: Any) -> Expected:
 
 
 def _check_models(row: Experiment, keys: frozenset[str]) -> None:
-    """Refuse a row that names two models for one stage, none where it needs one, or one that it does not read."""
+    """Refuse a row with two models for one stage, a missing model, or a model that its system does not use."""
     path, reranks = row.path, row.system in RERANKED
-    if row.kind is not Kind.RECOMMEND:
+    if row.kind is not ExperimentKind.RECOMMEND:
         _check_other(row, keys)
         return
     if row.encoder and row.train:
-        raise BadInputError(path, "'encoder' and 'train' name two encoders; give one")
+        raise BadInputError(path, "'encoder' and 'train' are two encoders; use one")
     if row.reranker and row.train_reranker:
-        raise BadInputError(path, "'reranker' and 'train_reranker' name two rerankers; give one")
+        raise BadInputError(path, "'reranker' and 'train_reranker' are two rerankers; use one")
     if reranks and not (row.reranker or row.train_reranker):
         raise BadInputError(path, f"system {row.system!r} needs 'reranker' or 'train_reranker'")
-    reads = (
+    uses_reranker = (
         reranks or row.system in RANKED
-    )  # a ranker reads what a reranker thinks, if there is one
-    if not reads and (vain := keys & {"reranker", "train_reranker", "rerank"}):
+    )  # a learning-to-rank model uses the reranker, if there is one
+    if not uses_reranker and (unused := keys & {"reranker", "train_reranker", "rerank"}):
         raise BadInputError(
-            path, f"{min(vain)!r} has no effect: system {row.system!r} does not rerank"
+            path, f"{min(unused)!r} has no effect: system {row.system!r} does not rerank"
         )
     if row.ranker and row.train_ranker:
-        raise BadInputError(path, "'ranker' and 'train_ranker' name two rankers; give one")
+        raise BadInputError(path, "'ranker' and 'train_ranker' are two models; use one")
     if row.ranker_corpora and not row.train_ranker:
         raise BadInputError(path, "'ranker_corpora' goes with 'train_ranker'")
     if (row.ranker or row.train_ranker or row.disabled_features) and row.system not in RANKED:
-        raise BadInputError(path, f"system {row.system!r} takes no ranker")
+        raise BadInputError(path, f"system {row.system!r} has no learning-to-rank model")
     needs = row.candidates if reranks else row.system
     if needs in NEED_VECTORS and not row.has_vectors:
-        what = f"rerank.candidates {needs!r}" if reranks else f"system {needs!r}"
-        raise BadInputError(path, f"{what} needs 'encoder' or 'train'")
+        named = f"rerank.candidates {needs!r}" if reranks else f"system {needs!r}"
+        raise BadInputError(path, f"{named} needs 'encoder' or 'train'")
 
 
 def _check_other(row: Experiment, keys: frozenset[str]) -> None:
-    """Refuse a row of another kind that asks for what it does not read, or lacks what it does."""
+    """Refuse a row of another kind with unused keys, or without required ones."""
     common = {"title", "claim", "cost", "corpus", "kind", "needs", "expect", "published", "source"}
-    encodes = row.kind in (Kind.SCIDOCS, Kind.INDEX_TASKS, Kind.TOPICS)
-    read = common | {"encoder", "train", "trained_on", "apart"} if encodes else common
-    if vain := keys - read:
-        raise BadInputError(row.path, f"{min(vain)!r} has no effect: a row of kind '{row.kind}'")
+    encodes = row.kind in (
+        ExperimentKind.SCIDOCS,
+        ExperimentKind.INDEX_TASKS,
+        ExperimentKind.TOPICS,
+    )
+    allowed = common | {"encoder", "train", "trained_on", "apart"} if encodes else common
+    if unused := keys - allowed:
+        raise BadInputError(row.path, f"{min(unused)!r} has no effect: a row of kind '{row.kind}'")
     if encodes and bool(row.encoder) == bool(row.train):
         raise BadInputError(row.path, f"a row of kind '{row.kind}' needs 'encoder' or 'train'")
-    if (row.kind is Kind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
+    if (row.kind is ExperimentKind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
         raise BadInputError(row.path, "'trained_on' goes with 'train' in a row of kind 'scidocs'")
 
 

@@ -1,4 +1,4 @@
-"""The rows of one run of `citerec experiment run` as Markdown and as LaTeX, and how their figures are written."""
+"""The rows of one run of `citerec experiment run` as Markdown and LaTeX, and the format of their values."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.parts import p_value, signed
 from citerec.evaluate.tables import HEADINGS, decimal, table, tex
-from citerec.lab.experiment.compared import COMPARED, Group, RowOutcome, compared, groups
+from citerec.lab.experiment.compared import COMPARED, ComparableRows, RowOutcome, compared, groups
 
 NONE = "–"
 
 
 def rows_markdown(outcomes: Sequence[RowOutcome]) -> str:
-    """Return the rows as Markdown: figures beside the expected and the published, claims, and tests."""
+    """Return the rows as Markdown: values with the expected and published ones, claims, and tests."""
     lines = [
         "# Rows",
         "",
-        f"{told(outcomes)}. In brackets: 95 % bootstrap intervals over queries.",
+        f"{count_verdicts(outcomes)}. In brackets: 95 % bootstrap intervals over queries.",
         "",
     ]
     for name, rows in by_table(outcomes).items():
@@ -34,9 +34,9 @@ def rows_markdown(outcomes: Sequence[RowOutcome]) -> str:
 
 
 def rows_latex(outcomes: Sequence[RowOutcome]) -> str:
-    """Return a LaTeX table for each table of the rows; its document needs the package booktabs and nothing else.
+    """Return a LaTeX table for each table of the rows; its document needs only the package booktabs.
 
-    What others published stands below our figures.
+    Published values are below ours.
     """
     lines = ["% needs \\usepackage{booktabs}"]
     for name, rows in by_table(outcomes).items():
@@ -59,8 +59,8 @@ def rows_latex(outcomes: Sequence[RowOutcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def told(outcomes: Sequence[RowOutcome]) -> str:
-    """Say how many rows there are, and how they came out."""
+def count_verdicts(outcomes: Sequence[RowOutcome]) -> str:
+    """Return the number of rows and of each verdict, as text."""
     verdicts = Counter(row.verdict for row in outcomes)
     counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     rows = "1 row" if len(outcomes) == 1 else f"{len(outcomes)} rows"
@@ -68,7 +68,7 @@ def told(outcomes: Sequence[RowOutcome]) -> str:
 
 
 def by_table(outcomes: Sequence[RowOutcome]) -> dict[str, list[RowOutcome]]:
-    """Put the rows of each table together, both in the order given."""
+    """Group the rows by table, keeping the order."""
     tables: dict[str, list[RowOutcome]] = {}
     for row in outcomes:
         tables.setdefault(row.table, []).append(row)
@@ -76,30 +76,30 @@ def by_table(outcomes: Sequence[RowOutcome]) -> dict[str, list[RowOutcome]]:
 
 
 def columns_of(rows: Sequence[RowOutcome]) -> list[str]:
-    """Return what any of some rows has a figure of: the usual metrics in their order, then others as they come."""
-    there = dict.fromkeys(
+    """Return the metrics of some rows: the usual ones in their order, then others."""
+    present = dict.fromkeys(
         metric
         for row in rows
         for figures in (row.metrics, row.published, row.expect)
         for metric in figures
     )
-    return [m for m in METRICS if m in there] + [m for m in there if m not in METRICS]
+    return [m for m in METRICS if m in present] + [m for m in present if m not in METRICS]
 
 
 def corpus_of(row: RowOutcome) -> str:
-    """Return a row's corpus and split, as far as it has any."""
+    """Return corpus and split of a row, if it has any."""
     return ", ".join(part for part in (row.corpus, row.split) if part) or NONE
 
 
 def figure(metric: str, value: float) -> str:
-    """Print a figure: shares with three decimals, counts with all digits."""
+    """Format a value: shares with three decimals, counts with all digits."""
     if "year" in metric and value == int(value):
         return f"{value:.0f}"
     return decimal(value) if abs(value) <= 1 else f"{value:,.10g}"
 
 
 def expected(row: RowOutcome, metric: str) -> str:
-    """Print what a figure should be, a value or a range; nothing if that is not said."""
+    """Format the expected value or range of a metric; empty if there is none."""
     value = row.expect.get(metric)
     if value is None:
         return ""
@@ -112,10 +112,10 @@ def _cell(row: RowOutcome, metric: str) -> str:
     if metric in row.ci95 and metric in row.metrics:
         low, high = row.ci95[metric]
         text += f" [{figure(metric, low)}, {figure(metric, high)}]"
-    beside = [f"expected {told}"] if (told := expected(row, metric)) else []
+    notes = [f"expected {count_verdicts}"] if (count_verdicts := expected(row, metric)) else []
     if metric in row.published:
-        beside.append(f"published {figure(metric, row.published[metric])}")
-    return f"{text} ({'; '.join(beside)})" if beside else text
+        notes.append(f"published {figure(metric, row.published[metric])}")
+    return f"{text} ({'; '.join(notes)})" if notes else text
 
 
 def _claims(outcomes: Sequence[RowOutcome]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _claims(outcomes: Sequence[RowOutcome]) -> Iterator[str]:
         yield f"- {_line(row.title)} (`{_line(row.file)}`): {_line(row.claim)}{why}{source}"
 
 
-def _comparisons(group: Group) -> Iterator[str]:
+def _comparisons(group: ComparableRows) -> Iterator[str]:
     tests = [test for metric in COMPARED for test in compared(group, metric)]
     if not tests:
         return
@@ -148,11 +148,11 @@ def _comparisons(group: Group) -> Iterator[str]:
 
 
 def _latex_rows(row: RowOutcome, columns: Sequence[str]) -> Iterator[list[str]]:
-    ours = [figure(c, row.metrics[c]) if c in row.metrics else NONE for c in columns]
-    yield [row.title, corpus_of(row), *ours]
+    values = [figure(c, row.metrics[c]) if c in row.metrics else NONE for c in columns]
+    yield [row.title, corpus_of(row), *values]
     if row.published:
-        theirs = [figure(c, row.published[c]) if c in row.published else NONE for c in columns]
-        yield ["published", "", *theirs]
+        published = [figure(c, row.published[c]) if c in row.published else NONE for c in columns]
+        yield ["published", "", *published]
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs one row of a results table, whatever its kind, and says why where it cannot be run here."""
+"""Runs one row of a results table of any kind, or returns why it cannot be run here."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from citerec.build import check_splits
 from citerec.corpus.readers.source import find_source
 from citerec.encode.hub import HubError
 from citerec.errors import MissingExtraError
-from citerec.lab.experiment.kind import Kind
+from citerec.lab.experiment.kind import ExperimentKind
 from citerec.lab.experiment.missing import missing
 from citerec.lab.experiment.outcome import Outcome, Verdict
 from citerec.lab.experiment.recommend import recommend
@@ -15,32 +15,31 @@ from citerec.lab.experiment.row import Experiment
 from citerec.lab.experiment.tasks import index_tasks, scidocs, statistics, topics
 from citerec.types import Progress, no_progress
 
-_RUNS: Mapping[Kind, Callable[[Experiment, Path, Progress], Outcome]] = {
-    Kind.RECOMMEND: recommend,
-    Kind.STATISTICS: statistics,
-    Kind.SCIDOCS: scidocs,
-    Kind.INDEX_TASKS: index_tasks,
-    Kind.TOPICS: topics,
+_RUNS: Mapping[ExperimentKind, Callable[[Experiment, Path, Progress], Outcome]] = {
+    ExperimentKind.RECOMMEND: recommend,
+    ExperimentKind.STATISTICS: statistics,
+    ExperimentKind.SCIDOCS: scidocs,
+    ExperimentKind.INDEX_TASKS: index_tasks,
+    ExperimentKind.TOPICS: topics,
 }
 
 
 def run_experiment(
     experiment: Experiment, indexes: Path, progress: Progress = no_progress
 ) -> Outcome:
-    """Run a row; where its corpus, its model or its machine is not here, that is said, and is no failure.
+    """Run a row; a missing corpus, model or machine gives the verdict "not run here", not a failure.
 
     Args:
         experiment: The row.
-        indexes: Where indexes lie; that of the row's corpus is built if there is none, and the row's models
-            trained.
-        progress: Receives how far that is.
+        indexes: The folder of indexes; missing indexes are built and missing models trained.
+        progress: Receives task, done and total.
 
     Raises:
-        ConfigError: If the index is of another corpus or of other splits.
-        CiterecError: Whatever else keeps a corpus that is here from being indexed or searched.
+        ConfigError: If the index is of another corpus or other splits.
+        CiterecError: Any other error of indexing or searching an existing corpus.
     """
-    if experiment.kind is Kind.PUBLISHED:
-        return Outcome(experiment, Verdict.PUBLISHED, "others' figures; nothing is run")
+    if experiment.kind is ExperimentKind.PUBLISHED:
+        return Outcome(experiment, Verdict.PUBLISHED, "published values; nothing is run")
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)
     for corpus in filter(None, experiment.corpora):  # before the first of them is indexed

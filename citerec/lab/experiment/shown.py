@@ -1,4 +1,4 @@
-"""What the page of a run shows of a row: its figures, and what can be drawn of the lists that it gave."""
+"""Converts the outcome of a row for the page of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -8,20 +8,20 @@ from citerec.evaluate.calibration import calibrate
 from citerec.evaluate.catalogue import CEILINGS
 from citerec.evaluate.plots import recall_by_depth
 from citerec.lab.experiment.compared import RowOutcome
-from citerec.lab.experiment.kind import Kind
+from citerec.lab.experiment.kind import ExperimentKind
 from citerec.lab.experiment.outcome import Outcome
 
 
 def shown(outcome: Outcome) -> RowOutcome:
-    """Return what the page shows of a row; one that has no lists shows its figures alone."""
+    """Return the outcome for the page; a row without rankings has only its values."""
     row = outcome.experiment
-    kept = dict(outcome.result.get("per_query", {}))
+    per_query = dict(outcome.result.get("per_query", {}))
     return RowOutcome(
         title=row.title,
         file=str(row.path),
         table=row.table,
         corpus=Path(row.corpus).name,
-        split=row.split if row.kind is Kind.RECOMMEND else "",
+        split=row.split if row.kind is ExperimentKind.RECOMMEND else "",
         claim=row.claim,
         verdict=str(outcome.verdict),
         why=outcome.why,
@@ -30,10 +30,10 @@ def shown(outcome: Outcome) -> RowOutcome:
         expect=row.expect,
         published=row.published,
         published_source=row.source,
-        queries_sha256=kept.pop("queries_sha256", ""),
-        per_query=kept,
-        is_ceiling=row.kind is Kind.RECOMMEND and row.system in CEILINGS,
-        **_drawn(outcome, kept),
+        queries_sha256=per_query.pop("queries_sha256", ""),
+        per_query=per_query,
+        is_ceiling=row.kind is ExperimentKind.RECOMMEND and row.system in CEILINGS,
+        **_drawn(outcome, per_query),
     )
 
 

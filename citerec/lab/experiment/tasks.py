@@ -1,4 +1,4 @@
-"""Rows that recommend nothing: a corpus is counted, an encoder does SciDocs' tasks or such tasks on a corpus."""
+"""Rows of the other kinds: statistics of a corpus, and evaluations of an encoder on SciDocs or an index."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,13 +26,13 @@ from citerec.types import Progress
 
 
 def statistics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
-    """Count a corpus and its splits, as the reranker paper's Table 1 does."""
+    """Compute the statistics of a corpus and its splits, as table 1 of the reranker paper."""
     index = index_of(experiment, indexes, progress)
     return _outcome(experiment, corpus_statistics(index), _about(index))
 
 
 def scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
-    """Let an encoder do the seven tasks of SciDocs, on the published data."""
+    """Evaluate an encoder on the seven tasks of the published SciDocs data."""
     encoder = open_encoder(_encoder_of(experiment, indexes, progress))
     done = run_published(Path(experiment.corpus), encoder.encode, progress=progress)
     about = {"encoder": encoder.fingerprint.to_json(), "counts": dict(done.counts)}
@@ -40,7 +40,7 @@ def scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outcom
 
 
 def _encoder_of(experiment: Experiment, indexes: Path, progress: Progress) -> str:
-    """Return the encoder of a row; one that is trained lies in the index of what it learns from, whose vectors stay."""
+    """Return the encoder of a row; a trained one is in the index of its training corpus."""
     if not experiment.train:
         assert experiment.encoder is not None
         return experiment.encoder
@@ -52,7 +52,7 @@ def _encoder_of(experiment: Experiment, indexes: Path, progress: Progress) -> st
 
 
 def index_tasks(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
-    """Let an encoder do such tasks as a corpus itself can ask."""
+    """Evaluate an encoder on tasks built from an index."""
     index = index_of(experiment, indexes, progress)
     every = np.arange(len(index.papers), dtype=np.int32)
     encoder = embedded_by(index)
@@ -67,7 +67,7 @@ def index_tasks(experiment: Experiment, indexes: Path, progress: Progress) -> Ou
 
 
 def topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
-    """Draw an encoder's vectors, and say how well venues stand apart in the picture."""
+    """Map an encoder's vectors, and measure how well venues are separated."""
     index = index_of(experiment, indexes, progress)
     venues = venue_topics(index.papers)
     rows = draw_sample(venues)
@@ -82,9 +82,9 @@ def topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome
 def _vectors(
     index: IndexFolder, rows: npt.NDArray[np.int32], progress: Progress
 ) -> npt.NDArray[np.float32]:
-    """Return the vectors of some papers: as the index keeps them, or anew where it keeps rounded ones."""
-    if kept := kept_vectors(index):
-        return kept(rows)
+    """Return the vectors of some papers: those of the index, or newly encoded ones if the index has rounded vectors."""
+    if stored := kept_vectors(index):
+        return stored(rows)
     fingerprint = embedded_by(index)
     assert fingerprint is not None  # the row names an encoder
     papers = index.papers.at(rows.tolist())

@@ -1,18 +1,18 @@
-"""The suite from an index: the same kinds of tasks, built from its papers, citations and authors.
+"""The suite on an index: tasks of the same kinds, built from its papers, citations and authors.
 
-What stands for what, in the order of the paper's table:
+The tasks in the order of the published ones that they replace:
 
     venue f1       the venue of a paper                             for MAG's topics
     period f1      five periods of years                            for MeSH's classes
     coupling       papers that share references with a query        for co-view
     authors        papers of a common author                        for co-read
-    cite           what a query cites                               for cite
-    co-cite        what test papers cite together with a query      for co-cite
+    cite           references of a query                            for cite
+    co-cite        papers that test papers cite with a query        for co-cite
 
-What users did, co-views, co-reads and clicks, cannot be had from an index: coupling and authors are other ways of
-being alike, and there is no recommendation task. So figures compare encoders on one index, and nothing with the
-published ones. Citations and shared references are asked of test-split papers, co-citation of pairs that no other
-paper cites together: an encoder trained on the train split has not seen them.
+An index has no user activity (co-views, co-reads, clicks): coupling and authors are other kinds of relatedness, and
+there is no recommendation task. The scores compare encoders on one index; they are not comparable with published
+ones. Queries of cite and coupling are test-split papers, and co-cited pairs are cited together by test papers only, so
+that an encoder trained on the train split has not seen them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.lab.scidocs.classify import Examples, classify
+from citerec.lab.scidocs.classify import LabelledVectors, classify
 from citerec.lab.scidocs.labelled import LabelledTask, TooSmallError, period_task, venue_task
 from citerec.lab.scidocs.ranking import RankedQuery, Rows, Take, score_ranking
 from citerec.lab.scidocs.related import draw_task, ranked_tasks
@@ -39,59 +39,61 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "cite": ("cite map", "cite ndcg"),
     "co-cite": ("co-cite map", "co-cite ndcg"),
 }
-"""The tasks in the order of the published ones that they stand for, and their metrics."""
+"""The tasks in the order of the published ones that they replace, and their metrics."""
 
 READS = {EncoderForm.VENUE: "venue", EncoderForm.AUTHORS: "authors"}
-"""The task whose answer an encoder reads, by its form."""
+"""The task whose label an encoder reads, by the form of its input."""
 
 _LABELLED: Mapping[str, Callable[..., LabelledTask]] = {"venue": venue_task, "period": period_task}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexTasks:
-    """The tasks of one index: the same for every encoder."""
+    """The tasks of one index; the same for every encoder."""
 
     labelled: Mapping[str, LabelledTask]
     ranked: Mapping[str, Sequence[RankedQuery]]
-    left_out: Mapping[str, str]  # tasks that the index is too small for, and why
-    unfair: Mapping[str, str] = field(default_factory=dict[str, str])  # tasks not asked, and why
+    left_out: Mapping[str, str]  # reason by task for which the index is too small
+    skipped: Mapping[str, str] = field(
+        default_factory=dict[str, str]
+    )  # reason by task that is skipped for the encoder
 
     @property
-    def asked(self) -> list[str]:
-        """The tasks that are asked, in the order of `TASKS`."""
+    def available(self) -> list[str]:
+        """The tasks to run, in the order of `TASKS`."""
         return [task for task in TASKS if task in self.labelled or task in self.ranked]
 
     @property
     def whole(self) -> bool:
-        """Whether all tasks are asked that the index is large enough for."""
-        return {*self.asked, *self.left_out} == {*TASKS}
+        """Whether these are all tasks that the index is large enough for."""
+        return {*self.available, *self.left_out} == {*TASKS}
 
-    def fair_to(self, form: EncoderForm | None) -> "IndexTasks":
-        """Leave out the task whose answer an encoder of a form reads: the venue, or the authors.
+    def without_input_tasks(self, form: EncoderForm | None) -> "IndexTasks":
+        """Leave out the task whose label is part of the encoder's input: the venue, or the authors.
 
         Raises:
-            ConfigError: If there is no other.
+            ConfigError: If no other task is left.
         """
         task = READS.get(form) if form else None
-        if task not in self.asked:
+        if task not in self.available:
             return self
-        why = f"the encoder reads {form}, and so its answer"
-        if self.asked == [task]:
+        why = f"its label is part of the encoder's input, {form}"
+        if self.available == [task]:
             raise ConfigError(f"no task is left: {task}: {why}")
         return replace(
             self,
             labelled={name: one for name, one in self.labelled.items() if name != task},
             ranked={name: one for name, one in self.ranked.items() if name != task},
-            unfair={task: why},
+            skipped={task: why},
         )
 
     @property
     def rows(self) -> Rows:
-        """The papers whose vectors are asked for, rising."""
+        """The papers whose vectors are needed, rising."""
         parts = [part.rows for task in self.labelled.values() for part in task.parts]
         queries = [query for task in self.ranked.values() for query in task]
-        asked = np.array([query.query for query in queries], np.int32)
-        return np.unique(np.concatenate([asked, *parts, *(q.candidates for q in queries)]))
+        query_rows = np.array([query.query for query in queries], np.int32)
+        return np.unique(np.concatenate([query_rows, *parts, *(q.candidates for q in queries)]))
 
 
 def index_tasks(
@@ -101,19 +103,19 @@ def index_tasks(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> IndexTasks:
-    """Build the tasks of an index; no vector is read.
+    """Build the tasks of an index; no vectors are needed.
 
     Args:
         index: The index.
         tasks: Some of `TASKS`; all by default.
-        seed: Of all draws.
-        progress: Receives how many tasks are built.
+        seed: Of all samples.
+        progress: Receives the number of finished tasks.
 
     Raises:
-        ConfigError: If there is no such task, or the index is too small for any.
+        ConfigError: If there is no such task, or the index is too small for all.
     """
     if unknown := [task for task in tasks or () if task not in TASKS]:
-        raise ConfigError(f"no task {unknown[0]!r}; there are: {', '.join(TASKS)}")
+        raise ConfigError(f"no task {unknown[0]!r}; choose from {', '.join(TASKS)}")
     labelled: dict[str, LabelledTask] = {}
     ranked: dict[str, Sequence[RankedQuery]] = {}
     left_out: dict[str, str] = {}
@@ -135,7 +137,7 @@ def index_tasks(
     return IndexTasks(labelled, ranked, left_out)
 
 
-def judge(
+def evaluate(
     tasks: IndexTasks,
     take: Take,
     *,
@@ -143,30 +145,30 @@ def judge(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> SuiteResult:
-    """Judge vectors by the tasks of an index.
+    """Evaluate vectors on the tasks of an index.
 
     Args:
-        tasks: Which.
-        take: Gives the vectors of some papers.
-        form: What of a paper their encoder reads; None if that is not known.
+        tasks: The tasks.
+        take: Returns the vectors of some papers.
+        form: The input form of the encoder; None if unknown.
         seed: Of the SVM.
-        progress: Receives how many tasks are done.
+        progress: Receives the number of finished tasks.
 
     Returns:
-        The metrics of each task that was not left out, and `average`, the mean of them all, if these are all that the
-        index is large enough for: a mean of other tasks could be compared with none.
+        The metrics of each task, and their mean as `average` if these are all tasks that the index is large enough for;
+        means over other sets of tasks are not comparable.
 
     Raises:
-        ConfigError: If there is no task whose answer the encoder does not read.
+        ConfigError: If no task is left for this encoder.
         ModelError: If no query, or no train paper, of a task has a vector.
     """
-    tasks = tasks.fair_to(form)
+    tasks = tasks.without_input_tasks(form)
     metrics: dict[str, float] = {}
     counts: dict[str, int] = {}
-    for done, task in enumerate(tasks.asked, start=1):
+    for done, task in enumerate(tasks.available, start=1):
         if task in tasks.labelled:
             train, validation, test = (
-                Examples(take(part.rows), part.labels) for part in tasks.labelled[task].parts
+                LabelledVectors(take(part.rows), part.labels) for part in tasks.labelled[task].parts
             )
             metrics[f"{task} f1"] = classify(train, validation, test, seed=seed).f1
             sizes = {"classes": len({*train.labels}), "train": len(train.labels)}
@@ -176,10 +178,10 @@ def judge(
             metrics |= ranking_metrics(task, score)
             counted = ranking_counts(score)
         counts |= {f"{task} {what}": count for what, count in counted.items()}
-        progress("tasks", done, len(tasks.asked))
+        progress("tasks", done, len(tasks.available))
     if tasks.whole:
         metrics["average"] = float(np.mean([*metrics.values()]))
-    return SuiteResult(metrics, counts, {**tasks.left_out, **tasks.unfair})
+    return SuiteResult(metrics, counts, {**tasks.left_out, **tasks.skipped})
 
 
 def run_on_index(
@@ -190,17 +192,17 @@ def run_on_index(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> SuiteResult:
-    """Judge the vectors of all papers of an index by the tasks built from it.
+    """Evaluate the vectors of all papers of an index on the tasks built from it.
 
     Args:
         index: The index.
-        vectors: One row for each of its papers.
-        form: What of a paper their encoder reads; None if that is not known.
+        vectors: One row per paper, shape (papers, dim).
+        form: The input form of the encoder; None if unknown.
         seed: Of the tasks and of the SVM.
-        progress: Receives how many tasks are done.
+        progress: Receives the number of finished tasks.
 
     Raises:
-        ConfigError: If the index is too small for any task, or there is not one vector for each paper.
+        ConfigError: If the index is too small for all tasks, or the number of vectors is not that of the papers.
         ModelError: If no query, or no train paper, of a task has a vector.
     """
     if vectors.ndim != 2 or len(vectors) != len(index.papers):
@@ -208,4 +210,4 @@ def run_on_index(
             f"vectors of shape {vectors.shape} for {len(index.papers)} papers of {index.path}"
         )
     tasks = index_tasks(index, seed=seed, progress=progress)
-    return judge(tasks, lambda rows: vectors[rows], form=form, seed=seed, progress=progress)
+    return evaluate(tasks, lambda rows: vectors[rows], form=form, seed=seed, progress=progress)

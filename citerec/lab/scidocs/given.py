@@ -1,4 +1,4 @@
-"""Vectors that somebody made, in the files of the published suite: one `{"paper_id": …, "embedding": […]}` a line."""
+"""Precomputed vectors in the files of the published suite: one `{"paper_id": …, "embedding": […]}` per line."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,45 +15,45 @@ from citerec.types import Paper
 
 CLASSIFIED, RELATED, CLICKED = "cls.jsonl", "user-citation.jsonl", "recomm.jsonl"
 FILES = (CLASSIFIED, RELATED, CLICKED)
-"""Those of SPECTER come with the published data, in `specter-embeddings/`."""
+"""The published data contains those of SPECTER, in `specter-embeddings/`."""
 
 
-def is_given(folder: Path) -> bool:
-    """Whether a folder holds such files."""
+def has_vector_files(folder: Path) -> bool:
+    """Return whether a folder contains such files."""
     return any((folder / name).is_file() for name in FILES)
 
 
-class GivenVectors:
-    """Gives papers the vectors of such a folder, in place of an encoder: each kind of task has a file of its own."""
+class PrecomputedVectors:
+    """The vectors of such a folder, in place of an encoder; each kind of task has its own file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def of(self, task: str) -> "GivenFile":
-        """Return what gives the papers of a task their vectors.
+    def of(self, task: str) -> "VectorFile":
+        """Return the function that gives the papers of a task their vectors.
 
         Raises:
             BadInputError: If the folder has no file of that kind of task.
         """
         name = CLASSIFIED if task in LABELLED else RELATED if task in RANKED else CLICKED
         if not (self._folder / name).is_file():
-            raise BadInputError(self._folder, f"holds no {name}, which has the vectors of {task}")
-        return GivenFile(self._folder / name)
+            raise BadInputError(self._folder, f"contains no {name} with the vectors of {task}")
+        return VectorFile(self._folder / name)
 
 
-class GivenFile:
-    """Gives papers the vectors of one such file."""
+class VectorFile:
+    """The vectors of one such file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def __call__(self, papers: Sequence[Paper]) -> Vectors:
-        """Return the vector of each paper, shape (papers, dim); NaN for a paper that has none.
+        """Return the vector of each paper, shape (papers, dim); NaN for a paper without one.
 
-        The file is read until all papers are found; of two vectors of a paper the first one counts.
+        The file is read until all papers are found; the first of two vectors of a paper counts.
 
         Raises:
-            BadInputError: If a line is not of that form, or no paper is found.
+            BadInputError: If a line is invalid, or no paper has a vector.
         """
         rows = {paper.id: row for row, paper in enumerate(papers)}
         vectors: Vectors | None = None
@@ -65,8 +65,8 @@ class GivenFile:
             if vectors is None:
                 vectors = np.full((len(papers), len(vector)), np.nan, np.float32)
             if len(vector) != vectors.shape[1]:
-                told = f"{len(vector)} dimensions; above there are {vectors.shape[1]}"
-                raise BadInputError(self._path, told, line=line)
+                problem = f"{len(vector)} dimensions; earlier lines have {vectors.shape[1]}"
+                raise BadInputError(self._path, problem, line=line)
             vectors[rows[paper_id]] = vector
             missing.remove(paper_id)
             if not missing:
@@ -80,13 +80,13 @@ class GivenFile:
             try:
                 yield number, loads(line)
             except orjson.JSONDecodeError as error:
-                told = f"not JSON: {error.msg}"
-                raise BadInputError(self._path, told, line=number) from error
+                problem = f"not JSON: {error.msg}"
+                raise BadInputError(self._path, problem, line=number) from error
 
 
 def _vector(path: Path, line: int, record: Any) -> tuple[str, Vectors]:
     try:
         return str(record["paper_id"]), np.array(record["embedding"], np.float32).reshape(-1)
     except (KeyError, TypeError, ValueError) as error:
-        told = 'expected {"paper_id": …, "embedding": [numbers]}'
-        raise BadInputError(path, told, line=line) from error
+        problem = 'expected {"paper_id": …, "embedding": [numbers]}'
+        raise BadInputError(path, problem, line=line) from error

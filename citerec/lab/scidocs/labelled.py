@@ -1,4 +1,4 @@
-"""Classification tasks from an index: the venue of a paper, and the period it is from."""
+"""Classification tasks from an index: the venue and the period of a paper."""
 
 import re
 from collections import Counter
@@ -13,8 +13,8 @@ from citerec.lab.scidocs.ranking import Rows
 VENUES = 20  # classes at most
 PAPERS_OF_VENUE = 50  # at least
 PERIODS = 5
-PAPERS = 25_000  # in a task at most: about as many as MAG's; more where a rare class would vanish
-SHARES = (0.6, 0.8)  # of each class: where validation begins, and where test begins
+PAPERS = 25_000  # per task at most, about as many as for MAG; more if a rare class would vanish
+SHARES = (0.6, 0.8)  # of each class: start of validation and of test
 
 _WORD = re.compile(r"\w+")
 
@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledTask:
-    """Papers and their classes, by split; every class is in every split."""
+    """Papers and their classes by split; every class is in every split."""
 
     train: Part
     validation: Part
@@ -42,17 +42,17 @@ class LabelledTask:
 
 
 class TooSmallError(ValueError):
-    """An index has too little for a task; the message says why."""
+    """An index is too small for a task; the message has the reason."""
 
 
 def venue_task(papers: Papers, *, seed: int = 0) -> LabelledTask:
-    """Tell the venue of a paper, which stands where MAG's topics stand.
+    """Build the task to predict the venue of a paper, in place of MAG's topics.
 
-    Venues that differ in capitals and marks only are one. The classes are the 20 most common ones of at least 50
-    papers each.
+    Venues that differ only in case and punctuation are equal. The classes are the 20 most common venues with at least
+    50 papers each.
 
     Raises:
-        TooSmallError: If there are not two.
+        TooSmallError: If there are fewer than two.
     """
     topics = venue_topics(papers)
     rows = np.array([row for row, topic in enumerate(topics) if topic], np.int32)
@@ -72,7 +72,7 @@ def venue_topics(papers: Papers) -> list[str]:
 
 
 def venue_keys(papers: Papers) -> list[str]:
-    """Return what each paper's venue goes by: its words in small letters; empty if it has none."""
+    """Return the normalised venue of each paper: its words in lower case; empty if it has none."""
     seen: dict[str, str] = {}
     for venue in (venues := papers.column("venue").to_pylist()):
         if venue not in seen:
@@ -81,10 +81,10 @@ def venue_keys(papers: Papers) -> list[str]:
 
 
 def period_task(papers: Papers, *, seed: int = 0) -> LabelledTask:
-    """Tell the period of a paper: five runs of years of about equal size; stands where MeSH's classes stand.
+    """Build the task to predict the period of a paper, one of five ranges of years, in place of MeSH's classes.
 
     Raises:
-        TooSmallError: If the years do not make five periods of 50 papers each.
+        TooSmallError: If there are no five periods with 50 papers each.
     """
     rows = np.flatnonzero(papers.years != NO_YEAR).astype(np.int32)
     years = papers.years[rows]
@@ -96,7 +96,7 @@ def period_task(papers: Papers, *, seed: int = 0) -> LabelledTask:
 
 
 def _periods(years: npt.NDArray[np.int32]) -> list[str]:
-    """Name each year's period; a period ends where the papers up to the middle of a year pass a fifth more."""
+    """Return the period of each year; the middle of a year in the cumulative distribution decides its fifth."""
     each, where, counts = np.unique(years, return_inverse=True, return_counts=True)
     if not len(each):
         return []
@@ -107,17 +107,17 @@ def _periods(years: npt.NDArray[np.int32]) -> list[str]:
 
 
 def _split(rows: Rows, labels: list[str], rng: np.random.Generator) -> LabelledTask:
-    """Split each class 60/20/20 by chance: its share of `PAPERS` papers, but no fewer than `PAPERS_OF_VENUE`."""
+    """Split each class 60/20/20 at random: its share of `PAPERS` papers, but at least `PAPERS_OF_VENUE`."""
     order = rng.permutation(len(rows))
     names, of_row = np.unique(np.array(labels, np.object_), return_inverse=True)
     share = min(1.0, PAPERS / len(rows))
     parts: tuple[list[int], list[int], list[int]] = ([], [], [])
     for number in range(len(names)):
-        every = order[of_row[order] == number]
-        mine = every[: max(round(len(every) * share), PAPERS_OF_VENUE)].tolist()
-        validation, test = (int(len(mine) * share) for share in SHARES)
-        parts[0].extend(mine[:validation])
-        parts[1].extend(mine[validation:test])
-        parts[2].extend(mine[test:])
+        members = order[of_row[order] == number]
+        sample = members[: max(round(len(members) * share), PAPERS_OF_VENUE)].tolist()
+        validation, test = (int(len(sample) * share) for share in SHARES)
+        parts[0].extend(sample[:validation])
+        parts[1].extend(sample[validation:test])
+        parts[2].extend(sample[test:])
     train, validation, test = (Part(rows[part], tuple(labels[i] for i in part)) for part in parts)
     return LabelledTask(train, validation, test)

@@ -1,4 +1,4 @@
-"""The published SciDocs folder: what lies where, and what each file of judgements says.
+"""The published SciDocs folder: the place and the format of each file.
 
     paper_metadata_mag_mesh.json  paper_metadata_view_cite_read.json  paper_metadata_recomm.json
     mag/ mesh/                    {train,val,test}.csv: paper, class
@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledPapers:
     """Papers and their classes."""
 
     ids: tuple[str, ...]
@@ -46,30 +46,30 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A query's candidates and their relevance."""
+class QueryJudgements:
+    """The candidates of a query and their relevance."""
 
     query: str
     ids: tuple[str, ...]
-    gains: tuple[int, ...]  # same length; 0 for one that does not go with the query
+    gains: tuple[int, ...]  # same length; 0 for an irrelevant one
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """Papers that were shown to somebody who looked at a paper, and the one that was clicked."""
+    """A list of papers that was shown for a query paper, and the clicked one."""
 
     query: str
     clicked: str
-    shown: tuple[str, ...]  # in the order shown; the clicked one is among them
+    shown: tuple[str, ...]  # in the order shown, including the clicked one
 
     @property
     def position(self) -> int:
-        """Where the clicked paper stood, from 1."""
+        """The position of the clicked paper, from 1."""
         return self.shown.index(self.clicked) + 1
 
 
 def metadata_file(task: str) -> str:
-    """Return which file tells of a task's papers."""
+    """Return the metadata file of a task."""
     if task in LABELLED:
         return "paper_metadata_mag_mesh.json"
     ranked = task in RANKED
@@ -77,7 +77,7 @@ def metadata_file(task: str) -> str:
 
 
 def files_of(task: str) -> list[str]:
-    """Return the files that a task reads."""
+    """Return the files of a task."""
     if task in RANKED:
         return [metadata_file(task), f"{RANKED[task]}/test.qrel"]
     folder = task if task in LABELLED else "recomm"
@@ -86,21 +86,21 @@ def files_of(task: str) -> list[str]:
 
 
 def check_folder(data: Path, tasks: Sequence[str]) -> None:
-    """Refuse a folder that lacks a file of some tasks.
+    """Refuse a folder without the files of some tasks.
 
     Raises:
-        BadInputError: If it is not there, is an index, or lacks files.
+        BadInputError: If it does not exist, is an index, or files are missing.
     """
     if not data.is_dir():
         raise BadInputError(
             data,
-            "no such folder; name that of the published SciDocs data, "
+            "no such folder; choose that of the published SciDocs data, "
             "or fetch it: citerec datasets fetch scidocs",
         )
     if (data / MANIFEST).is_file():
-        raise BadInputError(data, f"an index, not the published data; say: --index {data}")
-    wanted = list(dict.fromkeys(file for task in tasks for file in files_of(task)))
-    if missing := [file for file in wanted if not (data / file).is_file()]:
+        raise BadInputError(data, f"an index, not the published data; use --index {data}")
+    required = list(dict.fromkeys(file for task in tasks for file in files_of(task)))
+    if missing := [file for file in required if not (data / file).is_file()]:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise BadInputError(
             data,
@@ -108,11 +108,11 @@ def check_folder(data: Path, tasks: Sequence[str]) -> None:
         )
 
 
-def read_labels(data: Path, task: str) -> dict[str, Labelled]:
+def read_labels(data: Path, task: str) -> dict[str, LabelledPapers]:
     """Read the papers and classes of a classification task, by split.
 
     Raises:
-        BadInputError: If a file is not what it should be, or a class is in no train paper.
+        BadInputError: If a file is invalid, or a class has no train paper.
     """
     splits = {split: _labels(data / task / f"{split}.csv") for split in SPLITS}
     known = set(splits["train"].labels)
@@ -121,25 +121,25 @@ def read_labels(data: Path, task: str) -> dict[str, Labelled]:
     for split in ("val", "test"):
         if unseen := sorted(set(splits[split].labels) - known):
             path = data / task / f"{split}.csv"
-            raise BadInputError(path, f"class {unseen[0]!r} is of no paper in train.csv")
+            raise BadInputError(path, f"class {unseen[0]!r} has no paper in train.csv")
     return splits
 
 
-def _labels(path: Path) -> Labelled:
+def _labels(path: Path) -> LabelledPapers:
     pairs: dict[str, str] = {}
     for line, row in _rows(path, 2):
         if pairs.setdefault(row[0], row[1]) != row[1]:
-            raise BadInputError(path, f"paper {row[0]!r} has another class above", line=line)
-    return Labelled(tuple(pairs), tuple(pairs.values()))
+            raise BadInputError(path, f"paper {row[0]!r} has two classes", line=line)
+    return LabelledPapers(tuple(pairs), tuple(pairs.values()))
 
 
-def read_judgements(path: Path) -> list[Judged]:
+def read_judgements(path: Path) -> list[QueryJudgements]:
     """Read a qrel file, queries in the order of the file.
 
     Raises:
-        BadInputError: If a line has not four fields, a paper stands twice, or a query has nothing to find.
+        BadInputError: If a line is invalid, a paper is repeated, or a query has no relevant paper.
     """
-    found: dict[str, dict[str, int]] = {}
+    by_query: dict[str, dict[str, int]] = {}
     for line, text in enumerate(_text(path).splitlines(), start=1):
         fields = text.split()
         if not fields:
@@ -148,30 +148,32 @@ def read_judgements(path: Path) -> list[Judged]:
             raise BadInputError(
                 path, f"expected: query 0 paper relevance; found: {text[:80]!r}", line=line
             )
-        mine = found.setdefault(fields[0], {})
-        if fields[2] in mine:
+        gains_of = by_query.setdefault(fields[0], {})
+        if fields[2] in gains_of:
             raise BadInputError(
-                path, f"paper {fields[2]!r} stands twice for {fields[0]!r}", line=line
+                path, f"paper {fields[2]!r} is repeated for {fields[0]!r}", line=line
             )
-        mine[fields[2]] = int(fields[3])
-    for query, gains in found.items():
+        gains_of[fields[2]] = int(fields[3])
+    for query, gains in by_query.items():
         if max(gains.values()) < 1:
             raise BadInputError(path, f"query {query!r} has no paper of relevance 1 or more")
-    if not found:
+    if not by_query:
         raise BadInputError(path, "an empty file; expected: query 0 paper relevance")
-    return [Judged(q, tuple(gains), tuple(gains.values())) for q, gains in found.items()]
+    return [
+        QueryJudgements(q, tuple(gains), tuple(gains.values())) for q, gains in by_query.items()
+    ]
 
 
 def read_clicks(path: Path, positions: int | None = None) -> list[Click]:
-    """Read what was shown and clicked, in the order of the file.
+    """Read the shown and clicked papers, in the order of the file.
 
     Args:
         path: A csv file of the recommendation task.
-        positions: How many have a propensity; no click may be further down. None where none is looked up, which
-            is for test clicks alone.
+        positions: The number of positions with a propensity; clicks may not be further down. None for no limit, for
+            train and validation clicks.
 
     Raises:
-        BadInputError: If a line is not of that form.
+        BadInputError: If a line is invalid.
     """
     clicks: list[Click] = []
     for line, (query, clicked, others) in _rows(path, 3):
@@ -180,14 +182,14 @@ def read_clicks(path: Path, positions: int | None = None) -> list[Click]:
             raise BadInputError(path, f"{clicked!r} was clicked, but is not shown", line=line)
         click = Click(query, clicked, shown)
         if positions is not None and click.position > positions:
-            told = f"the click is at position {click.position}; propensities end at {positions}"
-            raise BadInputError(path, told, line=line)
+            problem = f"the click is at position {click.position}; propensities end at {positions}"
+            raise BadInputError(path, problem, line=line)
         clicks.append(click)
     return clicks
 
 
 def read_propensity(path: Path) -> Floats:
-    """Read how much each position, from the first, is over-represented among clicks, shape (positions,).
+    """Read the propensity of each position, shape (positions,): its over-representation among clicks.
 
     Raises:
         BadInputError: If it is not `{"scores": [...]}` with numbers above zero.
@@ -204,10 +206,10 @@ def read_propensity(path: Path) -> Floats:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
+    """Read a file with one JSON object.
 
     Raises:
-        BadInputError: If it holds something else, or cannot be read.
+        BadInputError: If it contains something else, or cannot be read.
     """
     try:
         record = loads(read_whole(path, most=MAX_DATASET))
@@ -219,10 +221,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def loads(raw: bytes) -> Any:
-    """Parse JSON; also what Python's own module takes for it: NaN, infinity, half a surrogate pair.
+    """Parse JSON, including the extensions of Python's module: NaN, infinity, lone surrogates.
 
     Raises:
-        orjson.JSONDecodeError: If it is none.
+        orjson.JSONDecodeError: If it is invalid.
     """
     try:
         return orjson.loads(raw)
@@ -234,7 +236,7 @@ def loads(raw: bytes) -> Any:
 
 
 def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a csv file below its heading, and their lines."""
+    """Yield the rows of a csv file below its heading, with their lines."""
     reader = csv.reader(_text(path).splitlines())
     try:
         rows = [(reader.line_num, row) for row in reader if row][1:]

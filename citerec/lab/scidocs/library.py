@@ -1,4 +1,4 @@
-"""The one door to scikit-learn, which is slow to import and comes without types."""
+"""The only module that imports scikit-learn, which is slow to import and untyped."""
 
 from importlib import import_module
 from typing import Any
@@ -10,5 +10,5 @@ def load(module: str) -> Any:
 
 
 def one_thread() -> Any:
-    """Return a context in which OpenMP has one thread: sums come in one order, so results are the same each time."""
+    """Return a context with one OpenMP thread: sums have a fixed order, so results are reproducible."""
     return import_module("threadpoolctl").threadpool_limits(1, user_api="openmp")

@@ -1,4 +1,4 @@
-"""What the published SciDocs folder tells of papers: `{id: {title, abstract, year, authors, references, cited_by}}`."""
+"""The metadata of papers in the published folder: `{id: {title, abstract, year, authors, references, cited_by}}`."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from citerec.types import Paper
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A paper, and what the ranker of recommendations asks of it."""
+class PaperMetadata:
+    """A paper, and the facts that the recommendation ranker uses."""
 
     paper: Paper  # its authors and citations are ids
     authors: frozenset[str]
@@ -20,20 +20,20 @@ class Record:
     cited_by: frozenset[str]
 
 
-def read_metadata(path: Path, wanted: Collection[str]) -> dict[str, Record]:
-    """Read some papers of a metadata file; those that it does not hold are left out. The file is read whole.
+def read_metadata(path: Path, ids: Collection[str]) -> dict[str, PaperMetadata]:
+    """Read some papers of a metadata file; missing papers are left out. The file is read as a whole.
 
     Raises:
-        BadInputError: If it is not what it should be, or holds none of them.
+        BadInputError: If it is invalid, or contains none of the papers.
     """
     records = read_json(path)
-    found = {i: _record(path, i, records[i]) for i in dict.fromkeys(wanted) if i in records}
-    if not found:
-        raise BadInputError(path, f"holds none of the {len(wanted)} papers of the tasks")
-    return found
+    papers = {i: _record(path, i, records[i]) for i in dict.fromkeys(ids) if i in records}
+    if not papers:
+        raise BadInputError(path, f"contains none of the {len(ids)} papers of the tasks")
+    return papers
 
 
-def _record(path: Path, paper_id: str, raw: object) -> Record:
+def _record(path: Path, paper_id: str, raw: object) -> PaperMetadata:
     if not isinstance(raw, dict):
         raise BadInputError(path, f"paper {paper_id!r} is no JSON object")
     fields = cast("Mapping[str, Any]", raw)
@@ -49,7 +49,7 @@ def _record(path: Path, paper_id: str, raw: object) -> Record:
         citations=references,
     )
     cited_by = frozenset(_ids(path, paper_id, fields, "cited_by"))
-    return Record(paper, frozenset(authors), frozenset(references), cited_by)
+    return PaperMetadata(paper, frozenset(authors), frozenset(references), cited_by)
 
 
 def _is_text(value: object) -> bool:
@@ -57,7 +57,7 @@ def _is_text(value: object) -> bool:
 
 
 def _text(value: str | None) -> str:
-    """Return a text that can be written as UTF-8: half a surrogate pair becomes the sign for what is unknown."""
+    """Return a text that can be written as UTF-8: lone surrogates are replaced."""
     return (value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -69,7 +69,7 @@ def _ids(path: Path, paper_id: str, fields: Mapping[str, Any], name: str) -> tup
 
 
 def _year(raw: object) -> int | None:
-    """Return a year, or None for what is not one, as the published ranker takes it."""
+    """Return a year, or None if it is invalid, as in the published ranker."""
     try:
         return int(float(cast("Any", raw)))
     except (TypeError, ValueError, OverflowError):

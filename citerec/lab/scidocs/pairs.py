@@ -1,8 +1,8 @@
-"""What the ranker of recommendations knows of a query and a candidate: ten features (SPECTER §3.4, §4).
+"""The ten features of query and candidate of the recommendation ranker (SPECTER, sections 3.4 and 4).
 
-Definitions are those of the published ranker (https://github.com/allenai/scidocs, `recommender/`), which has an
-eleventh input, the position shown, that it sets to zero. It cuts titles into words by spaCy; here a word is a run of
-letters and digits, and any other sign stands for itself; both mind capitals.
+The definitions are those of the published ranker (https://github.com/allenai/scidocs, `recommender/`); its eleventh
+input, the shown position, is always zero there. It tokenizes titles with spaCy; here a token is a run of letters and
+digits, or a single other character; both are case-sensitive.
 """
 
 import re
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.index.dense.library import Vectors
-from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.metadata import PaperMetadata
 
 FEATURES = (
     "author match",
@@ -28,40 +28,45 @@ FEATURES = (
     "age against the query",
     "citations",
 )
-NOW = 2020  # what ages count from
-SPAN = 20.0  # years that count as 1; more are cut
+NOW = 2020  # the reference year of ages
+SPAN = 20.0  # years that count as 1; larger ages are cut
 
 Features = npt.NDArray[np.float32]  # shape (pairs, 10)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def pair_features(
-    pairs: Sequence[tuple[str, str]], records: Mapping[str, Record], vectors: Mapping[str, Vectors]
+    pairs: Sequence[tuple[str, str]],
+    records: Mapping[str, PaperMetadata],
+    vectors: Mapping[str, Vectors],
 ) -> Features:
-    """Return the features of pairs of query and candidate, by `FEATURES`.
+    """Return the features of pairs of query and candidate, shape (pairs, 10), columns as `FEATURES`.
 
-    The first two and the overlaps are Jaccard's, in [0, 1]; the similarity is the cosine; ages are in units of 20
-    years, in [-1, 1], positive for an older candidate; citations are log(1 + n) / 10. What is not known is 0.
+    Matches and overlaps are Jaccard similarities in [0, 1]; the similarity is the cosine; ages are in units of 20 years
+    in [-1, 1], positive for an older candidate; citations are log(1 + n) / 10. Unknown values are 0.
 
     Args:
         pairs: Ids of query and candidate.
-        records: What is known of papers; some may be missing.
-        vectors: Of papers; those without one are missing.
+        records: Metadata of papers; papers may be missing.
+        vectors: Vectors of papers; papers may be missing.
     """
     table = np.zeros((len(pairs), len(FEATURES)), np.float32)
     for row, (query, candidate) in enumerate(pairs):
-        mine, other = records.get(query), records.get(candidate)
-        if mine and other:
-            table[row, [0, 1, 3, 4, 8]] = _of_both(mine, other)
-        if other:
-            table[row, [7, 9]] = _age(other.paper.year, NOW), log(1 + len(other.cited_by)) / 10
+        query_paper, candidate_paper = records.get(query), records.get(candidate)
+        if query_paper and candidate_paper:
+            table[row, [0, 1, 3, 4, 8]] = _of_both(query_paper, candidate_paper)
+        if candidate_paper:
+            table[row, [7, 9]] = (
+                _age(candidate_paper.paper.year, NOW),
+                log(1 + len(candidate_paper.cited_by)) / 10,
+            )
         table[row, 2] = _cosine(vectors.get(query), vectors.get(candidate))
-        table[row, 5] = _cites(other, mine, candidate, query)
-        table[row, 6] = _cites(mine, other, query, candidate)
+        table[row, 5] = _cites(candidate_paper, query_paper, candidate, query)
+        table[row, 6] = _cites(query_paper, candidate_paper, query, candidate)
     return table
 
 
-def _of_both(query: Record, candidate: Record) -> tuple[float, ...]:
+def _of_both(query: PaperMetadata, candidate: PaperMetadata) -> tuple[float, ...]:
     return (
         _jaccard(query.authors, candidate.authors),
         _jaccard(_words(query.paper.title), _words(candidate.paper.title)),
@@ -84,10 +89,12 @@ def _age(year: int | None, since: int) -> float:
     return 0.0 if year is None else max(-1.0, min(1.0, (since - year) / SPAN))
 
 
-def _cites(citing: Record | None, cited: Record | None, citing_id: str, cited_id: str) -> bool:
-    """Whether one paper cites another, by what either says."""
-    said = citing is not None and cited_id in citing.references
-    return said or (cited is not None and citing_id in cited.cited_by)
+def _cites(
+    citing: PaperMetadata | None, cited: PaperMetadata | None, citing_id: str, cited_id: str
+) -> bool:
+    """Return whether one paper cites another, according to either."""
+    referenced = citing is not None and cited_id in citing.references
+    return referenced or (cited is not None and citing_id in cited.cited_by)
 
 
 def _cosine(a: Vectors | None, b: Vectors | None) -> float:

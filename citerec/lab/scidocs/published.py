@@ -1,8 +1,8 @@
-"""What the SPECTER paper reports (Cohan et al. 2020, https://aclanthology.org/2020.acl-main.207), as data.
+"""The results of the SPECTER paper (Cohan et al. 2020, https://aclanthology.org/2020.acl-main.207), as data.
 
-All figures are shares in [0, 1]; the paper prints them times 100. Its text says 83.8 for SPECTER's MAP in co-view where
-table 1 says 83.6, and table 2's mean for user activity (88.4) is not that of table 1's four figures (88.0): tables
-are given as printed.
+All values are shares in [0, 1]; the paper prints them times 100. The text and table 1 of the paper differ in SPECTER's
+MAP for co-view (83.8 and 83.6), and the mean for user activity in table 2 (88.4) is not that of table 1 (88.0); the
+values here are those of the tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,4 +92,4 @@ TABLE_3 = _rows(
 """Table 3, training signals, by system and group."""
 
 FIGURE_2 = _rows(("homogeneity", "completeness"), {SPECTER: (41, 72), "SciBERT": (19, 63)})
-"""What §6 says of the clusters in figure 2."""
+"""The clusters of figure 2, section 6."""

@@ -1,4 +1,4 @@
-"""Ranking: which of some 30 papers go with a query, told by the distance of vectors alone (SPECTER §3.2, §3.3)."""
+"""Ranking: some 30 candidates of a query ranked by vector distance (SPECTER, sections 3.2 and 3.3)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,38 +11,38 @@ from citerec.index.dense.library import Vectors
 
 Rows = npt.NDArray[np.int32]
 Take = Callable[[Rows], Vectors]
-"""Gives the vectors at some rows, shape (len(rows), dim); a row that is not finite stands for no vector."""
+"""Returns the vectors at some rows, shape (len(rows), dim); a row that is not finite means no vector."""
 
 DECIMALS = 5
-"""The published suite writes distances with so many decimals, and ranks what it wrote."""
+"""The published suite rounds distances to so many decimals before it ranks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedQuery:
-    """A query, and the papers that are to be ranked for it; make it with `ranked_query`."""
+    """A query and its candidates; create it with `ranked_query`."""
 
     query: int  # row; -1 for a paper that has no vector
-    candidates: Rows  # likewise; by falling docid, which is how ties are broken
-    gains: npt.NDArray[np.int64]  # of each candidate; 0 for one that does not go with the query
+    candidates: Rows  # likewise; by falling docid, which breaks ties
+    gains: npt.NDArray[np.int64]  # of each candidate; 0 for an irrelevant one
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """How well queries' papers are ranked."""
+class RankingScore:
+    """The score of a ranking task."""
 
     map: float  # mean average precision, in [0, 1]
     ndcg: float  # mean normalised discounted cumulative gain, in [0, 1]
-    queries: int  # that were judged
-    skipped: int  # queries without a vector: not judged
-    disabled_features: int  # candidates without a vector, of the queries judged: not found
+    queries: int  # evaluated queries
+    skipped: int  # queries without a vector, not evaluated
+    without_vector: int  # candidates without a vector, not ranked
 
 
 def ranked_query(
     query: int, docids: Sequence[str], rows: Sequence[int], gains: Sequence[int]
 ) -> RankedQuery:
-    """Make a query of its candidates in any order; at least one must have a gain."""
+    """Create a query from its candidates in any order; at least one must be relevant."""
     if not any(gain > 0 for gain in gains):
-        raise ValueError("no candidate goes with the query")
+        raise ValueError("no candidate is relevant")
     order = sorted(range(len(docids)), key=lambda i: docids[i], reverse=True)
     candidates = np.array([rows[i] for i in order], np.int32)
     return RankedQuery(query, candidates, np.array([gains[i] for i in order], np.int64))
@@ -50,17 +50,17 @@ def ranked_query(
 
 def score_ranking(
     queries: Sequence[RankedQuery], take: Take, *, decimals: int | None = None
-) -> Ranked:
-    """Rank each query's candidates by the L2 distance of vectors, nearest first, and average over queries.
+) -> RankingScore:
+    """Rank the candidates of each query by L2 distance, nearest first, and average the metrics over queries.
 
-    As the published suite and trec_eval have it: distances are compared as float32; of candidates equally far, the
-    one of the later docid stands first; a query without a vector is left out; a candidate without a vector is not
-    found, and if it goes with the query the query loses by it.
+    As in the published suite and trec_eval, distances are compared as float32; ties are broken by falling docid;
+    queries without a vector are skipped; candidates without a vector are not ranked, which lowers the score if they are
+    relevant.
 
     Args:
-        queries: What is ranked.
-        take: Gives vectors.
-        decimals: Distances are rounded to so many before they are compared; the published suite has `DECIMALS`.
+        queries: The queries with their candidates.
+        take: Returns vectors.
+        decimals: Distances are rounded to so many decimals; the published suite uses `DECIMALS`.
 
     Raises:
         ModelError: If no query has a vector.
@@ -70,22 +70,22 @@ def score_ranking(
     matrix = take(known)
     has = has_vector(matrix)
     measured: list[tuple[float, float]] = []
-    disabled_features = 0
+    without_vector = 0
     for query in queries:
         place = _place(query.query, known, has)
         if place < 0:
             continue
         places = np.array([_place(row, known, has) for row in query.candidates.tolist()])
-        there = places >= 0
-        disabled_features += int((~there).sum())
-        near = _nearest_first(matrix[place], matrix[places[there]], decimals)
-        gains = query.gains[there][near]
+        has_candidate_vector = places >= 0
+        without_vector += int((~has_candidate_vector).sum())
+        order = _nearest_first(matrix[place], matrix[places[has_candidate_vector]], decimals)
+        gains = query.gains[has_candidate_vector][order]
         measured.append((average_precision(gains, query.gains), ndcg(gains, query.gains)))
     if not measured:
         raise ModelError(f"none of {len(queries)} queries has a vector; expected one for each")
     means = np.mean(measured, axis=0)
     skipped = len(queries) - len(measured)
-    return Ranked(float(means[0]), float(means[1]), len(measured), skipped, disabled_features)
+    return RankingScore(float(means[0]), float(means[1]), len(measured), skipped, without_vector)
 
 
 def has_vector(matrix: Vectors) -> npt.NDArray[np.bool_]:
@@ -93,29 +93,29 @@ def has_vector(matrix: Vectors) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isfinite(matrix).all(axis=1))
 
 
-def average_precision(found: npt.NDArray[np.int64], judged: npt.NDArray[np.int64]) -> float:
-    """Return the mean, over all that goes with a query, of the precision at its rank; 0 for what is not found.
+def average_precision(ranked: npt.NDArray[np.int64], gains: npt.NDArray[np.int64]) -> float:
+    """Return the mean over all relevant papers of the precision at their rank; 0 for papers that are not ranked.
 
     Args:
-        found: The gain of each paper found, best first.
-        judged: All gains of the query.
+        ranked: The gains of the ranked papers, best first.
+        gains: All gains of the query.
     """
-    hits = found > 0
+    hits = ranked > 0
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-    return float(precision[hits].sum() / (judged > 0).sum())
+    return float(precision[hits].sum() / (gains > 0).sum())
 
 
-def ndcg(found: npt.NDArray[np.int64], judged: npt.NDArray[np.int64]) -> float:
-    """Return the discounted gain of a ranking by that of the best one: gain / log2(1 + rank), without a cut-off.
+def ndcg(ranked: npt.NDArray[np.int64], gains: npt.NDArray[np.int64]) -> float:
+    """Return nDCG without cut-off: the sum of gain / log2(1 + rank), divided by that of the best ranking.
 
     Args:
-        found: The gain of each paper found, best first.
-        judged: All gains of the query.
+        ranked: The gains of the ranked papers, best first.
+        gains: All gains of the query.
 
-    Source: Järvelin and Kekäläinen 2002, https://doi.org/10.1145/582415.582418, as trec_eval has it.
+    Source: Järvelin and Kekäläinen 2002, https://doi.org/10.1145/582415.582418, as in trec_eval.
     """
-    best = np.sort(judged)[::-1]
-    return float(_discounted(found) / _discounted(best))
+    best = np.sort(gains)[::-1]
+    return float(_discounted(ranked) / _discounted(best))
 
 
 def _discounted(gains: npt.NDArray[np.int64]) -> float:
@@ -133,7 +133,7 @@ def _nearest_first(
 
 
 def _place(row: int, known: Rows, has: npt.NDArray[np.bool_]) -> int:
-    """Return where a row stands among the known ones, or -1 if it has no vector."""
+    """Return the place of a row among the known rows, or -1 without a vector."""
     if row < 0:
         return -1
     place = int(np.searchsorted(known, row))

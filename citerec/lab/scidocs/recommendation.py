@@ -1,8 +1,8 @@
-"""Recommendation: do vectors help a ranker to tell which of the shown papers was clicked? (SPECTER §3.4, §4).
+"""Recommendation: do vectors help a ranker to predict which shown paper was clicked (SPECTER, sections 3.4 and 4)?
 
-The ranker is the published one: ten features, one hidden layer of 50, sigmoid; a margin of 0.1 between the clicked
-paper and each other one shown; Adadelta; of five epochs the one of the least validation loss. Clicks favour what was
-shown first, so each test click counts by the inverse of its position's propensity.
+The ranker is the published one: ten features, one hidden layer of 50, sigmoid; a margin of 0.1 between the clicked and
+each other shown paper; Adadelta; the epoch with the least validation loss of five. Clicks are biased towards first
+positions, so each test click is weighted by the inverse propensity of its position.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from citerec.errors import ConfigError
 from citerec.index.dense.library import Vectors
 from citerec.lab.scidocs.layout import Click, Floats
-from citerec.lab.scidocs.metadata import Record
+from citerec.lab.scidocs.metadata import PaperMetadata
 from citerec.lab.scidocs.pairs import FEATURES, Features, pair_features
 from citerec.types import Progress, no_progress
 
@@ -23,7 +23,7 @@ Score = Callable[[Features], Floats]  # shape (pairs, 10) to (pairs,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankerConfig:
-    """How the ranker is trained; what the published configuration says."""
+    """The settings of the ranker; the defaults are those of the published configuration."""
 
     epochs: int = 5
     batch: int = 128  # triplets
@@ -31,8 +31,8 @@ class RankerConfig:
     dropout: float = 0.4
     margin: float = 0.1
     rho: float = 0.95  # of Adadelta
-    clip: float = 5.0  # each gradient is kept within
-    negatives: int = 10  # of the papers shown beside a clicked one, the first so many
+    clip: float = 5.0  # absolute limit of each gradient
+    negatives: int = 10  # the first so many other papers shown with a clicked one
 
     def __post_init__(self) -> None:
         if min(self.epochs, self.batch, self.hidden, self.negatives) < 1:
@@ -40,8 +40,8 @@ class RankerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Recommended:
-    """How well clicks are foretold; each counts by the inverse of its position's propensity."""
+class RecommendationScore:
+    """The score of click prediction; each click is weighted by the inverse propensity of its position."""
 
     ndcg: float  # in [0, 1]
     p_at_1: float  # share of clicks whose paper is ranked first, in [0, 1]
@@ -60,22 +60,22 @@ class Clicks:
 
 def recommend(
     clicks: Clicks,
-    records: Mapping[str, Record],
+    records: Mapping[str, PaperMetadata],
     vectors: Mapping[str, Vectors],
     *,
     config: RankerConfig | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
-) -> Recommended:
-    """Train the ranker on the train clicks and judge it on the test clicks.
+) -> RecommendationScore:
+    """Train the ranker on the train clicks and evaluate it on the test clicks.
 
     Args:
-        clicks: What was shown and clicked.
-        records: What is known of papers.
-        vectors: Of papers; those without one are missing.
-        config: How to train.
+        clicks: The clicks of each split.
+        records: Metadata of papers.
+        vectors: Vectors of papers; papers may be missing.
+        config: The settings of the ranker.
         seed: Of the weights, the order of the triplets and the dropout.
-        progress: Receives how many epochs are done.
+        progress: Receives the number of finished epochs.
     """
     config = config or RankerConfig()
     train, validation = (
@@ -84,24 +84,29 @@ def recommend(
     )
     weight = float(clicks.propensity.mean() / clicks.propensity[-1])
     score = _trained(train, validation, config, weight, seed, progress)
-    return judge(clicks.test, clicks.propensity, _scores(clicks.test, records, vectors, score))
+    return score_clicks(
+        clicks.test, clicks.propensity, _scores(clicks.test, records, vectors, score)
+    )
 
 
-def judge(clicks: Sequence[Click], propensity: Floats, scores: Sequence[Floats]) -> Recommended:
-    """Return how well scores foretell clicks.
+def score_clicks(
+    clicks: Sequence[Click], propensity: Floats, scores: Sequence[Floats]
+) -> RecommendationScore:
+    """Return the score of click predictions.
 
-    The clicked paper's rank is 1 + r, where r counts the other papers of a higher score, and half of those of the
-    same; its nDCG is 1 / log2(2 + r), its P@1 is 1 if r is 0. A click at a position of propensity p weighs 1 / p.
+    The rank of the clicked paper is 1 + r, where r is the number of other papers with a higher score plus half of those
+    with the same; its nDCG is 1 / log2(2 + r), its P@1 is 1 if r is 0. A click at a position of propensity p has the
+    weight 1 / p.
 
     Args:
-        clicks: What was shown and clicked.
+        clicks: The clicks.
         propensity: Of each position.
-        scores: Of the papers shown, for each click.
+        scores: Of the shown papers of each click.
     """
     weights = np.array([1 / propensity[click.position - 1] for click in clicks])
     above = np.array([_above(*pair) for pair in zip(clicks, scores, strict=True)])
     ndcg = float(weights @ (1 / np.log2(2 + above)) / weights.sum())
-    return Recommended(ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks))
+    return RecommendationScore(ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks))
 
 
 def _above(click: Click, scores: Floats) -> float:
@@ -112,7 +117,7 @@ def _above(click: Click, scores: Floats) -> float:
 
 def _scores(
     clicks: Sequence[Click],
-    records: Mapping[str, Record],
+    records: Mapping[str, PaperMetadata],
     vectors: Mapping[str, Vectors],
     score: Score,
 ) -> list[Floats]:
@@ -123,11 +128,11 @@ def _scores(
 
 def _triplets(
     clicks: Sequence[Click],
-    records: Mapping[str, Record],
+    records: Mapping[str, PaperMetadata],
     vectors: Mapping[str, Vectors],
     most: int,
 ) -> tuple[Features, Features]:
-    """Return the features of the clicked papers and of those shown beside them, one row for each two."""
+    """Return the features of the clicked papers and of other shown papers, one row per pair."""
     pairs: list[tuple[str, str, str]] = []
     for click in clicks:
         others = [paper for paper in click.shown if paper != click.clicked][:most]
@@ -144,10 +149,10 @@ def _trained(
     seed: int,
     progress: Progress,
 ) -> Score:
-    """Train the ranker; return what scores with the weights of the best epoch.
+    """Train the ranker; return the scoring function of the best epoch.
 
-    The published ranker looks up the propensity to weigh a loss by at the position that it has set to zero, which
-    is that of the last position: one weight for all.
+    The published ranker weights each loss by the propensity at position zero minus one, which is that of the last
+    position: one weight for all.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What a run of a suite leaves as JSON."""
+"""The JSON output of a suite."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,46 +13,51 @@ from citerec.provenance import provenance
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What an encoder is worth."""
+class EncoderResult:
+    """The results of an encoder."""
 
     encoder: str  # as the user named it
     fingerprint: str
     result: SuiteResult
-    topics: TopicMap | None  # if a map was wanted
+    topics: TopicMap | None  # None without a map
 
 
 def as_json(
-    of: str, judged: Sequence[Judged], seed: int, settings: Mapping[str, Any], *, published: bool
+    of: str,
+    results: Sequence[EncoderResult],
+    seed: int,
+    settings: Mapping[str, Any],
+    *,
+    published: bool,
 ) -> str:
-    """Return the figures of some encoders, and what it takes to get them again.
+    """Return the results of some encoders, with the facts to reproduce them, as JSON text.
 
     Args:
-        of: What they were judged by: the published folder, or the name of an index.
-        judged: The encoders.
-        seed: Of all draws.
+        of: The published folder, or the name of an index.
+        results: The results.
+        seed: Of all samples.
         settings: For the provenance.
-        published: Whether it is the published suite; then the paper's table 1 is there, too.
+        published: Whether it is the published suite; then table 1 of the paper is included.
     """
     record = {
         "suite": "published" if published else "index",
         "of": of,
         "seed": seed,
-        "encoders": [_encoder(each) for each in judged],
+        "encoders": [_encoder(each) for each in results],
         **({"published": TABLE_1} if published else {}),
         "provenance": provenance({**settings}),
     }
     return orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _encoder(judged: Judged) -> dict[str, Any]:
-    topics = judged.topics
+def _encoder(results: EncoderResult) -> dict[str, Any]:
+    topics = results.topics
     quality = topics and {"homogeneity": topics.homogeneity, "completeness": topics.completeness}
     return {
-        "encoder": judged.encoder,
-        "fingerprint": judged.fingerprint,
-        "metrics": judged.result.metrics,
-        "counts": judged.result.counts,
-        "left_out": judged.result.left_out,
+        "encoder": results.encoder,
+        "fingerprint": results.fingerprint,
+        "metrics": results.result.metrics,
+        "counts": results.result.counts,
+        "left_out": results.result.left_out,
         "map": quality,
     }

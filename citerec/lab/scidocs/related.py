@@ -1,8 +1,7 @@
-"""Ranking tasks from an index: which papers go with a query, by its citations and its authors.
+"""Ranking tasks from an index: related papers of a query, by citations and authors.
 
-Each query has up to 5 papers that go with it and 25 drawn by chance that do not, as the published tasks have. The
-latter come from the same kind of papers as the former can: those that are cited, that cite, that name an author. So
-no task can be solved by telling one kind from another.
+Each query has up to 5 related papers and 25 random others, as in the published tasks. The others are of the same kind
+as the related ones (cited, citing, or with an author), so that the kind does not reveal the label.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,29 +21,29 @@ from citerec.rank.authors import name_key
 
 POSITIVES, NEGATIVES = 5, 25
 QUERIES = 1000  # of a task at most
-FEWEST = 10  # queries; a task of fewer is left out
-TRIED = 20 * QUERIES  # papers of a pool at most, until a task has its queries
-PAPERS_OF_NAME = 100  # a name of more is taken for several people
+FEWEST = 10  # queries of a task at least
+TRIED = 20 * QUERIES  # papers tried as queries at most
+PAPERS_OF_NAME = 100  # a name with more papers is taken for several people
 
 NONE = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Related:
-    """What goes with a paper."""
+    """The related papers of a paper."""
 
-    best: Rows  # the papers that do, best first
-    barred: Rows  # papers that are no fair negatives: these, and what may go with it, too
-    latest: int | None = None  # the latest year that a negative may have
+    best: Rows  # the related papers, best first
+    excluded: Rows  # papers that are no negatives: related and possibly related ones
+    latest: int | None = None  # the latest year of a negative
 
 
 Find = Callable[[int, np.random.Generator], Related]
-Asked = tuple[Find, Rows, Rows]
-"""What finds what goes with a paper, the papers to ask, and those that negatives are drawn from."""
+TaskSource = tuple[Find, Rows, Rows]
+"""The function that finds related papers, the possible queries, and the possible negatives."""
 
 
 class Relations:
-    """Who goes with whom in an index."""
+    """The relations between the papers of an index."""
 
     def __init__(self, index: IndexFolder) -> None:
         self.papers, self.graph = index.papers, index.graph
@@ -65,19 +64,19 @@ class Relations:
 
     @cached_property
     def citers(self) -> Graph:
-        """The citations turned round: `cited_by` of it gives who cites a paper."""
+        """The reversed citation graph: its `cited_by` returns the citing papers."""
         order = np.argsort(self.graph.indices, kind="stable")
         counts = np.bincount(self.graph.indices, minlength=len(self.papers))
         return Graph(np.concatenate([[0], np.cumsum(counts)]), self.graph.citing[order])
 
     @cached_property
     def authors(self) -> tuple[Graph, Graph]:
-        """Whose names stand on each paper, and the papers of each name, both rising."""
+        """The names of each paper, and the papers of each name, both rising."""
         return _authors(self.papers)
 
     @cached_property
     def _of_few(self) -> npt.NDArray[np.bool_]:
-        """Which names stand on so few papers that they are one person's, shape (names,)."""
+        """Which names have so few papers that they are one person, shape (names,)."""
         return np.diff(self.authors[1].indptr) <= PAPERS_OF_NAME
 
     @cached_property
@@ -85,15 +84,15 @@ class Relations:
         return gold_citations(self.graph, self.papers.years)
 
     def cite(self, row: int, rng: np.random.Generator) -> Related:
-        """What a paper cites, of no later year; negatives are of no later year, too."""
-        mine = slice(self.graph.indptr[row], self.graph.indptr[row + 1])
-        gold = self.graph.indices[mine][self._gold[mine]]
+        """Return the references of a paper of no later year; negatives are of no later year, too."""
+        entries = slice(self.graph.indptr[row], self.graph.indptr[row + 1])
+        gold = self.graph.indices[entries][self._gold[entries]]
         year = int(self.papers.years[row])
         latest = None if year == NO_YEAR else year
         return Related(rng.permutation(gold), self.graph.references(row), latest)
 
     def co_cite(self, row: int, rng: np.random.Generator) -> Related:
-        """What papers of the test split, and no others, cite together with a paper; what most of them do first."""
+        """Return the papers that only test-split papers cite together with a paper, most often first."""
         citers = self.citers.references(row)
         late = self._is_test[citers]
         seen, counts = self._of_all(self.graph, citers[~late])
@@ -102,29 +101,29 @@ class Relations:
         return Related(_most_first(new[fair], counts[fair], rng), np.union1d(seen, new))
 
     def coupling(self, row: int, rng: np.random.Generator) -> Related:
-        """Papers that share references with a paper; those that share most first."""
+        """Return papers that share references with a paper, most shared first."""
         others, counts = self._of_all(self.citers, self.graph.references(row))
         fair = others != row
         return Related(_most_first(others[fair], counts[fair], rng), others)
 
     def co_author(self, row: int, rng: np.random.Generator) -> Related:
-        """Papers by an author of a paper, by chance."""
-        names, written = self.authors
-        mine = names.references(row)
-        theirs, _ = self._of_all(written, mine[self._of_few[mine]])
-        barred, _ = self._of_all(written, mine)
-        return Related(rng.permutation(theirs[theirs != row]), barred)
+        """Return papers by an author of a paper, in random order."""
+        names, papers_of_name = self.authors
+        own_names = names.references(row)
+        papers, _ = self._of_all(papers_of_name, own_names[self._of_few[own_names]])
+        excluded, _ = self._of_all(papers_of_name, own_names)
+        return Related(rng.permutation(papers[papers != row]), excluded)
 
     def _of_all(self, graph: Graph, rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
-        """Return all that some rows point at, rising, and how many of them do."""
+        """Return all targets of some rows, rising, and how many rows have each."""
         if not len(rows):
             return NONE, np.zeros(0, np.int64)
         every = np.concatenate([graph.references(int(row)) for row in rows])
         return np.unique(every, return_counts=True)
 
 
-def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], Asked]]:
-    """Return by task what is asked; a task that is not looked at costs nothing."""
+def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], TaskSource]]:
+    """Return the source of each task, computed on demand."""
     known = Relations(index)
     return {
         "cite": lambda: (known.cite, known.test, known.cited),
@@ -137,17 +136,17 @@ def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], Asked]]:
 def draw_task(
     index: IndexFolder, find: Find, pool: Rows, among: Rows, *, seed: tuple[int, int]
 ) -> list[RankedQuery]:
-    """Draw up to 1000 queries of a pool that something goes with, their papers, and 25 others each.
+    """Draw up to 1000 queries that have related papers, with these papers and 25 others each.
 
     Args:
         index: The index.
-        find: Finds what goes with a paper.
-        pool: The papers to ask.
-        among: What negatives are drawn from. Of a pool of many, some 20,000 are tried.
-        seed: Of the draws; each query's own do not depend on the others.
+        find: Finds the related papers of a paper.
+        pool: The possible queries; up to 20,000 are tried.
+        among: The possible negatives.
+        seed: Of the samples; those of a query do not depend on other queries.
 
     Raises:
-        TooSmallError: If there are fewer than 10.
+        TooSmallError: If there are fewer than 10 queries.
     """
     drawn: list[RankedQuery] = []
     for row in np.random.default_rng(seed).permutation(pool)[:TRIED].tolist():
@@ -156,14 +155,14 @@ def draw_task(
         best = related.best[:POSITIVES]
         if not len(best):
             continue
-        barred = np.append(related.barred, np.int32(row))
-        others = _negatives(among, barred, index.papers.years, related.latest, rng)
+        excluded = np.append(related.excluded, np.int32(row))
+        others = _negatives(among, excluded, index.papers.years, related.latest, rng)
         if len(others) == NEGATIVES:
             drawn.append(_query(index, row, best, others))
         if len(drawn) == QUERIES:
             break
     if len(drawn) < FEWEST:
-        raise TooSmallError(f"{len(drawn)} queries can be made of it; needs {FEWEST}")
+        raise TooSmallError(f"{len(drawn)} queries are possible; the task needs {FEWEST}")
     return drawn
 
 
@@ -175,7 +174,7 @@ def _query(index: IndexFolder, row: int, best: Rows, others: Rows) -> RankedQuer
 
 def _negatives(
     among: Rows,
-    barred: Rows,
+    excluded: Rows,
     years: npt.NDArray[np.int32],
     latest: int | None,
     rng: np.random.Generator,
@@ -183,18 +182,18 @@ def _negatives(
     """Draw 25 papers, or as many as there are."""
 
     def fair(rows: Rows) -> Rows:
-        keep = ~np.isin(rows, barred)
+        keep = ~np.isin(rows, excluded)
         return rows[keep if latest is None else keep & (years[rows] <= latest)]
 
     few = fair(rng.choice(among, min(8 * NEGATIVES, len(among)), replace=len(among) > 10**5))
     few = few[np.sort(np.unique(few, return_index=True)[1])]  # some may have come twice
-    if len(few) < NEGATIVES < len(among):  # most are barred: look at all
+    if len(few) < NEGATIVES < len(among):  # most are excluded: try all
         few = rng.permutation(fair(among))
     return few[:NEGATIVES]
 
 
 def _most_first(rows: Rows, counts: npt.NDArray[np.int64], rng: np.random.Generator) -> Rows:
-    """Sort rows by falling counts, equal ones by chance."""
+    """Sort rows by falling counts, equal ones in random order."""
     mixed = rng.permutation(len(rows))
     return rows[mixed[np.argsort(-counts[mixed], kind="stable")]]
 
@@ -225,7 +224,7 @@ def _authors(papers: Papers) -> tuple[Graph, Graph]:
 
 
 def _csr(rows: npt.NDArray[np.int64], to: npt.NDArray[np.int64], n: int, m: int) -> Graph:
-    """Return pairs of `n` and `m` things as CSR, each pair once; one key sorts faster than two."""
+    """Convert pairs to CSR without duplicates; sorting one combined key is faster than two."""
     keys = np.sort(rows * m + to)
     keys = keys[np.diff(keys, prepend=-1) > 0]
     counts = np.bincount(keys // max(m, 1), minlength=n)

@@ -1,4 +1,4 @@
-"""The SciDocs suite on its published data: all seven tasks, as table 1 of the SPECTER paper has them."""
+"""The SciDocs suite on its published data: all seven tasks of table 1 of the SPECTER paper."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ import numpy as np
 
 from citerec.errors import ConfigError, ModelError
 from citerec.index.dense.library import Vectors
-from citerec.lab.scidocs.classify import Examples, classify
-from citerec.lab.scidocs.given import GivenVectors
+from citerec.lab.scidocs.classify import LabelledVectors, classify
+from citerec.lab.scidocs.given import PrecomputedVectors
 from citerec.lab.scidocs.layout import (
     LABELLED,
     PROPENSITY,
     RANKED,
     RECOMMENDATION,
     SPLITS,
-    Judged,
-    Labelled,
+    LabelledPapers,
+    QueryJudgements,
     check_folder,
     metadata_file,
     read_clicks,
@@ -25,12 +25,12 @@ from citerec.lab.scidocs.layout import (
     read_labels,
     read_propensity,
 )
-from citerec.lab.scidocs.metadata import Record, read_metadata
+from citerec.lab.scidocs.metadata import PaperMetadata, read_metadata
 from citerec.lab.scidocs.published import GROUPS, METRICS, TASKS
 from citerec.lab.scidocs.ranking import (
     DECIMALS,
-    Ranked,
     RankedQuery,
+    RankingScore,
     Rows,
     has_vector,
     ranked_query,
@@ -45,17 +45,17 @@ Encode = Callable[[Sequence[Paper]], Vectors]
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """What an encoder is worth."""
+    """The results of an encoder."""
 
-    metrics: Mapping[str, float]  # in [0, 1]; those of the tasks, then the means that are whole
+    metrics: Mapping[str, float]  # in [0, 1]; of the tasks, and complete means
     counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of queries, papers, ...
-    left_out: Mapping[str, str] = field(default_factory=dict[str, str])  # tasks, and why
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])  # reason by skipped task
 
 
-class Known:
-    """The papers of one metadata file that tasks ask for, and their vectors."""
+class EncodedPapers:
+    """The papers of one metadata file that tasks use, with their vectors."""
 
-    def __init__(self, records: Mapping[str, Record], encode: Encode) -> None:
+    def __init__(self, records: Mapping[str, PaperMetadata], encode: Encode) -> None:
         """Encode the papers.
 
         Raises:
@@ -71,7 +71,7 @@ class Known:
         self._matrix = vectors
 
     def row(self, paper_id: str) -> int:
-        """Return the row of a paper, -1 for one that is not known."""
+        """Return the row of a paper, -1 if it is unknown."""
         return self._row.get(paper_id, -1)
 
     def at(self, rows: Rows) -> Vectors:
@@ -86,25 +86,25 @@ class Known:
 
 def run_published(
     data: Path,
-    encode: Encode | GivenVectors,
+    encode: Encode | PrecomputedVectors,
     *,
     tasks: Sequence[str] | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> SuiteResult:
-    """Judge an encoder by the published tasks, each paper encoded once.
+    """Evaluate an encoder on the published tasks; each paper is encoded once.
 
     Args:
         data: The published folder; see `citerec.lab.scidocs.layout`.
-        encode: Is called once for each of the three sets of papers; or vectors that somebody made.
-        tasks: Some of `TASKS`; all by default. A group's mean and the average are given where all their tasks are run.
+        encode: Called once for each of the three sets of papers; or precomputed vectors.
+        tasks: Some of `TASKS`; all by default. Means are returned if all their tasks are run.
         seed: Of the SVM and of the ranker.
-        progress: Receives how many tasks are done.
+        progress: Receives the number of finished tasks.
 
     Raises:
         ConfigError: If there is no such task.
-        BadInputError: If a file is missing, or not what it should be.
-        ModelError: If the encoder gives no vectors.
+        BadInputError: If a file is missing or invalid.
+        ModelError: If the encoder returns no vectors.
     """
     named = check_tasks(tasks)
     check_folder(data, named)
@@ -113,46 +113,52 @@ def run_published(
     done = 0
     encoding = {metadata_file(task): encode_of(encode, task) for task in named}
     for file, encoder in encoding.items():
-        mine = [task for task in named if metadata_file(task) == file]
-        run = _labelled if mine[0] in LABELLED else _ranked if mine[0] in RANKED else _clicked
-        for task, found, counted in run(data, mine, encoder, seed, progress):
-            metrics |= found
+        tasks_of_file = [task for task in named if metadata_file(task) == file]
+        run = (
+            _labelled
+            if tasks_of_file[0] in LABELLED
+            else _ranked
+            if tasks_of_file[0] in RANKED
+            else _clicked
+        )
+        for task, scores, counted in run(data, tasks_of_file, encoder, seed, progress):
+            metrics |= scores
             counts |= {f"{task} {what}": count for what, count in counted.items()}
             done += 1
             progress("tasks", done, len(named))
     return SuiteResult(metrics | means(metrics), counts)
 
 
-def encode_of(encode: Encode | GivenVectors, task: str) -> Encode:
-    """Return what gives the papers of a task their vectors.
+def encode_of(encode: Encode | PrecomputedVectors, task: str) -> Encode:
+    """Return the function that gives the papers of a task their vectors.
 
     Raises:
-        BadInputError: If nothing does.
+        BadInputError: If there is no file of vectors for it.
     """
-    return encode.of(task) if isinstance(encode, GivenVectors) else encode
+    return encode.of(task) if isinstance(encode, PrecomputedVectors) else encode
 
 
 def check_tasks(tasks: Sequence[str] | None) -> list[str]:
-    """Return the tasks that are meant, in the order of the paper.
+    """Return the chosen tasks in the order of the paper.
 
     Raises:
         ConfigError: If there is no such task.
     """
     if unknown := [task for task in tasks or () if task not in TASKS]:
-        raise ConfigError(f"no task {unknown[0]!r}; there are: {', '.join(TASKS)}")
+        raise ConfigError(f"no task {unknown[0]!r}; choose from {', '.join(TASKS)}")
     return [task for task in TASKS if not tasks or task in tasks]
 
 
 def means(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the means of tables 2 and 3, and the average of all metrics: those whose metrics are all there."""
+    """Return the means of tables 2 and 3, and the average of all metrics, if their metrics are complete."""
     groups = {
         group: [metric for task in tasks for metric in TASKS[task]]
         for group, tasks in GROUPS.items()
     }
     return {
-        name: float(np.mean([metrics[metric] for metric in wanted]))
-        for name, wanted in {**groups, "average": METRICS}.items()
-        if all(metric in metrics for metric in wanted)
+        name: float(np.mean([metrics[metric] for metric in names]))
+        for name, names in {**groups, "average": METRICS}.items()
+        if all(metric in metrics for metric in names)
     }
 
 
@@ -164,28 +170,28 @@ def _labelled(
 ) -> _Scored:
     sets = {task: read_labels(data, task) for task in tasks}
     ids = [i for splits in sets.values() for part in splits.values() for i in part.ids]
-    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
-    found: _Scored = []
+    known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    scored: _Scored = []
     for task, splits in sets.items():
         train, val, test = parts = [_examples(splits[split], known) for split in SPLITS]
-        disabled_features = sum(int((~has_vector(part.vectors)).sum()) for part in parts)
+        without_vector = sum(int((~has_vector(part.vectors)).sum()) for part in parts)
         f1 = classify(train, val, test, seed=seed).f1
         sizes = {split: len(part.labels) for split, part in zip(SPLITS, parts, strict=True)}
-        found.append(
-            (task, {f"{task} f1": f1}, {**sizes, "papers without a vector": disabled_features})
+        scored.append(
+            (task, {f"{task} f1": f1}, {**sizes, "papers without a vector": without_vector})
         )
-    return found
+    return scored
 
 
-def _examples(part: Labelled, known: Known) -> Examples:
+def _examples(part: LabelledPapers, known: EncodedPapers) -> LabelledVectors:
     rows = np.array([known.row(paper) for paper in part.ids], np.int32)
-    return Examples(known.at(rows), part.labels)
+    return LabelledVectors(known.at(rows), part.labels)
 
 
 def labelled_papers(
-    data: Path, splits: Mapping[str, Labelled], task: str = "mag"
+    data: Path, splits: Mapping[str, LabelledPapers], task: str = "mag"
 ) -> tuple[list[Paper], list[str]]:
-    """Return the papers of a classification task that are known, all splits, and their classes."""
+    """Return the papers of a classification task with metadata, of all splits, and their classes."""
     labels = {i: c for part in splits.values() for i, c in zip(part.ids, part.labels, strict=True)}
     records = read_metadata(data / metadata_file(task), labels)
     return [record.paper for record in records.values()], [labels[i] for i in records]
@@ -194,34 +200,34 @@ def labelled_papers(
 def _ranked(
     data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
 ) -> _Scored:
-    judged = {task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks}
-    ids = [i for queries in judged.values() for q in queries for i in (q.query, *q.ids)]
-    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
-    found: _Scored = []
-    for task, queries in judged.items():
-        asked = [_query(query, known) for query in queries]
-        score = score_ranking(asked, known.at, decimals=DECIMALS)
-        found.append((task, ranking_metrics(task, score), ranking_counts(score)))
-    return found
+    by_task = {task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks}
+    ids = [i for queries in by_task.values() for q in queries for i in (q.query, *q.ids)]
+    known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    scored: _Scored = []
+    for task, queries in by_task.items():
+        ranked_queries = [_query(query, known) for query in queries]
+        score = score_ranking(ranked_queries, known.at, decimals=DECIMALS)
+        scored.append((task, ranking_metrics(task, score), ranking_counts(score)))
+    return scored
 
 
-def ranking_metrics(task: str, score: Ranked) -> dict[str, float]:
+def ranking_metrics(task: str, score: RankingScore) -> dict[str, float]:
     """Return the metrics of a ranking task by their names."""
     return {f"{task} map": score.map, f"{task} ndcg": score.ndcg}
 
 
-def ranking_counts(score: Ranked) -> dict[str, int]:
-    """Return what a ranking task counts."""
+def ranking_counts(score: RankingScore) -> dict[str, int]:
+    """Return the counts of a ranking task."""
     return {
         "queries": score.queries,
         "queries without a vector": score.skipped,
-        "papers without a vector": score.disabled_features,
+        "papers without a vector": score.without_vector,
     }
 
 
-def _query(judged: Judged, known: Known) -> RankedQuery:
-    rows = [known.row(paper) for paper in judged.ids]
-    return ranked_query(known.row(judged.query), judged.ids, rows, judged.gains)
+def _query(judgements: QueryJudgements, known: EncodedPapers) -> RankedQuery:
+    rows = [known.row(paper) for paper in judgements.ids]
+    return ranked_query(known.row(judgements.query), judgements.ids, rows, judgements.gains)
 
 
 def _clicked(
@@ -238,7 +244,7 @@ def _clicked(
         for click in part
         for i in (click.query, *click.shown)
     }
-    known = Known(read_metadata(data / metadata_file(tasks[0]), ids), encode)
+    known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     vectors = known.by_id()
     clicks = Clicks(train, val, test, propensity)
     score = recommend(clicks, known.records, vectors, seed=seed, progress=progress)

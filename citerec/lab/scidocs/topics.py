@@ -1,4 +1,4 @@
-"""A map of papers by topic, and how well its clusters are the topics (SPECTER §6, figure 2)."""
+"""A map of papers by topic, and how well its clusters match the topics (SPECTER, section 6, figure 2)."""
 
 import warnings
 from collections import Counter
@@ -17,17 +17,17 @@ from citerec.types import Log
 
 SAMPLE = 2000  # papers of a map
 FEWEST = 20  # papers of a map
-NEIGHBOURS = 5  # that make a point of a cluster
-NEAR = 80  # percent of the points that have so many neighbours within eps
+NEIGHBOURS = 5  # points within eps of a core point
+NEAR = 80  # percent of the points that are core points
 NOISE = -1
-SHOWN = 20  # topics that have a colour, and the first 28 signs of their names in the legend
+SHOWN = 20  # topics with a colour and an entry in the legend
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicMap:
-    """Papers on a plane, and the clusters that they make there."""
+    """Papers on a plane, and their clusters."""
 
     xy: Floats  # shape (papers, 2)
     homogeneity: float  # in [0, 1]; 1 if each cluster is of one topic
@@ -36,28 +36,28 @@ class TopicMap:
 
 
 def topic_map(vectors: Vectors, labels: Sequence[str], *, seed: int = 0) -> TopicMap:
-    """Lay papers out on a plane by t-SNE, find clusters there by DBSCAN, and hold them against the topics.
+    """Map papers to a plane by t-SNE, cluster them by DBSCAN, and compare the clusters with the topics.
 
-    The paper states neither of DBSCAN's settings. Here a point of a cluster has 5 points, itself among them, within
-    eps, and eps is what makes 80 % of all points such points: the 80th percentile of the distances to the fourth
-    nearest other point, after the rule of Ester et al. 1996. No topic is looked at for it. Papers in no cluster count
-    as one cluster of their own. The same seed gives the same map on the same machine.
+    The paper states no settings of DBSCAN. Here a core point has 5 points, including itself, within eps, and eps makes
+    80 % of all points core points: the 80th percentile of the distance to the fourth nearest other point, after Ester
+    et al. 1996. The topics are not used for it. Papers without a cluster count as one cluster. The same seed gives the
+    same map on the same machine.
 
     Args:
-        vectors: One row for each paper, all finite; t-SNE takes some 10 s for 2,000.
-        labels: The topic of each.
+        vectors: One finite row per paper; t-SNE takes some 10 s for 2,000.
+        labels: The topic of each paper.
         seed: Of t-SNE.
 
     Raises:
-        ConfigError: If there are fewer than 20 papers, or not one finite vector and label for each; or if all vectors
-            are the same.
+        ConfigError: If there are fewer than 20 papers, not one finite vector and label for each, or all vectors are
+            equal.
     """
     if len(vectors) != len(labels) or len(labels) < FEWEST:
         raise ConfigError(
             f"{len(vectors)} vectors and {len(labels)} topics; a map needs one of each for {FEWEST} papers or more"
         )
     if not np.isfinite(vectors).all():
-        raise ConfigError("a paper of the map has no vector; leave it out")
+        raise ConfigError("a paper of the map has no vector")
     if (vectors == vectors[0]).all():
         raise ConfigError(
             f"the {len(vectors)} vectors are all the same; a map needs different ones"
@@ -79,7 +79,7 @@ def topic_map(vectors: Vectors, labels: Sequence[str], *, seed: int = 0) -> Topi
 
 
 def find_clusters(xy: Floats) -> npt.NDArray[np.int64]:
-    """Find clusters of points by density; return the number of each point's, -1 for none."""
+    """Cluster points by density; return the cluster of each point, -1 for none."""
     nearest = load("neighbors").NearestNeighbors(n_neighbors=NEIGHBOURS).fit(xy)
     distances = nearest.kneighbors(xy)[0][:, -1]  # a point is its own first neighbour
     eps = max(float(np.percentile(distances, NEAR)), 1e-9)
@@ -87,14 +87,14 @@ def find_clusters(xy: Floats) -> npt.NDArray[np.int64]:
 
 
 def draw_sample(labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0) -> list[int]:
-    """Draw the places of papers that have a topic, rising, `most` at most."""
+    """Sample up to `most` papers with a topic; return their places, rising."""
     labelled = [place for place, label in enumerate(labels) if label]
     drawn = np.random.default_rng(seed).permutation(len(labelled))[:most]
     return sorted(labelled[i] for i in drawn.tolist())
 
 
 def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Log) -> list[int]:
-    """Draw the papers of a map; none, and a warning, if too few have a topic."""
+    """Sample the papers of a map; empty, with a warning, if too few have a topic."""
     drawn = draw_sample(labels, seed=seed)
     if len(drawn) >= FEWEST:
         return drawn
@@ -105,17 +105,17 @@ def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Log) -> list[
 def try_map(
     vectors: Vectors, labels: Sequence[str], path: Path, *, seed: int = 0, warn: Log
 ) -> TopicMap | None:
-    """Draw the map of those papers that have a vector; where it cannot be drawn, say why, and return None.
+    """Draw the map of the papers with a vector; if it fails, warn and return None.
 
-    So what took hours before the map is not lost with it.
+    A failure does not lose the results of the hours before the map.
     """
-    there = np.asarray(np.isfinite(vectors).all(axis=1))
-    if not there.all():
-        warn(f"{int((~there).sum()):,} papers of the map have no vector; they are not on it")
-    mine = [label for label, has in zip(labels, there.tolist(), strict=True) if has]
+    finite = np.asarray(np.isfinite(vectors).all(axis=1))
+    if not finite.all():
+        warn(f"{int((~finite).sum()):,} papers of the map have no vector; they are not on it")
+    finite_labels = [label for label, has in zip(labels, finite.tolist(), strict=True) if has]
     try:
-        topics = topic_map(vectors[there], mine, seed=seed)
-        draw_topics(topics, mine, path)
+        topics = topic_map(vectors[finite], finite_labels, seed=seed)
+        draw_topics(topics, finite_labels, path)
     except CiterecError as error:
         warn(f"no map is drawn: {error}")
         return None
@@ -123,10 +123,10 @@ def try_map(
 
 
 def check_picture(path: Path) -> str:
-    """Return what kind of picture a file is to be: png, svg or pdf.
+    """Return the format of a figure file by its name: png, svg or pdf.
 
     Raises:
-        ConfigError: If its name ends in something else.
+        ConfigError: If it is none of these.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
@@ -135,12 +135,12 @@ def check_picture(path: Path) -> str:
 
 
 def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
-    """Draw a map, a colour for each of the 20 most common topics, grey for others; PNG, SVG or PDF by the name.
+    """Draw a map with a colour for each of the 20 most common topics, grey for others; PNG, SVG or PDF by the name.
 
     The same map gives the same file.
 
     Raises:
-        ConfigError: If the name ends in something else.
+        ConfigError: If the name has another suffix.
         OutputError: If the file cannot be written.
     """
     from matplotlib import rc_context
@@ -152,12 +152,12 @@ def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
     common = [name for name, _ in sorted(Counter(labels).items(), key=lambda n: (-n[1], n[0]))]
     # A leading underscore would hide a topic from the legend; others shall have one line there.
     for number, name in enumerate(common):
-        mine = np.array([label == name for label in labels])
-        told = f" {name:.28}" if number < SHOWN else "others" if number == SHOWN else "_"
+        members = np.array([label == name for label in labels])
+        label = f" {name:.28}" if number < SHOWN else "others" if number == SHOWN else "_"
         colour = f"C{number % 10}" if number < SHOWN else "lightgrey"
         marker = "o" if number < 10 or number >= SHOWN else "^"  # the ten colours come twice
         style = {"s": 6, "marker": marker, "color": colour, "linewidths": 0}
-        axes.scatter(*topics.xy[mine].T, label=told, **style)
+        axes.scatter(*topics.xy[members].T, label=label, **style)
     axes.set(xticks=[], yticks=[])
     axes.set_title(f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}")
     for text in figure.legend(

@@ -1,4 +1,4 @@
-"""Where the vectors of a suite come from: those that an index keeps, or an encoder, whose work can be gone on with."""
+"""The vectors of a suite: those of an index, or those of an encoder, saved in shards so that a run can be resumed."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from citerec.index.dense.read import open_dense
 from citerec.lab.scidocs.ranking import Take
 from citerec.types import Paper, Progress, no_progress
 
-SHARD = 1024  # papers encoded between two savings: what a killed run loses
+SHARD = 1024  # papers per saved shard
 
 
 def embedded_by(index: IndexFolder) -> Fingerprint | None:
-    """Return the encoder that the vectors of an index are of, None if it has none.
+    """Return the encoder of the vectors of an index; None without vectors.
 
     Raises:
-        IndexDamagedError: If the index says nothing that makes sense.
+        IndexDamagedError: If the manifest entry is invalid.
     """
     if not index.is_embedded:
         return None
@@ -36,24 +36,24 @@ def embedded_by(index: IndexFolder) -> Fingerprint | None:
 
 
 def kept_vectors(index: IndexFolder) -> Take | None:
-    """Return what gives the vectors that an index keeps, None if it keeps none or rounded ones.
+    """Return the function that gives the vectors of an index; None if it has none or rounded ones.
 
     Raises:
-        IndexDamagedError: If they are not what was written.
+        IndexDamagedError: If they are damaged.
     """
-    said = index.manifest.settings.get("dense")
-    if not said or said.get("kind") != DenseKind.EXACT:
+    settings = index.manifest.settings.get("dense")
+    if not settings or settings.get("kind") != DenseKind.EXACT:
         return None
     try:
-        return open_dense(index.dense, said, index.papers.years).vectors
+        return open_dense(index.dense, settings, index.papers.years).vectors
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise IndexDamagedError(index.path, [f"dense/ cannot be read: {error}"]) from error
 
 
 class CachedVectors:
-    """An encoder that keeps what it has done on disk, until `forget`: run again, it goes on where it was.
+    """An encoder that saves its vectors on disk until `forget`; a second run continues with them.
 
-    What is kept goes by the encoder and the texts, so nothing stale is ever taken.
+    The files are keyed by the encoder and the texts, so no stale vectors are used.
     """
 
     def __init__(self, encoder: Encoder, folder: Path, progress: Progress = no_progress) -> None:
@@ -79,11 +79,11 @@ class CachedVectors:
 
     @property
     def kept(self) -> int:
-        """How many shards are on disk."""
+        """The number of saved shards."""
         return sum(file.is_file() for file in self._files)
 
     def forget(self) -> None:
-        """Remove what is kept, and the folder if nothing else is in it."""
+        """Remove the saved shards, and the folder if it is empty."""
         for file in self._files:
             file.unlink(missing_ok=True)
         with suppress(OSError):

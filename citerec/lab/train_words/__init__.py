@@ -1,1 +1,1 @@
-"""Trains encoders of words: the baselines that need no transformer."""
+"""Training of word-vector encoders: the baselines without a transformer."""

@@ -1,4 +1,4 @@
-"""Bags of words: TF-IDF with SVD, fastText-sum, SIF and SGC, their settings chosen on the dev queries."""
+"""Bags of words: TF-IDF with SVD, fastText-sum, SIF and SGC; the dev queries select their settings."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -17,14 +17,14 @@ from citerec.lab.words.model import Vectors, directions
 from citerec.lab.words.propagated import Propagated, propagate
 from citerec.lab.words.tokens import keys_of
 
-WEIGHTINGS = [{"tf": tf, "idf": idf} for tf, idf in product(Tf, Idf)]  # the nine that differ
+WEIGHTINGS = [{"tf": tf, "idf": idf} for tf, idf in product(Tf, Idf)]  # nine combinations
 SIF_A = [float(a) for a in np.logspace(-5, -3, 9)]
 STEPS = range(1, 9)
-BLOCK = 65_536  # papers whose vectors are in float64 at once
+BLOCK = 65_536  # papers converted to float64 at once
 
 
 def make_tfidf(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
-    """Make TF-IDF vectors and decompose them: the vector of a word is its row of the right singular vectors.
+    """Train TF-IDF vectors with SVD: the vector of a word is its row of the right singular vectors.
 
     Source: Deerwester et al., JASIS 1990.
     """
@@ -41,38 +41,38 @@ def make_tfidf(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> 
 
 
 def make_fasttext(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
-    """Make a weighted sum of word vectors."""
-    found = word_vectors(texts, config, search.log, search.progress, search.kept)
-    counts = texts.counts(found.words)
+    """Train a weighted sum of word vectors."""
+    word_vecs = word_vectors(texts, config, search.log, search.progress, search.saved_state)
+    counts = texts.counts(word_vecs.words)
 
     def make(tf: Tf, idf: Idf) -> Bag:
         weights = idf_of(counts, idf)
-        return Bag(words=found.words, word_vectors=found.vectors, weights=weights, tf=tf)
+        return Bag(words=word_vecs.words, word_vectors=word_vecs.vectors, weights=weights, tf=tf)
 
     model, tried = search.best(_weightings(config), make)
-    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=word_vecs.sha256)
 
 
 def make_sif(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
-    """Make an average of word vectors, frequent words low, without its first principal component."""
-    found = word_vectors(texts, config, search.log, search.progress, search.kept)
-    counts = texts.counts(found.words)
+    """Train an average of word vectors with low weights for frequent words, without its first principal component."""
+    word_vecs = word_vectors(texts, config, search.log, search.progress, search.saved_state)
+    counts = texts.counts(word_vecs.words)
     settings = [{"a": a} for a in (SIF_A if config.grid else [config.a])]
 
     def make(a: float) -> Bag:
-        return sif(found, counts, a)
+        return sif(word_vecs, counts, a)
 
     model, tried = search.best(settings, make)
-    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=found.sha256)
+    return TrainedModel(model=model, tried=tried, counts=_counts(counts), weights=word_vecs.sha256)
 
 
 def make_sgc(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
-    """Make SIF vectors and propagate them along the citations that every dev and test query may know of."""
-    found = word_vectors(texts, config, search.log, search.progress, search.kept)
-    counts = texts.counts(found.words)
-    features = sif(found, counts, config.a)
+    """Train SIF vectors propagated along the citations that every dev and test query may know."""
+    word_vecs = word_vectors(texts, config, search.log, search.progress, search.saved_state)
+    counts = texts.counts(word_vecs.words)
+    features = sif(word_vecs, counts, config.a)
     links = texts.known_links()
-    rows = np.unique(np.concatenate(links.nonzero()))  # who is linked: others stay as they are
+    rows = np.unique(np.concatenate(links.nonzero()))  # only linked papers change
     links = links[rows][:, rows]
     papers = [*texts.data.index.papers.at(rows.tolist()).values()]
     keys, sums = keys_of(papers), features.sums(papers)
@@ -85,25 +85,27 @@ def make_sgc(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> Tr
     model, tried = search.best([{"k": k} for k in (STEPS if config.grid else [config.k])], make)
     linked = {"linked_papers": len(rows), "citations_known_to_the_queries": int(links.nnz)}
     return TrainedModel(
-        model=model, tried=tried, counts=_counts(counts) | linked, weights=found.sha256
+        model=model, tried=tried, counts=_counts(counts) | linked, weights=word_vecs.sha256
     )
 
 
-def sif(found: WordVectors, counts: Any, a: float) -> Bag:
-    """Make a SIF model.
+def sif(word_vecs: WordVectors, counts: Any, a: float) -> Bag:
+    """Build a SIF model.
 
     Args:
-        found: The word vectors.
+        word_vecs: The word vectors.
         counts: Of these words in the train papers, shape (papers, words).
-        a: A word of probability p weighs a / (a + p).
+        a: A word of probability p has the weight a / (a + p).
 
     Source: Arora et al., ICLR 2017, algorithm 1, https://openreview.net/forum?id=SyK00v5xx.
     """
     times = counts.sum(0)
     weights = (a / (a + times / max(times.sum(), 1))).astype(np.float32)
-    plain = Bag(words=found.words, word_vectors=found.vectors, weights=weights, average=True)
+    plain = Bag(
+        words=word_vecs.words, word_vectors=word_vecs.vectors, weights=weights, average=True
+    )
     lengths = np.maximum(counts.sum(1), 1)[:, None]
-    averages = (counts @ (found.vectors * weights[:, None])) / lengths
+    averages = (counts @ (word_vecs.vectors * weights[:, None])) / lengths
     return Bag(
         words=plain.words,
         word_vectors=plain.word_vectors,
@@ -114,7 +116,7 @@ def sif(found: WordVectors, counts: Any, a: float) -> Bag:
 
 
 def first_component(vectors: Vectors) -> Numbers:
-    """Return the first right singular vector, of unit length, shape (dim,); nothing is centred."""
+    """Return the first right singular vector, of unit length, shape (dim,); the vectors are not centred."""
     dim = vectors.shape[1]
     products = np.zeros((dim, dim))
     for start in range(0, len(vectors), BLOCK):  # of 7 million papers float64 would take 17 GB
@@ -126,7 +128,7 @@ def first_component(vectors: Vectors) -> Numbers:
 
 
 def idf_of(counts: Any, idf: Idf) -> Numbers:
-    """Return the inverse document frequencies, shape (words,): 1 + ln (n / df), smooth with 1 added to n and df.
+    """Return the inverse document frequencies, shape (words,): 1 + ln (n / df); smooth adds 1 to n and df.
 
     Source: scikit-learn's TfidfTransformer.
     """
@@ -149,8 +151,8 @@ def _singular(weighted: Any, config: WordsTraining) -> Vectors:
     if dim < 1:
         papers, words = weighted.shape
         raise ConfigError(f"{papers} train papers and {words} words are too few to decompose")
-    found: Any = TruncatedSVD(dim, random_state=config.seed)
-    return np.ascontiguousarray(found.fit(weighted.tocsr()).components_.T, np.float32)
+    word_vecs: Any = TruncatedSVD(dim, random_state=config.seed)
+    return np.ascontiguousarray(word_vecs.fit(weighted.tocsr()).components_.T, np.float32)
 
 
 def _counts(counts: Any) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Citeomatic's embedding: a weighted sum of word vectors that triplets of citations teach."""
+"""Citeomatic's embedding: a weighted sum of word vectors, trained on triplets of citations."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,16 +18,16 @@ from citerec.lab.words.model import Vectors
 from citerec.lab.words.tokens import counted
 from citerec.types import Paper
 
-STATE = "citeomatic"  # what its training has reached, in the training folder
-BEST = "best-"  # before the names of the best model's arrays
+STATE = "citeomatic"  # name of its state in the training folder
+BEST = "best-"  # prefix of the names of the best model's arrays
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 
 
 def make_citeomatic(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
-    """Train the embedding; the epoch of the best dev MRR is kept, the last one without dev queries.
+    """Train the embedding; the epoch with the best dev MRR is saved, the last one without dev queries.
 
-    A word has a direction and a magnitude, shared by title and abstract; the sum of each is scaled to unit length,
-    weighed by a share that is learned, too, and the two are added up and scaled again.
+    A word has a direction and a magnitude, shared by title and abstract. The sums of title and abstract are scaled to
+    unit length, weighted by trained shares, added, and scaled again.
 
     Source: Bhagavatula et al., NAACL 2018, section 3.1, https://arxiv.org/abs/1802.08301.
     """
@@ -37,7 +37,7 @@ def make_citeomatic(texts: TrainTexts, config: WordsTraining, search: GridSearch
 
 @contextmanager
 def _repeatable(threads: int) -> Generator[None]:
-    """Let torch add in one order, whatever the threads; what was set before is set again."""
+    """Make torch deterministic with any number of threads; restore its settings afterwards."""
     import torch
 
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
@@ -57,7 +57,7 @@ def _trained(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> Tr
     drawer = Drawer(texts.data, config.margin, config.negatives, config.seed)
     rng = np.random.default_rng([config.seed, 11])
     best, tried, near = learner.bag(), list[GridTrial](), None
-    if state := search.kept.load(STATE):
+    if state := search.saved_state.load(STATE):
         best, tried = _restore(learner, rng, *state)
         near = drawer.near(learner.bag().vectors(papers))
     for epoch in range(len(tried) + 1, config.epochs + 1):
@@ -70,7 +70,7 @@ def _trained(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> Tr
         if search.dev is None or best_of(tried) is measured:
             best = model
         if epoch < config.epochs:
-            search.kept.save_if_due(STATE, *_state(learner, rng, best, tried))
+            search.saved_state.save_if_due(STATE, *_state(learner, rng, best, tried))
             near = drawer.near(model.vectors(papers))
     counts = {
         "train_papers": len(texts.rows),
@@ -83,7 +83,7 @@ def _trained(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> Tr
 def _state(
     learner: "_Learner", rng: np.random.Generator, best: Bag, tried: Sequence[GridTrial]
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return all that the next epochs depend on."""
+    """Return the state that the next epochs depend on."""
     stated, tensors = best.parts()
     arrays = learner.arrays | {f"{BEST}{name}": array for name, array in tensors.items()}
     facts = {
@@ -97,7 +97,7 @@ def _state(
 def _restore(
     learner: "_Learner", rng: np.random.Generator, arrays: Arrays, facts: Mapping[str, Any]
 ) -> tuple[Bag, list[GridTrial]]:
-    """Set the learner and the random numbers to a state; return the best model of it, and what was measured."""
+    """Restore the learner and the random generator; return the best model and the measures so far."""
     learner.load(arrays)
     rng.bit_generator.state = facts["random"]
     tensors = {n.removeprefix(BEST): array for n, array in arrays.items() if n.startswith(BEST)}
@@ -105,7 +105,7 @@ def _restore(
 
 
 class _Learner:
-    """The weights, and what moves them."""
+    """The trainable weights and their optimiser."""
 
     def __init__(
         self, words: Sequence[str], papers: Sequence[Paper], config: WordsTraining
@@ -128,12 +128,16 @@ class _Learner:
         self._adam = torch.optim.Adam(weights, lr=config.learning_rate)
 
     def learn(self, triplets: Triplets, rng: np.random.Generator) -> None:
-        """Go once through the triplets: max(0, margin + s(query, negative) - s(query, positive))."""
+        """Train one epoch on the triplets: max(0, margin + s(query, negative) - s(query, positive))."""
         torch = self._torch
         for first in range(0, len(triplets.margins), self._config.batch):
             part = slice(first, first + self._config.batch)
-            asked = (triplets.queries[part], triplets.positives[part], triplets.negatives[part])
-            rows, places = np.unique(np.concatenate(asked), return_inverse=True)
+            rows_of_step = (
+                triplets.queries[part],
+                triplets.positives[part],
+                triplets.negatives[part],
+            )
+            rows, places = np.unique(np.concatenate(rows_of_step), return_inverse=True)
             query, positive, negative = self._vectors(rows, rng)[places].chunk(3)
             margins = torch.from_numpy(triplets.margins[part])
             apart = margins + (query * (negative - positive)).sum(1)
@@ -157,22 +161,22 @@ class _Learner:
             mode="sum",
             per_sample_weights=torch.from_numpy(counts.data),
         )
-        kept = rng.random(tuple(summed.shape), np.float32) >= self._config.dropout
-        return summed * torch.from_numpy(kept)
+        mask = rng.random(tuple(summed.shape), np.float32) >= self._config.dropout
+        return summed * torch.from_numpy(mask)
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """The weights and the moments of the optimiser, by name."""
+        """The weights and the optimiser state, by name."""
         moments = self._adam.state_dict()["state"]
-        found = {
+        weights = {
             f"weights-{n}": _array(w) for n, w in enumerate(self._adam.param_groups[0]["params"])
         }
         for number, state in moments.items():
-            found |= {f"{name}-{number}": _array(tensor) for name, tensor in state.items()}
-        return found
+            weights |= {f"{name}-{number}": _array(tensor) for name, tensor in state.items()}
+        return weights
 
     def load(self, arrays: Arrays) -> None:
-        """Set the weights and the moments of the optimiser."""
+        """Restore the weights and the optimiser state."""
         torch = self._torch
         params = self._adam.param_groups[0]["params"]
         state: dict[int, dict[str, Any]] = {}
@@ -186,7 +190,7 @@ class _Learner:
         self._adam.load_state_dict({"state": state, "param_groups": groups})
 
     def bag(self) -> Bag:
-        """Return the model as it is now."""
+        """Return the current model."""
         with self._torch.no_grad():
             directions = self._torch.nn.functional.normalize(self._directions, dim=1)
             title, abstract = self._shares.tolist()

@@ -1,6 +1,7 @@
-"""How an encoder of words is trained: seven recipes, a TOML file, and options that win over both.
+"""Settings of the training of a word-vector encoder: a recipe, a TOML file, and options.
 
-The defaults are those of SPECTER's appendix A (https://arxiv.org/abs/2004.07180) where it states them.
+Options override the file, the file overrides the recipe. The defaults are those of SPECTER's appendix A
+(https://arxiv.org/abs/2004.07180) where it states them.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any, Self
 from citerec.errors import BadInputError, ConfigError
 from citerec.lab.words.bag import Tf
 from citerec.toml import read_toml
-from citerec.train.encoder.config import Recipe
+from citerec.train.encoder.config import EncoderRecipe
 from citerec.train.settings import (
     Kinds,
     check_above_zero,
@@ -25,19 +26,19 @@ from citerec.train.settings import (
 
 
 class WordRecipe(StrEnum):
-    """What is made of a paper's words."""
+    """The kind of word-vector encoder."""
 
-    RANDOM = "random"  # nothing: vectors by chance
-    TFIDF = "tfidf"  # TF-IDF, and its singular value decomposition
+    RANDOM = "random"  # random vectors
+    TFIDF = "tfidf"  # TF-IDF with singular value decomposition
     DOC2VEC = "doc2vec"  # DBOW
     FASTTEXT = "fasttext"  # a weighted sum of word vectors
-    SIF = "sif"  # that sum without its first principal component
+    SIF = "sif"  # a weighted average without its first principal component
     SGC = "sgc"  # SIF, propagated along the citations
-    CITEOMATIC = "citeomatic"  # a weighted sum of word vectors that citations taught
+    CITEOMATIC = "citeomatic"  # a weighted sum of word vectors, trained on citations
 
 
 class Idf(StrEnum):
-    """How much a rare word counts for more, as scikit-learn's TfidfVectorizer does it."""
+    """The inverse document frequency, as in scikit-learn's TfidfVectorizer."""
 
     NONE = "none"
     PLAIN = "plain"
@@ -45,30 +46,30 @@ class Idf(StrEnum):
 
 
 WORD_RECIPES: frozenset[str] = frozenset(WordRecipe)
-RECIPES = (*Recipe, *WordRecipe)  # of `citerec train-encoder`
+RECIPES = (*EncoderRecipe, *WordRecipe)  # of `citerec train-encoder`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordsTraining:
-    """How an encoder of words is trained; each recipe reads some of it, and sets its own defaults."""
+    """The settings of the training of a word-vector encoder; each recipe uses some of them, with its own defaults."""
 
     recipe: WordRecipe = WordRecipe.SIF
     seed: int = 0
     dim: int = 300
-    grid: bool = True  # what the appendix chose on held-out queries is chosen on the dev queries
+    grid: bool = True  # select the settings of the appendix's grid on the dev queries
 
     vectors: str = (
-        ""  # word vectors to use: word2vec's text format, or a model of this kind; else trained
+        ""  # precomputed word vectors: word2vec's text format, or a word-vector model; else trained
     )
     min_df: int = 3  # train papers that a word is in, at least
     max_df: float = 0.75  # share of the train papers that it is in, at most
     tf: Tf = Tf.PLAIN  # chosen by the grid, as idf, a, k, window, sample and epochs of Doc2Vec
     idf: Idf = Idf.NONE
     a: float = 1e-4  # SIF: a word of probability p weighs a / (a + p)
-    k: int = 2  # SGC: how often the normalised adjacency is multiplied
+    k: int = 2  # SGC: propagation steps
 
     window: int = 5
-    sample: float = 0.0  # words more frequent than this share are left out at times; 0 for never
+    sample: float = 0.0  # frequency above which words are subsampled; 0 for none
     min_count: int = 3  # how often a word is there, at least, to get a vector of its own
     negative: int = 5  # words drawn against each
     learning_rate: float = 0.025  # the first; with Adam the only one
@@ -79,12 +80,12 @@ class WordsTraining:
     epochs: int = 5
 
     batch: int = 512  # Citeomatic: triplets in an update
-    margin: float = 1.0  # times the margins of the kinds of negatives
+    margin: float = 1.0  # factor of the margins of all kinds of negatives
     negatives: int = 6  # triplets of each citation in an epoch
-    dropout: float = 0.1  # share of the dimensions that are 0 while it learns
+    dropout: float = 0.1  # share of dimensions dropped in training
 
-    dev_queries: int = 200  # measured on; 0 for none
-    dev_pool: int = 2000  # papers that they are searched in
+    dev_queries: int = 200  # evaluated; 0 for none
+    dev_pool: int = 2000  # candidate papers of the dev queries
     threads: int = 0  # 0 for one per processor
 
     def __post_init__(self) -> None:
@@ -98,19 +99,19 @@ class WordsTraining:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
-        """Complete what is given by the defaults of its recipe.
+        """Complete values with the defaults of their recipe.
 
         Args:
-            given: Values by name, as a TOML file or the command line has them.
-            where: Who gave them, for errors.
+            given: Values by name, from a TOML file or the command line.
+            where: The origin of the values, as a prefix of error messages.
 
         Raises:
-            ConfigError: If there is no such name, its recipe does not read it, or the value cannot be.
+            ConfigError: If a name is unknown or unused by the recipe, or a value is invalid.
         """
         recipe = WordRecipe(_known(given.get("recipe", WordRecipe.SIF), where, WORD_RECIPES))
         if unread := [name for name in given if name not in READ[recipe]]:
             raise ConfigError(
-                f"{where}the recipe {recipe} does not read {unread[0]}; it reads: {', '.join(READ[recipe])}"
+                f"{where}the recipe {recipe} has no setting {unread[0]}; its settings: {', '.join(READ[recipe])}"
             )
         values: dict[str, Any] = {"recipe": recipe}
         values.update(_DEFAULTS[recipe])
@@ -118,26 +119,26 @@ class WordsTraining:
         return cls(**values)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the recipe reads as JSON values; threads change nothing of what comes out."""
+        """Return the settings of the recipe as JSON values, without `threads`, which does not change the result."""
         return {name: getattr(self, name) for name in READ[self.recipe] if name != "threads"}
 
 
 def read_words_training(file: Path | None, options: Mapping[str, Any]) -> WordsTraining:
-    """Read how to train: options win over the file, the file over the recipe.
+    """Read the settings: options override the file, the file overrides the recipe.
 
     Args:
-        file: TOML, keys as the fields of `WordsTraining`.
+        file: TOML; keys as the fields of `WordsTraining`.
         options: From the command line; None means not given.
 
     Raises:
         BadInputError: If the file cannot be read.
-        ConfigError: If a name or a value in it cannot be.
+        ConfigError: If a name or a value in it is invalid.
     """
     return read_settings(WordsTraining.of, file, options)
 
 
 def wants_words(file: Path | None, recipe: str | None) -> bool:
-    """Whether an encoder of words is to be trained, by the option or else the file.
+    """Return whether a word-vector encoder is to be trained, by the option or else the file.
 
     Raises:
         ConfigError: If there is no such recipe.
@@ -147,7 +148,7 @@ def wants_words(file: Path | None, recipe: str | None) -> bool:
     if file is None:
         return False
     named: object = None
-    with suppress(BadInputError):  # who reads the whole of it tells what is wrong
+    with suppress(BadInputError):  # the error is raised when the whole file is read
         named = read_toml(file).get("recipe")
     return named is not None and _known(named, f"{file}: ") in WORD_RECIPES
 

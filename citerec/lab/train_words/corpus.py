@@ -1,4 +1,4 @@
-"""What an encoder of words learns from: the texts of papers that are neither dev nor test queries."""
+"""The training texts of word-vector encoders: papers that are neither dev nor test queries."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,16 +25,16 @@ BLOCK = 4096  # papers read at once
 
 @dataclass(frozen=True)
 class TrainTexts:
-    """The papers of an index that may be learned from, and who among them cites whom."""
+    """The training papers of an index, and the citations between them."""
 
     data: TrainingData
 
     @classmethod
     def of(cls, index: IndexFolder) -> "TrainTexts":
-        """Load what the train split allows.
+        """Load the training data of an index.
 
         Raises:
-            ConfigError: If there is nothing to learn from.
+            ConfigError: If there is nothing to train on.
         """
         return cls(load_training_data(index))
 
@@ -60,11 +60,11 @@ class TrainTexts:
         return [words_of(text) for text in self.texts()]
 
     def vocabulary(self, min_df: int, max_df: float) -> tuple[str, ...]:
-        """Return the words that are learned, in order of the alphabet: English function words are none.
+        """Return the vocabulary in alphabetical order, without English stop words.
 
         Args:
-            min_df: Papers that a word is in, at least.
-            max_df: Share of the papers that it is in, at most.
+            min_df: Least number of papers with a word.
+            max_df: Largest share of the papers with a word.
 
         Raises:
             ConfigError: If no word is left.
@@ -73,8 +73,8 @@ class TrainTexts:
 
         in_papers = Counter(word for words in self.cut for word in set(words))
         most = max_df * len(self.cut)
-        kept = (word for word, count in in_papers.items() if min_df <= count <= most)
-        words = tuple(sorted(word for word in kept if word not in ENGLISH_STOP_WORDS))
+        frequent = (word for word, count in in_papers.items() if min_df <= count <= most)
+        words = tuple(sorted(word for word in frequent if word not in ENGLISH_STOP_WORDS))
         if not words:
             raise ConfigError(
                 f"no word is in {min_df} or more of the {len(self.cut)} train papers and in at most "
@@ -87,27 +87,27 @@ class TrainTexts:
         return counted(self.texts(), {word: number for number, word in enumerate(words)})
 
     def known_links(self) -> Any:
-        """Return who cites whom, as every dev and test query may know it: a sparse matrix of all papers.
+        """Return the citations that every dev and test query may know: a sparse matrix over all papers.
 
-        Citing are train papers that are older than every dev and test query; nobody is known to cite a query.
+        These are the citations by train papers that are older than every dev and test query; no query is cited.
         """
         known = citing_before(first_query_year(self.data.index), self.data.years)
         links = self.data.links.tocoo()
-        kept = known[links.row]
-        made = (links.data[kept], (links.row[kept], links.col[kept]))
-        return type(links)(made, shape=links.shape).tocsr()
+        selected = known[links.row]
+        entries = (links.data[selected], (links.row[selected], links.col[selected]))
+        return type(links)(entries, shape=links.shape).tocsr()
 
 
 def first_query_year(index: IndexFolder) -> int | None:
-    """Return the year of the oldest dev or test query; None where no year is known."""
+    """Return the year of the oldest dev or test query; None if no year is known."""
     shipped = open_queries(index.splits)
     if shipped is not None:
-        named = {qid for split in ("dev", "test") for qid in shipped.gold.get(split, {})}
-        known = [shipped.queries[qid].year for qid in named]
+        query_ids = {qid for split in ("dev", "test") for qid in shipped.gold.get(split, {})}
+        known = [shipped.queries[qid].year for qid in query_ids]
         years = [year for year in known if year is not None]
     else:
         ids = [i for split in ("dev", "test") for i in read_ids(index.splits / f"{split}.ids")]
         rows = index.papers.rows_of(ids)
-        found = index.papers.years[rows[rows >= 0]]
-        years = found[found != NO_YEAR].tolist()
+        query_years = index.papers.years[rows[rows >= 0]]
+        years = query_years[query_years != NO_YEAR].tolist()
     return min(years) if years else None

@@ -1,4 +1,4 @@
-"""How good a model of words is on the dev queries, and which of several is best."""
+"""Evaluation of word-vector models on the dev queries, and the grid search over their settings."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,19 +11,19 @@ from citerec.lab.train_words.config import WordsTraining
 from citerec.lab.train_words.kept import KeptTraining
 from citerec.lab.words.model import WordModel
 from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.dev import Dev, load_dev, mean_f1_and_mrr
+from citerec.train.encoder.dev import EncoderDev, load_dev, mean_f1_and_mrr
 from citerec.train.encoder.mine import similarities
 from citerec.types import Log, Progress
 
 Model = TypeVar("Model", bound=WordModel)
 Setting = Mapping[str, Any]
 
-TRIED = "tried"  # the state of a search among settings
+TRIED = "tried"  # name of the state of a grid search
 
 
 @dataclass(frozen=True, slots=True)
 class GridTrial:
-    """A setting, and what it gave on the dev queries; None where there are none."""
+    """A setting with its dev measures; None without dev queries."""
 
     setting: Setting
     mrr: float | None  # in [0, 1]
@@ -37,12 +37,12 @@ class GridTrial:
 
 @dataclass(frozen=True)
 class GridSearch:
-    """Tries settings on the dev queries of an index."""
+    """A grid search on the dev queries of an index."""
 
-    dev: Dev | None
+    dev: EncoderDev | None
     log: Log
     progress: Progress
-    kept: KeptTraining = field(default_factory=KeptTraining)
+    saved_state: KeptTraining = field(default_factory=KeptTraining)
 
     @classmethod
     def of(
@@ -51,64 +51,64 @@ class GridSearch:
         config: WordsTraining,
         log: Log,
         progress: Progress,
-        kept: KeptTraining | None = None,
+        saved_state: KeptTraining | None = None,
     ) -> "GridSearch":
-        """Draw the dev queries as for every encoder that is trained."""
+        """Draw the same dev queries as for every trained encoder."""
         drawn = {n: getattr(config, n) for n in ("seed", "dev_queries", "dev_pool")}
         dev = load_dev(index, EncoderTraining.of(drawn))
-        return cls(dev, log, progress, kept or KeptTraining())
+        return cls(dev, log, progress, saved_state or KeptTraining())
 
     def best(
         self, settings: Iterable[Setting], make: Callable[..., Model]
     ) -> tuple[Model, list[GridTrial]]:
-        """Make a model with each setting; return the one of the highest MRR, of equal ones the first.
+        """Train a model with each setting; return the one with the highest MRR, the first of equal ones.
 
-        What was tried is kept after each setting: a training that is resumed goes on with the next one.
+        The trials are saved after each setting, so that a resumed training continues with the next one.
 
         Args:
-            settings: Values by name, as `make` takes them. Without dev queries the first one is taken.
-            make: Makes a model.
+            settings: Values by name, the arguments of `make`. Without dev queries the first one is used.
+            make: Trains a model.
         """
-        wanted = list(settings)[: None if self.dev else 1]
+        grid = list(settings)[: None if self.dev else 1]
         tried, best, model = self._resumed()
-        for number, setting in list(enumerate(wanted))[len(tried) :]:
-            made = make(**setting)
-            tried.append(self.measured(made, setting))
+        for number, setting in list(enumerate(grid))[len(tried) :]:
+            trained = make(**setting)
+            tried.append(self.measured(trained, setting))
             if best_of(tried) is tried[-1]:
-                best, model = number, made
-                self.kept.save_model(number, made)
-            if len(wanted) > 1:
+                best, model = number, trained
+                self.saved_state.save_model(number, trained)
+            if len(grid) > 1:
                 facts = {"tried": [asdict(one) for one in tried], "best": best}
-                self.kept.save(TRIED, {}, facts)
-                self.kept.remove_models(but=best)
-                self.progress("choosing", number + 1, len(wanted))
+                self.saved_state.save(TRIED, {}, facts)
+                self.saved_state.remove_models(but=best)
+                self.progress("choosing", number + 1, len(grid))
                 self.log(str(tried[-1]))
         if model is None:
             raise ValueError("no setting to try")
         return model, tried
 
     def _resumed(self) -> tuple[list[GridTrial], int, Any]:
-        """Return what was tried before, the number of the best of them, and its model; nothing if nothing was."""
-        state = self.kept.load(TRIED)
+        """Return the saved trials, the number of the best one, and its model; empty if there are none."""
+        state = self.saved_state.load(TRIED)
         if state is None:
             return [], 0, None
         facts = state[1]
         tried = [GridTrial(**one) for one in facts["tried"]]
-        return tried, facts["best"], self.kept.load_model(facts["best"])
+        return tried, facts["best"], self.saved_state.load_model(facts["best"])
 
     def measured(self, model: WordModel, setting: Setting) -> GridTrial:
         """Measure a model."""
         if self.dev is None:
             return GridTrial(dict(setting), None, None)
-        asked, given = model.vectors(self.dev.queries), model.vectors(self.dev.papers)
-        scores = similarities(model.similarity, asked, given)
+        queries, papers = model.vectors(self.dev.queries), model.vectors(self.dev.papers)
+        scores = similarities(model.similarity, queries, papers)
         scores[~self.dev.allowed] = -np.inf
         f1, mrr = mean_f1_and_mrr(scores, self.dev.gold)
         return GridTrial(dict(setting), mrr, f1)
 
 
 def best_of(tried: Iterable[GridTrial]) -> GridTrial:
-    """Return the one of the highest MRR, of equal ones the first."""
+    """Return the trial with the highest MRR, the first of equal ones."""
     return max(tried, key=lambda one: one.mrr or 0.0)
 
 

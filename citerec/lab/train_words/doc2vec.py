@@ -12,7 +12,7 @@ from citerec.lab.train_words.made import TrainedModel
 from citerec.lab.train_words.vectors import Fit, check_gensim, fit
 from citerec.lab.words.doc2vec import Doc2VecWords, stable_hash
 
-# The appendix also varies the window, 5, 10 or 15, which DBOW without word vectors never looks at.
+# The appendix also varies the window (5, 10, 15), which DBOW without word vectors does not use.
 GRID = [
     {"sample": sample, "epochs": epochs}
     for sample, epochs in product((0.0, 1e-6, 1e-5), (50, 100, 200))
@@ -62,8 +62,8 @@ def _trained(
         hashfxn=stable_hash,
     )
     documents = [TaggedDocument(words, [number]) for number, words in enumerate(texts.cut)]
-    what = Fit(f"doc2vec-{sample}-{epochs}", "training Doc2Vec", ("dv.vectors", "syn1neg"))
-    fit(model, documents, epochs, what, search.kept, search.progress)
+    task = Fit(f"doc2vec-{sample}-{epochs}", "training Doc2Vec", ("dv.vectors", "syn1neg"))
+    fit(model, documents, epochs, task, search.saved_state, search.progress)
     words = tuple(model.wv.index_to_key)
     counts = [int(model.wv.get_vecattr(word, "count")) for word in words]
     return Doc2VecWords(

@@ -1,4 +1,4 @@
-"""What a training of words has reached so far, in its training folder: a training that is stopped resumes from it."""
+"""The saved state of a word-vector training in its training folder; an interrupted training resumes from it."""
 
 import json
 import shutil
@@ -25,18 +25,20 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class KeptTraining:
-    """Named states of a training, each one file that is replaced as a whole, and the best model so far."""
+    """Named states of a training, each in one file that is replaced as a whole, and the best model so far."""
 
-    workspace: Workspace | None = None  # None for a training that keeps nothing
-    plan: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the folder is made with it
+    workspace: Workspace | None = None  # None to save nothing
+    plan: Mapping[str, Any] = field(
+        default_factory=dict[str, Any]
+    )  # the plan of the training folder
     timer: CheckpointTimer = field(default_factory=CheckpointTimer)
 
     def save(self, name: str, arrays: Arrays, facts: Mapping[str, Any]) -> None:
-        """Write a state.
+        """Save a state.
 
         Args:
-            name: Of the state; the one of the same name is replaced.
-            arrays: Of numbers, by name.
+            name: The name of the state; an earlier state of this name is replaced.
+            arrays: By name.
             facts: JSON values.
         """
         if self.workspace is None:
@@ -49,12 +51,12 @@ class KeptTraining:
         self.timer.done()
 
     def save_if_due(self, name: str, arrays: Arrays, facts: Mapping[str, Any]) -> None:
-        """Write a state if the last one was written some minutes ago."""
+        """Save a state if a checkpoint is due."""
         if self.timer.is_due():
             self.save(name, arrays, facts)
 
     def load(self, name: str) -> tuple[Arrays, Mapping[str, Any]] | None:
-        """Return the arrays and facts of a state; None if it was never written.
+        """Return the arrays and facts of a state; None if it was never saved.
 
         Raises:
             ConfigError: If it is damaged.
@@ -69,10 +71,10 @@ class KeptTraining:
                 arrays = {part: read[part] for part in read.files}
             return arrays, json.loads(arrays.pop(FACTS).tobytes())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ConfigError(f"{file} is damaged ({error}); leave --resume out") from error
+            raise ConfigError(f"{file} is damaged ({error}); run again without --resume") from error
 
     def save_model(self, number: int, model: WordModel) -> None:
-        """Write a model that is the best so far; the one before stays until it is removed."""
+        """Save the best model so far under a number."""
         if self.workspace is None:
             return
         folder = self._begun(self.workspace) / f"best-{number}"
@@ -81,26 +83,26 @@ class KeptTraining:
         write_words(folder, model)
 
     def load_model(self, number: int) -> WordModel:
-        """Open the model that was written under this number.
+        """Open the saved model with this number.
 
         Raises:
             ConfigError: If it is damaged.
         """
         if self.workspace is None:
-            raise ValueError("nothing is kept, so there is no model to open")
+            raise ValueError("nothing is saved, so there is no model to open")
         try:
             return read_words(self.workspace.folder / f"best-{number}")
         except ModelError as error:
-            raise ConfigError(f"{error}; leave --resume out") from error
+            raise ConfigError(f"{error}; run again without --resume") from error
 
     def remove_models(self, *, but: int) -> None:
-        """Remove every model except one."""
+        """Remove all saved models but one."""
         for other in self.workspace.folder.glob("best-*") if self.workspace else ():
             if other.name != f"best-{but}":
                 shutil.rmtree(other, ignore_errors=True)
 
     def _begun(self, workspace: Workspace) -> Path:
-        """Make the folder at the first state that is written."""
+        """Create the folder when the first state is saved."""
         if not workspace.is_there():
             workspace.begin(self.plan)
         return workspace.folder

@@ -1,4 +1,4 @@
-"""What a recipe gives: a model of words, and what was tried on the way."""
+"""The result of a recipe: a word-vector model and its trials."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from citerec.lab.words.model import WordModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedModel:
-    """A model, and how it came about."""
+    """A model, its trials and the counts of its training data."""
 
     model: WordModel
     tried: Sequence[GridTrial]  # settings or epochs, with their figures on the dev queries
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of what was learned from
-    weights: str | None = None  # sha256 of the word vectors that were given
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of the training data
+    weights: str | None = None  # sha256 of precomputed word vectors
 
     @property
     def best(self) -> GridTrial:
-        """What the model was made with."""
+        """The trial of the model."""
         return best_of(self.tried)

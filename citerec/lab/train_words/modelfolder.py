@@ -1,4 +1,4 @@
-"""The folder that the training of an encoder of words leaves: model, story, model card."""
+"""Writes the folder of a word-vector encoder: model, training record, model card."""
 
 from dataclasses import asdict
 from importlib.metadata import version
@@ -23,50 +23,50 @@ TITLES = {
     WordRecipe.FASTTEXT: "A weighted sum of word vectors",
     WordRecipe.SIF: "SIF: a weighted average of word vectors without its first principal component",
     WordRecipe.SGC: "SGC: SIF vectors propagated along citations",
-    WordRecipe.CITEOMATIC: "Citeomatic's embedding: a weighted sum of word vectors, taught by citations",
+    WordRecipe.CITEOMATIC: "Citeomatic's embedding: a weighted sum of word vectors, trained on citations",
 }
 
 
 def write_model(
-    folder: Path, made: TrainedModel, index: IndexFolder, config: WordsTraining
+    folder: Path, trained: TrainedModel, index: IndexFolder, config: WordsTraining
 ) -> None:
-    """Write a model and all that is said of it into a folder."""
-    write_words(folder, made.model)
+    """Write a model, its training record and its model card into a folder."""
+    write_words(folder, trained.model)
     settings = config.to_json()
     if config.vectors:
-        settings["vectors"] = Path(config.vectors).name  # where it lies is nobody else's matter
+        settings["vectors"] = Path(config.vectors).name  # without the local path
     record = {
         "recipe": str(config.recipe),
-        "weights": made.weights,
+        "weights": trained.weights,
         "index": index.manifest.name,
         "corpus_sha256": index.manifest.corpus["sha256"],
         "splits_sha256": splits_sha256(index),
-        "counts": dict(made.counts),
-        "history": [asdict(tried) for tried in made.tried],
-        "chosen": asdict(made.best),
+        "counts": dict(trained.counts),
+        "history": [asdict(tried) for tried in trained.tried],
+        "chosen": asdict(trained.best),
         "packages": versions(PACKAGES),
         "provenance": provenance(settings),
     }
-    finish_folder(folder, record, model_card(made, index, config, settings))
+    finish_folder(folder, record, model_card(trained, index, config, settings))
     seal_model(folder)
 
 
 def model_card(
-    made: TrainedModel, index: IndexFolder, config: WordsTraining, settings: dict[str, Any]
+    trained: TrainedModel, index: IndexFolder, config: WordsTraining, settings: dict[str, Any]
 ) -> str:
-    """Return README.md: what the model is, what it learned from, how good it is, how to use it."""
-    by = "cosine" if made.model.similarity is Similarity.COSINE else "Euclidean distance"
-    counted = [f"- {count:,} {name.replace('_', ' ')}" for name, count in made.counts.items()]
+    """Return README.md: the model, its use, its data, its measures and its settings."""
+    by = "cosine" if trained.model.similarity is Similarity.COSINE else "Euclidean distance"
+    counted = [f"- {count:,} {name.replace('_', ' ')}" for name, count in trained.counts.items()]
     rows = [
         f"| {', '.join(f'{k} = {_short(v)}' for k, v in one.setting.items()) or '–'} "
         f"| {cell(one.mrr)} | {cell(one.f1)} |"
-        for one in made.tried
+        for one in trained.tried
     ]
     set_to = [f"{name} = {value}" for name, value in settings.items()]
     return f"""# {TITLES[config.recipe]}
 
-Turns the title and abstract of a paper into {made.model.dim} numbers, compared by {by}.
-Trained by citerec {version("citerec")}; it opens in citerec alone.
+It maps title and abstract to a vector of {trained.model.dim} numbers, compared by {by}.
+Trained by citerec {version("citerec")}; only citerec opens it.
 
 ## Use
 
@@ -76,13 +76,13 @@ Trained by citerec {version("citerec")}; it opens in citerec alone.
 
 Index {index.manifest.name}, corpus sha256 {index.manifest.corpus["sha256"]}.
 
-{_lines(counted) or "Nothing is learned."}
+{_lines(counted) or "None."}
 
-Neither dev nor test queries of the index are among the papers that it was trained on.
+The training papers contain no dev or test query of the index.
 
 ## Measures
 
-On a sample of the dev queries; the model is the one of the highest MRR.
+On a sample of the dev queries; the model is that with the highest MRR.
 
 | setting | dev MRR | dev F1@20 |
 |---|---|---|

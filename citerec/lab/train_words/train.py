@@ -1,4 +1,4 @@
-"""Trains an encoder of words on the train papers of an index."""
+"""Trains a word-vector encoder on the train papers of an index."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ from citerec.types import Log, Progress, no_progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordsReport:
-    """What a training made."""
+    """The result of the training of a word-vector encoder."""
 
     output: Path
-    counts: Mapping[str, int]  # of what was learned from
+    counts: Mapping[str, int]  # of the training data
     tried: tuple[GridTrial, ...]
     chosen: GridTrial
 
@@ -49,24 +49,24 @@ def train_words(
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> WordsReport:
-    """Train an encoder of words; the model folder appears whole, at the end.
+    """Train a word-vector encoder; the model folder is created complete at the end.
 
-    Same index, same settings: same bytes, on the same machine.
+    The same index and settings give the same bytes on the same machine.
 
     Args:
-        index: Whose train papers it learns from; dev queries choose the settings.
-        output: The model folder to be.
-        config: How.
-        resume: Go on with a training of the same index and settings that was cut short.
-        force: Replace a model that is there.
-        progress: Receives how far each kind of work is.
-        log: Receives what is worth a line: what each setting gave.
+        index: Its train papers are the training data; its dev queries select the settings.
+        output: The model folder to create.
+        config: The settings.
+        resume: Continue an interrupted training of the same index and settings.
+        force: Replace an existing model.
+        progress: Receives task, done and total of each kind of work.
+        log: Receives the measures of each setting.
 
     Raises:
-        ConfigError: If there is nothing to learn from, a setting cannot be, or `resume` is given for a training
-            with other settings.
-        ModelExistsError: If there is a model at `output`, without `force`.
-        MissingExtraError: If what trains is not installed.
+        ConfigError: If there is nothing to train on, a setting is invalid, or a training with other settings is
+            resumed.
+        ModelExistsError: If there is a model at `output` and `force` is false.
+        MissingExtraError: If a package of the extra is not installed.
         OutputError: If the folder cannot be written.
     """
     check_target(output, NAME, force=force)
@@ -75,15 +75,17 @@ def train_words(
     plan = _plan(index, config)
     resume_or_discard(workspace, plan, resume=resume, log=log)
     search = GridSearch.of(index, config, log, progress, KeptTraining(workspace, plan))
-    made = _MAKERS[config.recipe](TrainTexts.of(index), config, search)
+    trained = _MAKERS[config.recipe](TrainTexts.of(index), config, search)
     with writing(output), building(output) as folder:
-        write_model(folder, made, index, config)
+        write_model(folder, trained, index, config)
     workspace.remove()
-    return WordsReport(output=output, counts=made.counts, tried=tuple(made.tried), chosen=made.best)
+    return WordsReport(
+        output=output, counts=trained.counts, tried=tuple(trained.tried), chosen=trained.best
+    )
 
 
 def _plan(index: IndexFolder, config: WordsTraining) -> dict[str, Any]:
-    """Return what must be the same for a training to be resumed."""
+    """Return the facts that must be equal for a training to be resumed."""
     plan = {
         "corpus_sha256": index.manifest.corpus["sha256"],
         "splits_sha256": splits_sha256(index),
@@ -96,20 +98,20 @@ def _plan(index: IndexFolder, config: WordsTraining) -> dict[str, Any]:
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: WordsTraining) -> bool:
-    """Return whether there is a model that was trained on these papers and splits, with these settings."""
+    """Return whether a model was trained on these papers and splits with these settings."""
     if not (model / NAME).is_file():
         return False
-    told = read_training(model)
-    wanted: dict[str, Any] = orjson.loads(orjson.dumps(config.to_json()))
+    record = read_training(model)
+    expected: dict[str, Any] = orjson.loads(orjson.dumps(config.to_json()))
     if config.vectors:
         place = Path(config.vectors).expanduser()
-        wanted["vectors"] = place.name
-        if not place.exists() or sha256_of_vectors(place) != told.get("weights"):
+        expected["vectors"] = place.name
+        if not place.exists() or sha256_of_vectors(place) != record.get("weights"):
             return False
-    here = index.manifest.corpus["sha256"], splits_sha256(index)
+    current = index.manifest.corpus["sha256"], splits_sha256(index)
     try:
-        trained_on = told["corpus_sha256"], told["splits_sha256"]
-        return trained_on == here and told["provenance"]["settings"] == wanted
+        trained_on = record["corpus_sha256"], record["splits_sha256"]
+        return trained_on == current and record["provenance"]["settings"] == expected
     except (KeyError, TypeError):
         return False
 

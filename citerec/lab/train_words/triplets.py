@@ -1,6 +1,6 @@
-"""Triplets that teach Citeomatic's embedding: a query, a paper that it cites, and one of three kinds that it does not.
+"""Triplets for Citeomatic's embedding: a query, a cited paper, and a negative of one of three kinds.
 
-A kind that is the closer to being cited is held off by the smaller margin.
+The more likely a kind of negative is cited, the smaller its margin.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from citerec.train.data import TrainingData
 from citerec.train.encoder.pick import cited_by_cited
 from citerec.train.lists import Lists, Pairs, Rows
 
-RANDOM, NEAR, SECOND = 0.3, 0.2, 0.1  # margins: any paper, a neighbour, cited by a cited one
-BOOST, SLOPE = 0.02, 0.01  # what being cited adds to a score at most, and how soon
+RANDOM, NEAR, SECOND = 0.3, 0.2, 0.1  # margins: random paper, neighbour, reference of a reference
+BOOST, SLOPE = 0.02, 0.01  # maximum and slope of the score bonus of cited papers
 NEIGHBOURS = 50  # of a query, that negatives are drawn from
 BLOCK = 1024  # queries whose neighbours are searched at once
 PART = 65_536  # papers among which they are
@@ -37,51 +37,51 @@ class Triplets:
 class Drawer:
     """Draws the triplets of an epoch.
 
-    Of the published code one rule is left out: that a neighbour which shares more words with the query than any
-    paper that it cites is no negative.
+    One rule of the published code is left out: a neighbour that shares more words with the query than all of its
+    references is no negative.
 
     Source: Bhagavatula et al., NAACL 2018, section 3.1, https://arxiv.org/abs/1802.08301.
     """
 
     data: TrainingData
-    margin: float  # times the margins
+    margin: float  # factor of the margins
     count: int  # triplets of each citation
     seed: int
 
     @cached_property
     def second(self) -> Lists:
-        """What the papers that a query cites cite, and it does not."""
+        """The references of each query's references, without its own."""
         return cited_by_cited(self.data, seed=self.seed)
 
     @cached_property
     def forbidden(self) -> Pairs:
-        """What is no negative of a query."""
+        """The pairs that are never negatives."""
         return self.data.forbidden(self.data.gold)
 
     @cached_property
     def boost(self) -> npt.NDArray[np.float64]:
-        """What the citations by train papers add to a paper's score, shape (papers,)."""
+        """The bonus of each paper by its citations from train papers, shape (papers,)."""
         cited = np.asarray(self.data.links.sum(0)).ravel()
         return BOOST / (1 + np.exp(-SLOPE * cited))
 
     def draw(self, near: Lists | None, rng: np.random.Generator) -> Triplets:
-        """Draw triplets in random order: a third of each kind, neighbours only if there are any.
+        """Draw triplets in random order, a third of each kind; neighbours only if `near` is given.
 
         Args:
             near: The neighbours of each query; None before there are vectors.
-            rng: Of chance.
+            rng: The random generator.
         """
         gold = self.data.gold
-        owners = np.repeat(gold.owners, self.count)
+        segment_ids = np.repeat(gold.segment_ids, self.count)
         positives = np.repeat(gold.indices, self.count).astype(np.int64)
         kinds = np.tile(np.arange(self.count) % 3, len(gold.indices))
         pool = np.flatnonzero(self.data.pool)
-        negatives = rng.choice(pool, len(owners))
-        margins = np.full(len(owners), RANDOM)
+        negatives = rng.choice(pool, len(segment_ids))
+        margins = np.full(len(segment_ids), RANDOM)
         for kind, lists, margin in ((1, self.second, SECOND), (2, near, NEAR)):
             if lists is not None:
-                _replace(negatives, margins, owners, kinds == kind, lists, margin, rng)
-        queries = self.data.queries[owners].astype(np.int64)
+                _replace(negatives, margins, segment_ids, kinds == kind, lists, margin, rng)
+        queries = self.data.queries[segment_ids].astype(np.int64)
         margins = self.margin * margins + self.boost[positives] - self.boost[negatives]
         free = np.flatnonzero(~self.forbidden.holds(queries, negatives))
         order = rng.permutation(free)
@@ -105,47 +105,47 @@ class Drawer:
         for first in range(0, len(queries), BLOCK):
             rows: Rows = queries[first : first + BLOCK]
             best = nearest(vectors, rows, pool, count)
-            found = Lists.of(np.repeat(np.arange(len(rows)), count), best.ravel(), len(rows))
-            cited = self.forbidden.holds(rows[found.owners], found.indices)
-            parts.append(found.where(~cited))
+            neighbours = Lists.of(np.repeat(np.arange(len(rows)), count), best.ravel(), len(rows))
+            cited = self.forbidden.holds(rows[neighbours.segment_ids], neighbours.indices)
+            parts.append(neighbours.where(~cited))
         return Lists.joined(parts)
 
 
 def nearest(vectors: Vectors, rows: Rows, pool: Places, count: int) -> Places:
-    """Return the papers of the pool of the highest inner product with each of some, shape (rows, count).
+    """Return the papers of the pool with the highest inner product for each row, shape (rows, count).
 
-    The pool is searched part by part: the scores of a million papers and a thousand queries take 4 GB.
+    The pool is searched in parts: the scores of a million papers and a thousand queries take 4 GB.
 
     Args:
         vectors: Of all papers, shape (papers, dim).
-        rows: Whose neighbours.
-        pool: Who may be one, at least `count`.
-        count: Neighbours of each.
+        rows: The query papers.
+        pool: The candidates, at least `count`.
+        count: Neighbours per row.
     """
-    kept, best = np.zeros((len(rows), 0), np.float32), np.zeros((len(rows), 0), np.int64)
+    best_scores, best = np.zeros((len(rows), 0), np.float32), np.zeros((len(rows), 0), np.int64)
     for first in range(0, len(pool), PART):
         part = pool[first : first + PART]
-        scores = np.hstack([kept, vectors[rows] @ vectors[part].T])
-        among = np.hstack([best, np.broadcast_to(part, (len(rows), len(part)))])
+        scores = np.hstack([best_scores, vectors[rows] @ vectors[part].T])
+        candidates = np.hstack([best, np.broadcast_to(part, (len(rows), len(part)))])
         most = min(count, scores.shape[1])
         chosen = np.argpartition(-scores, most - 1, axis=1)[:, :most]
-        kept = np.take_along_axis(scores, chosen, 1)
-        best = np.take_along_axis(among, chosen, 1)
+        best_scores = np.take_along_axis(scores, chosen, 1)
+        best = np.take_along_axis(candidates, chosen, 1)
     return best
 
 
 def _replace(
     negatives: Places,
     margins: npt.NDArray[np.float64],
-    owners: Places,
-    wanted: npt.NDArray[np.bool_],
+    segment_ids: Places,
+    flags: npt.NDArray[np.bool_],
     lists: Lists,
     margin: float,
     rng: np.random.Generator,
 ) -> None:
-    """Put an entry of its query's list where one is wanted; where the list is empty, what is there stays."""
-    lengths = lists.lengths[owners]
-    places = np.flatnonzero(wanted & (lengths > 0))
+    """Replace the flagged negatives by entries of their query's list; an empty list changes nothing."""
+    lengths = lists.lengths[segment_ids]
+    places = np.flatnonzero(flags & (lengths > 0))
     chosen = (rng.random(len(places)) * lengths[places]).astype(np.int64)
-    negatives[places] = lists.indices[lists.indptr[owners[places]] + chosen]
+    negatives[places] = lists.indices[lists.indptr[segment_ids[places]] + chosen]
     margins[places] = margin

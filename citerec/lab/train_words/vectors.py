@@ -1,4 +1,4 @@
-"""Word vectors: trained by gensim's fastText on the train papers, or given."""
+"""Word vectors: trained by gensim's fastText on the train papers, or precomputed."""
 
 import re
 from collections.abc import Sequence
@@ -22,75 +22,81 @@ from citerec.lab.words.model import Vectors
 from citerec.lab.words.propagated import Propagated
 from citerec.types import Log, Progress
 
-PART = 65_536  # documents between two moments at which a checkpoint can be written
+PART = 65_536  # documents between two possible checkpoints
 RANDOM = "random"  # the state of the random numbers, among the arrays of a checkpoint
 VECTORS = "vectors"  # word vectors that are trained, and the name of their state
 
 
 @dataclass(frozen=True, slots=True)
 class WordVectors:
-    """Vectors of the words that are learned."""
+    """The vectors of a vocabulary."""
 
     words: tuple[str, ...]
     vectors: Vectors  # shape (words, dim)
-    sha256: str | None = None  # of the file that they are from; None if they were trained
+    sha256: str | None = None  # sha256 of precomputed vectors; None if they were trained
 
 
 def word_vectors(
-    texts: TrainTexts, config: WordsTraining, log: Log, progress: Progress, kept: KeptTraining
+    texts: TrainTexts,
+    config: WordsTraining,
+    log: Log,
+    progress: Progress,
+    saved_state: KeptTraining,
 ) -> WordVectors:
-    """Return a vector for each word of the train papers; one that the vectors given do not have is left out.
+    """Return a vector for each word of the train papers; words without a precomputed vector are left out.
 
     Raises:
-        ConfigError: If none of the words has one, or what was given is no word vectors.
-        BadInputError: If they cannot be read.
-        MissingExtraError: If they have to be trained, and gensim is not installed.
+        ConfigError: If no word has a vector, or the file has no word vectors.
+        BadInputError: If the file cannot be read.
+        MissingExtraError: If gensim is needed and not installed.
     """
     if not config.vectors:
         check_gensim()
         words = texts.vocabulary(config.min_df, config.max_df)
-        return WordVectors(words, _trained(texts, words, config, kept, progress))
+        return WordVectors(words, _trained(texts, words, config, saved_state, progress))
     words = texts.vocabulary(config.min_df, config.max_df)
     place = Path(config.vectors).expanduser()
-    known = _of_model(place) if place.is_dir() else read_word2vec(place, frozenset(words))
-    found = tuple(word for word in words if word in known)
-    if not found:
+    available = _of_model(place) if place.is_dir() else read_word2vec(place, frozenset(words))
+    covered = tuple(word for word in words if word in available)
+    if not covered:
         raise ConfigError(f"{place} has a vector for none of the {len(words)} words of the papers")
-    log(f"{place.name} has a vector for {len(found)} of {len(words)} words")
-    return WordVectors(found, np.stack([known[word] for word in found]), sha256_of_vectors(place))
+    log(f"{place.name} has a vector for {len(covered)} of {len(words)} words")
+    return WordVectors(
+        covered, np.stack([available[word] for word in covered]), sha256_of_vectors(place)
+    )
 
 
 def sha256_of_vectors(place: Path) -> str:
-    """Return the sha256 of word vectors: a file, or those of a model of words."""
+    """Return the sha256 of word vectors: a file, or a word-vector model."""
     return sha256_of_files([place / WEIGHTS if place.is_dir() else place])
 
 
 def read_word2vec(file: Path, wanted: frozenset[str]) -> dict[str, Vectors]:
-    """Read vectors in word2vec's text format: a line "words dim", then "word x1 ... xdim" each.
+    """Read vectors in word2vec's text format: a line "words dim", then lines "word x1 ... xdim".
 
     Args:
-        file: As gensim and fastText write it (.vec).
-        wanted: The words that are read.
+        file: As written by gensim and fastText (.vec).
+        wanted: The words to read.
 
     Raises:
-        BadInputError: If it is not of that format, with its line.
+        BadInputError: If it has another format; with its line.
     """
-    found: dict[str, Vectors] = {}
+    vectors: dict[str, Vectors] = {}
     rows = read_rows(file, 'word vectors as text: "words dim", then "word x1 ... xdim" each')
     dim = _dim(next(rows, (1, b""))[1], file)
     for number, row in rows:
         word, _, numbers = row.decode(errors="replace").rstrip().partition(" ")
         if word in wanted:
-            found[word] = _numbers(numbers, dim, file, number)
-    return found
+            vectors[word] = _numbers(numbers, dim, file, number)
+    return vectors
 
 
 def _dim(head: bytes, file: Path) -> int:
-    """Return how many dimensions the vectors have, by the first line of their file."""
-    found = head.decode(errors="replace").split()
-    if len(found) != 2 or not all(re.fullmatch("[0-9]{1,9}", part) for part in found):
-        raise BadInputError(file, f'expected "words dim", found {" ".join(found)[:40]!r}', line=1)
-    return int(found[1])
+    """Return the dimensions of the vectors, from the first line of their file."""
+    parts = head.decode(errors="replace").split()
+    if len(parts) != 2 or not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
+        raise BadInputError(file, f'expected "words dim", found {" ".join(parts)[:40]!r}', line=1)
+    return int(parts[1])
 
 
 def _numbers(text: str, dim: int, file: Path, line: int) -> Vectors:
@@ -108,7 +114,7 @@ def _of_model(folder: Path) -> dict[str, Vectors]:
     bag = model.features if isinstance(model, Propagated) else model
     if not isinstance(bag, Bag):
         raise ConfigError(
-            f"{folder} holds no word vectors; name a model of the recipe fasttext or sif, or a file "
+            f"{folder} contains no word vectors; choose a model of the recipe fasttext or sif, or a file "
             "in word2vec's text format"
         )
     return dict(zip(bag.words, bag.word_vectors, strict=True))
@@ -118,13 +124,13 @@ def _trained(
     texts: TrainTexts,
     words: Sequence[str],
     config: WordsTraining,
-    kept: KeptTraining,
+    saved_state: KeptTraining,
     progress: Progress,
 ) -> Vectors:
-    """Train skip-gram vectors with letter n-grams (Bojanowski et al., TACL 2017), in one thread: so they repeat."""
+    """Train skip-gram vectors with letter n-grams (Bojanowski et al., TACL 2017), in one thread for reproducibility."""
     from gensim.models.fasttext import FastText
 
-    if trained := kept.load(VECTORS):
+    if trained := saved_state.load(VECTORS):
         return trained[0][VECTORS]
     model = FastText(
         vector_size=config.dim,
@@ -140,18 +146,18 @@ def _trained(
         seed=config.seed,
         hashfxn=stable_hash,
     )
-    fit(model, texts.cut, config.epochs, FASTTEXT, kept, progress)
+    fit(model, texts.cut, config.epochs, FASTTEXT, saved_state, progress)
     vectors = np.asarray(model.wv[list(words)], np.float32)
-    kept.save(VECTORS, {VECTORS: vectors}, {})
+    saved_state.save(VECTORS, {VECTORS: vectors}, {})
     return vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What one of gensim's models learns."""
+    """The training task of a gensim model."""
 
     name: str  # of its state, in the training folder
-    shown: str  # on a progress bar
+    shown: str  # its name on a progress bar
     weights: tuple[str, ...]  # the arrays that training changes, as attributes of the model
 
 
@@ -164,24 +170,24 @@ def fit(
     model: Any,
     documents: Sequence[Any],
     epochs: int,
-    what: Fit,
-    kept: KeptTraining,
+    task: Fit,
+    saved_state: KeptTraining,
     progress: Progress,
 ) -> None:
-    """Train a model of gensim on documents, from where a training that was stopped left off.
+    """Train a gensim model on documents, from its saved state if there is one.
 
     The learning rate falls linearly from the model's `alpha` to its `min_alpha` over all epochs.
 
     Raises:
-        ConfigError: If no word is frequent enough, or what was kept is damaged.
+        ConfigError: If no word is frequent enough, or the saved state is damaged.
     """
     total = epochs * len(documents)
     first, last = model.alpha, model.min_alpha
     model.build_vocab(documents)
     if not len(model.wv):
         raise ConfigError("no word of the train papers is frequent enough; lower min_count")
-    done = _restored(model, what, kept)
-    progress(what.shown, done, total)
+    done = _restored(model, task, saved_state)
+    progress(task.shown, done, total)
     while done < total:
         begin = done % len(documents)
         part = documents[begin : begin + PART]
@@ -189,25 +195,25 @@ def fit(
         done += len(part)
         model.min_alpha = first - (first - last) * done / total
         model.train(part, total_examples=len(part), epochs=1)
-        progress(what.shown, done, total)
+        progress(task.shown, done, total)
         if done < total:
-            _keep(model, what, kept, done)
+            _keep(model, task, saved_state, done)
 
 
-def _keep(model: Any, what: Fit, kept: KeptTraining, done: int) -> None:
+def _keep(model: Any, task: Fit, saved_state: KeptTraining, done: int) -> None:
     chance = model.random.get_state(legacy=False)["state"]
-    arrays = {name: attrgetter(name)(model) for name in what.weights}
+    arrays = {name: attrgetter(name)(model) for name in task.weights}
     facts = {"done": done, "position": chance["pos"]}
-    kept.save_if_due(what.name, {**arrays, RANDOM: chance["key"]}, facts)
+    saved_state.save_if_due(task.name, {**arrays, RANDOM: chance["key"]}, facts)
 
 
-def _restored(model: Any, what: Fit, kept: KeptTraining) -> int:
-    """Set a model to the state that was kept, and return how many documents it has read; 0 if there is none."""
-    state = kept.load(what.name)
+def _restored(model: Any, task: Fit, saved_state: KeptTraining) -> int:
+    """Restore the saved state of a model; return the number of documents it has read, 0 without a state."""
+    state = saved_state.load(task.name)
     if state is None:
         return 0
     arrays, facts = state
-    for name in what.weights:
+    for name in task.weights:
         attrgetter(name)(model)[:] = arrays[name]
     model.random.set_state(("MT19937", arrays[RANDOM], facts["position"]))
     return facts["done"]

@@ -1,1 +1,1 @@
-"""Encoders that need no transformer: word vectors, summed, propagated or inferred, and random ones."""
+"""Encoders without a transformer: word vectors (summed, propagated or inferred), and random vectors."""

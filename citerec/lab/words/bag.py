@@ -1,4 +1,4 @@
-"""A weighted sum of word vectors: TF-IDF with SVD, fastText-sum, SIF, and the embedding of Citeomatic."""
+"""Weighted sums of word vectors: TF-IDF with SVD, fastText-sum, SIF, and the embedding of Citeomatic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.float32]
 
 
 class Tf(StrEnum):
-    """What a word counts that a text has n times."""
+    """The term frequency of a word that occurs n times in a text."""
 
     PLAIN = "plain"  # n
     SUBLINEAR = "sublinear"  # 1 + ln n
@@ -27,9 +27,9 @@ class Tf(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bag:
-    """Sums the vectors of a paper's words, each times its weight and what it counts; then to unit length.
+    """Sums the weighted vectors of a paper's words, and scales the sum to unit length.
 
-    With `shares`, title and abstract are summed apart, each to unit length, and added up by their shares
+    With `shares`, title and abstract are summed separately, scaled to unit length, and added with their shares
     (Bhagavatula et al. 2018, section 3.1, https://arxiv.org/abs/1802.08301).
     """
 
@@ -38,8 +38,8 @@ class Bag:
     weights: Numbers  # of each word, shape (words,)
     tf: Tf = Tf.PLAIN
     average: bool = False  # divided by the number of known words
-    component: Numbers | None = None  # a direction of unit length that is taken out, shape (dim,)
-    shares: tuple[float, float] | None = None  # of title and abstract; None: read as one text
+    component: Numbers | None = None  # a unit vector that is projected out, shape (dim,)
+    shares: tuple[float, float] | None = None  # of title and abstract; None: one text
     _numbers: dict[str, int] = field(init=False, repr=False)
     _weighted: Vectors = field(init=False, repr=False)
 
@@ -60,11 +60,11 @@ class Bag:
 
     @property
     def similarity(self) -> Similarity:
-        """By cosine: a longer text is not farther off."""
+        """Cosine, which is independent of the length of a text."""
         return Similarity.COSINE
 
     def vectors(self, papers: Sequence[Paper | Query]) -> Vectors:
-        """Return the vector of each paper, shape (len(papers), dim): by chance where no word is known."""
+        """Return the vector of each paper, shape (len(papers), dim); random if no word is known."""
         if self.shares is None:
             return directions(self.sums(papers), papers)
         title, abstract = self.shares
@@ -73,7 +73,7 @@ class Bag:
         return directions((title * titles + abstract * abstracts).astype(np.float32), papers)
 
     def sums(self, papers: Sequence[Paper | Query]) -> Vectors:
-        """Return the sum of each paper, title and abstract as one text, before it is scaled to unit length."""
+        """Return the sum of each paper, title and abstract as one text, without scaling, shape (len(papers), dim)."""
         return self._sums([encoder_text(p, EncoderForm.TITLE_ABSTRACT, " ") for p in papers])
 
     def _sums(self, texts: Sequence[str]) -> Vectors:
@@ -85,7 +85,7 @@ class Bag:
         return without(summed, self.component)
 
     def parts(self) -> tuple[Stated, Tensors]:
-        """Return words and settings, and the arrays."""
+        """Return words and settings as JSON values, and the arrays."""
         stated = {
             "words": list(self.words),
             "tf": str(self.tf),
@@ -93,12 +93,12 @@ class Bag:
             "shares": None if self.shares is None else list(self.shares),
         }
         arrays = {"vectors": self.word_vectors, "weights": self.weights}
-        taken_out = {} if self.component is None else {"component": self.component}
-        return stated, arrays | taken_out
+        optional = {} if self.component is None else {"component": self.component}
+        return stated, arrays | optional
 
     @classmethod
     def of_parts(cls, stated: Stated, tensors: Tensors) -> Self:
-        """Read what `parts` returned."""
+        """Read the output of `parts`."""
         shares = stated["shares"]
         return cls(
             words=tuple(stated["words"]),
@@ -112,7 +112,7 @@ class Bag:
 
 
 def tf_of(counts: Any, tf: Tf) -> Any:
-    """Return what the words count that are there n times; `counts` is sparse and stays as it is."""
+    """Return the term frequencies of a sparse matrix of counts, which is not changed."""
     if tf is Tf.PLAIN:
         return counts
     changed = counts.copy()
@@ -121,7 +121,7 @@ def tf_of(counts: Any, tf: Tf) -> Any:
 
 
 def without(vectors: Vectors, component: Numbers | None) -> Vectors:
-    """Subtract from each vector its projection on a direction of unit length, if there is one.
+    """Subtract from each vector its projection on a unit vector, if there is one.
 
     Source: Arora et al., ICLR 2017, algorithm 1, https://openreview.net/forum?id=SyK00v5xx.
     """

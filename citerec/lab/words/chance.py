@@ -1,4 +1,4 @@
-"""Random vectors: the floor that every encoder has to stand above."""
+"""Random vectors: the lower bound for every encoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from citerec.types import Paper, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomVectors:
-    """Zero-mean normal vectors: chance, but the same for the same paper in any process."""
+    """Zero-mean normal vectors, the same for the same paper in every process."""
 
     dim: int = 25
     seed: int = 0
 
     @property
     def similarity(self) -> Similarity:
-        """By distance: nothing makes them of unit length."""
+        """L2 distance, since the vectors are not of unit length."""
         return Similarity.L2
 
     def vectors(self, papers: Sequence[Paper | Query]) -> Vectors:
-        """Return the vector that each paper's id and title draw, shape (len(papers), dim)."""
+        """Return the random vector of each paper, seeded by its id and title, shape (len(papers), dim)."""
         drawn = np.empty((len(papers), self.dim), np.float32)
         for row, key in enumerate(keys_of(papers).tolist()):
             rng = np.random.default_rng([self.seed, key])
@@ -33,10 +33,10 @@ class RandomVectors:
         return drawn
 
     def parts(self) -> tuple[Stated, Tensors]:
-        """Return dim and seed; the array is there for the file's sake alone."""
+        """Return dim and seed; a weights file needs an array, so the seed is also one."""
         return {"dim": self.dim, "seed": self.seed}, {"seed": np.array([self.seed], np.int64)}
 
     @classmethod
     def of_parts(cls, stated: Stated, _: Tensors) -> Self:
-        """Read what `parts` returned."""
+        """Read the output of `parts`."""
         return cls(dim=int(stated["dim"]), seed=int(stated["seed"]))

@@ -1,4 +1,4 @@
-"""Doc2Vec: a vector is inferred for each text, as gensim's DBOW does it."""
+"""Doc2Vec: infers a vector for each text, as DBOW of gensim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,24 +18,24 @@ from citerec.types import Paper, Query
 
 
 def stable_hash(text: str) -> int:
-    """Hash a text alike in every process, as Python's own does not."""
+    """Hash a text; the result is the same in every process, unlike that of Python's `hash`."""
     return crc32(text.encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Doc2VecWords:
-    """Infers a text's vector against fixed output vectors of words (Le and Mikolov, ICML 2014).
+    """Infers the vector of a text against fixed output vectors of words (Le and Mikolov, ICML 2014).
 
-    Chance is drawn from the text itself: its vector depends on no other text, order or batch.
+    The random seed is made from the text, so its vector does not depend on other texts, order or batch.
     """
 
     words: tuple[str, ...]
     counts: npt.NDArray[np.int64]  # of each word in training, shape (words,)
     outputs: Vectors  # the output layer of negative sampling, shape (words, dim)
     negative: int = 5  # words drawn against each
-    sample: float = 0.0  # above which share a word is left out at times; 0 for never
-    learning_rate: float = 0.025  # falls evenly
-    least_rate: float = 0.0001  # to this one
+    sample: float = 0.0  # frequency above which words are subsampled; 0 for none
+    learning_rate: float = 0.025  # falls linearly
+    least_rate: float = 0.0001  # the final rate
     epochs: int = 50
     _gensim: Any = field(init=False, repr=False)
     _turn: Lock = field(init=False, repr=False)
@@ -51,11 +51,11 @@ class Doc2VecWords:
 
     @property
     def similarity(self) -> Similarity:
-        """By cosine, as gensim compares them."""
+        """Cosine, as in gensim."""
         return Similarity.COSINE
 
     def vectors(self, papers: Sequence[Paper | Query]) -> Vectors:
-        """Infer the vector of each paper, shape (len(papers), dim): by chance where no word is known."""
+        """Infer the vector of each paper, shape (len(papers), dim); random if no word is known."""
         inferred = np.zeros((len(papers), self.dim), np.float32)
         with self._turn:
             for row, paper in enumerate(papers):
@@ -63,7 +63,7 @@ class Doc2VecWords:
         return directions(inferred, papers)
 
     def _inferred(self, text: str) -> Vectors:
-        """Infer one vector; gensim's own way begins with a hash that differs from process to process."""
+        """Infer one vector; gensim's own method starts from a hash that differs between processes."""
         from gensim.models.doc2vec import train_document_dbow
 
         words = [word for word in words_of(text) if word in self._gensim.wv.key_to_index]
@@ -88,7 +88,7 @@ class Doc2VecWords:
         return vector[0]
 
     def _rebuilt(self) -> Any:
-        """Make a model of gensim that infers as the one that was trained."""
+        """Build a gensim model that infers like the trained one."""
         with extra("words"):
             from gensim.models.doc2vec import Doc2Vec
         model: Any = Doc2Vec(
@@ -108,7 +108,7 @@ class Doc2VecWords:
         return model
 
     def parts(self) -> tuple[Stated, Tensors]:
-        """Return words and settings, and the arrays."""
+        """Return words and settings as JSON values, and the arrays."""
         stated = {
             "words": list(self.words),
             "negative": self.negative,
@@ -121,7 +121,7 @@ class Doc2VecWords:
 
     @classmethod
     def of_parts(cls, stated: Stated, tensors: Tensors) -> Self:
-        """Read what `parts` returned.
+        """Read the output of `parts`.
 
         Raises:
             MissingExtraError: If gensim is not installed.

@@ -1,4 +1,4 @@
-"""A model of words at work, with what every encoder says of itself."""
+"""The encoder interface of word-vector models."""
 
 from collections.abc import Sequence
 
@@ -17,19 +17,19 @@ WHOLE = 2**31 - 1  # tokens: a text is read to its end
 
 
 class WordEncoder:
-    """Turns papers and drafts into vectors by their words; it runs on the processor whatever `config` says."""
+    """Encodes papers and drafts by their words; it runs on the CPU with any `config`."""
 
     def __init__(
         self, model: WordModel, fingerprint: Fingerprint, config: EncodeConfig | None = None
     ) -> None:
-        """Make an encoder of a model that is open; `fingerprint` is what an index records of it."""
+        """Create an encoder of an open model; the index records `fingerprint`."""
         self.model = model
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
 
     @property
     def spec(self) -> EncoderSpec:
-        """How it reads and compares."""
+        """How the model reads and compares."""
         return self.fingerprint.spec
 
     @property
@@ -39,15 +39,15 @@ class WordEncoder:
 
     @property
     def precision(self) -> str:
-        """What it calculates with."""
+        """The data type of the computations."""
         return "float32"
 
     def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
-        """Return the vector of each paper, shape (len(papers), dim); a paper has the same in any company.
+        """Return the vector of each paper, shape (len(papers), dim), independent of the other papers.
 
         Args:
-            papers: Papers, or drafts.
-            progress: Receives how many are done.
+            papers: Papers or drafts.
+            progress: Receives the number of encoded papers.
         """
         vectors = np.empty((len(papers), self.dim), np.float32)
         for first in range(0, len(papers), BLOCK):
@@ -59,11 +59,11 @@ class WordEncoder:
 
 
 def open_words(source: Source, config: EncodeConfig | None = None) -> WordEncoder:
-    """Open the model of words in a folder.
+    """Open the word-vector model in a folder.
 
     Raises:
-        ModelError: If it cannot be made out.
-        MissingExtraError: If it needs a part of citerec that is not installed.
+        ModelError: If it cannot be read.
+        MissingExtraError: If it needs an extra that is not installed.
     """
     model = read_words(source.folder)
     fingerprint = Fingerprint(
@@ -79,7 +79,7 @@ def open_words(source: Source, config: EncodeConfig | None = None) -> WordEncode
 
 
 def spec_of(model: WordModel) -> EncoderSpec:
-    """Return how a model of words reads and compares, in the words of other encoders."""
+    """Return how a word-vector model reads and compares, as the specification of an encoder."""
     return EncoderSpec(
         pooling=Pooling.MEAN,
         max_tokens=WHOLE,

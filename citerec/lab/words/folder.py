@@ -1,4 +1,4 @@
-"""The folder of a model of words: citerec_words.json says what it is, model.safetensors holds its numbers."""
+"""The folder of a word-vector model: citerec_words.json has its settings and words, model.safetensors its arrays."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,12 +31,12 @@ _KINDS: Mapping[type, str] = {
 
 
 def holds_words(folder: Path) -> bool:
-    """Whether a folder holds a model of words."""
+    """Return whether a folder contains a word-vector model."""
     return (folder / NAME).is_file()
 
 
 def write_words(folder: Path, model: WordModel) -> None:
-    """Write a model into a folder that is there; the same model gives the same bytes."""
+    """Write a model into an existing folder; the same model gives the same bytes."""
     from safetensors.numpy import save_file
 
     stated, tensors = model.parts()
@@ -46,11 +46,11 @@ def write_words(folder: Path, model: WordModel) -> None:
 
 
 def read_words(folder: Path) -> WordModel:
-    """Open the model of words in a folder.
+    """Open the word-vector model in a folder.
 
     Raises:
-        ModelError: If it cannot be made out, or is of another format.
-        MissingExtraError: If it is one of gensim's, and that is not installed.
+        ModelError: If it cannot be read, or has another format.
+        MissingExtraError: If it needs gensim, which is not installed.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -60,7 +60,7 @@ def read_words(folder: Path) -> WordModel:
         stated: Stated = orjson.loads(about.read_bytes())
         found, kind = stated["format"], stated["kind"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{about}: cannot be made out ({error!r}); is it whole?") from error
+        raise ModelError(f"{about}: cannot be read ({error!r}); is the file complete?") from error
     if found != FORMAT or kind not in _OPENED:
         raise ModelError(
             f"{about}: a model of kind {kind!r} in format {found!r}; this citerec opens "
@@ -70,6 +70,6 @@ def read_words(folder: Path) -> WordModel:
         return _OPENED[kind](stated, load_file(folder / WEIGHTS))
     except (OSError, ValueError, KeyError, TypeError, IndexError, SafetensorError) as error:
         raise ModelError(
-            f"{folder / WEIGHTS}: not the numbers that {NAME} tells of ({error!r}); train it again: "
+            f"{folder / WEIGHTS}: the arrays do not match {NAME} ({error!r}); train the model again: "
             "citerec train-encoder"
         ) from error

@@ -1,4 +1,4 @@
-"""What every model of words is: papers in, vectors out; and how it becomes a file."""
+"""The interface of word-vector models, and their serialised parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ Stated = dict[str, Any]  # JSON values
 
 
 class WordModel(Protocol):
-    """Turns papers into vectors without a transformer: the same paper always into the same."""
+    """Maps papers to vectors without a transformer; the same paper always gets the same vector."""
 
     @property
     def dim(self) -> int:
@@ -25,7 +25,7 @@ class WordModel(Protocol):
 
     @property
     def similarity(self) -> Similarity:
-        """How close two vectors are; of unit length if by cosine."""
+        """The similarity of two vectors; the vectors have unit length if it is the cosine."""
         ...
 
     def vectors(self, papers: Sequence[Paper | Query]) -> Vectors:
@@ -33,20 +33,20 @@ class WordModel(Protocol):
         ...
 
     def parts(self) -> tuple[Stated, Tensors]:
-        """Return the model as JSON values and arrays, which its folder holds."""
+        """Return the model as JSON values and arrays, the content of its folder."""
         ...
 
 
 def directions(vectors: Vectors, papers: Sequence[Paper | Query]) -> Vectors:
-    """Scale vectors to unit length; a paper of which nothing is known gets a direction by chance, always the same.
+    """Scale vectors to unit length; a zero vector becomes a random direction, seeded by the paper.
 
     Args:
-        vectors: Shape (len(papers), dim); 0 where nothing is known.
-        papers: Whose.
+        vectors: Shape (len(papers), dim); 0 if no word is known.
+        papers: The paper of each vector.
     """
-    found = unit(vectors)
+    scaled = unit(vectors)
     for row in np.flatnonzero(~vectors.any(1)).tolist():
         key = int(keys_of(papers[row : row + 1])[0])
         drawn = np.random.default_rng(key).standard_normal((1, vectors.shape[1]), np.float32)
-        found[row] = unit(drawn)[0]
-    return found
+        scaled[row] = unit(drawn)[0]
+    return scaled

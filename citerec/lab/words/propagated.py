@@ -13,14 +13,14 @@ from citerec.lab.words.model import Stated, Tensors, Vectors
 from citerec.lab.words.tokens import keys_of
 from citerec.types import Paper, Query
 
-INNER = "features."  # begins the names of the bag's arrays
+INNER = "features."  # prefix of the names of the bag's arrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Propagated:
-    """A table of propagated vectors; who is not in it has no known citations, and the features alone.
+    """A table of propagated vectors; papers outside the table get their features only.
 
-    A query is never looked up in the table: what it cites is unknown to every stage.
+    A query is never looked up in the table, since its references are unknown to every stage.
     """
 
     features: Bag
@@ -34,7 +34,7 @@ class Propagated:
 
     @property
     def similarity(self) -> Similarity:
-        """By cosine, as the features are."""
+        """Cosine, as for the features."""
         return Similarity.COSINE
 
     def vectors(self, papers: Sequence[Paper | Query]) -> Vectors:
@@ -42,34 +42,34 @@ class Propagated:
         vectors = self.features.vectors(papers)
         if not len(self.keys) or not papers:
             return vectors
-        asked = keys_of(papers)
-        places = np.searchsorted(self.keys, asked).clip(max=len(self.keys) - 1)
+        wanted = keys_of(papers)
+        places = np.searchsorted(self.keys, wanted).clip(max=len(self.keys) - 1)
         is_paper = np.array([isinstance(paper, Paper) for paper in papers])
-        known = (self.keys[places] == asked) & is_paper
+        known = (self.keys[places] == wanted) & is_paper
         vectors[known] = self.table[places[known]]
         return vectors
 
     def parts(self) -> tuple[Stated, Tensors]:
-        """Return the features' parts and the table."""
+        """Return the parts of the features, and the table."""
         stated, arrays = self.features.parts()
         inner = {INNER + name: array for name, array in arrays.items()}
         return {"features": stated}, {"keys": self.keys, "table": self.table, **inner}
 
     @classmethod
     def of_parts(cls, stated: Stated, tensors: Tensors) -> Self:
-        """Read what `parts` returned."""
+        """Read the output of `parts`."""
         inner = {n.removeprefix(INNER): a for n, a in tensors.items() if n.startswith(INNER)}
         features = Bag.of_parts(stated["features"], inner)
         return cls(features=features, keys=tensors["keys"], table=tensors["table"])
 
 
 def propagate(features: Vectors, links: Any, steps: int) -> Vectors:
-    """Multiply features by the normalised adjacency, some times; nothing is learned.
+    """Multiply features `steps` times by the normalised adjacency matrix; nothing is trained.
 
     Args:
         features: Shape (papers, dim).
-        links: Who cites whom, a sparse matrix, shape (papers, papers); read in both directions.
-        steps: How often; 0 gives the features back.
+        links: The citation matrix, sparse, shape (papers, papers); used in both directions.
+        steps: The number of multiplications; 0 returns the features.
 
     Returns:
         (D^-1/2 (A + I) D^-1/2)^steps features, with D the degrees of A + I; same shape.

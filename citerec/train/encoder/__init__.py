@@ -1,1 +1,1 @@
-"""Training of the encoder: papers that cite each other become neighbours."""
+"""Training of the encoder on citations: papers that cite each other get similar vectors."""

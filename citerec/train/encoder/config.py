@@ -1,4 +1,4 @@
-"""How an encoder is trained: three named recipes, a TOML file, and options that win over both."""
+"""Settings of the training of an encoder: a recipe, a TOML file that overrides it, options that override both."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,8 +11,8 @@ from citerec.encode.spec import Pooling, Separator, Similarity
 from citerec.errors import ConfigError
 from citerec.text import EncoderForm
 from citerec.train.encoder.sources import (
-    Negatives,
-    Positives,
+    EncoderNegatives,
+    EncoderPositives,
     check_counts,
     check_sources,
     listed,
@@ -27,27 +27,27 @@ from citerec.train.settings import (
     read_settings,
 )
 
-DEVICE_BATCH = 8  # triples in a step, where batches are put together from several
+DEVICE_BATCH = 8  # triplets per step; several steps make a batch
 
 
-class Recipe(StrEnum):
-    """Three sets of defaults."""
+class EncoderRecipe(StrEnum):
+    """A named set of defaults."""
 
-    SPECTER = "specter"  # as the paper states it, https://arxiv.org/abs/2004.07180
-    MODERN = "modern"  # in-batch negatives and mined ones
-    MEMORY = "memory"  # all papers at once, as they were read last
+    SPECTER = "specter"  # the settings of the paper, https://arxiv.org/abs/2004.07180
+    MODERN = "modern"  # in-batch and mined negatives
+    MEMORY = "memory"  # all papers as negatives, from a memory of their last vectors
 
 
-class Loss(StrEnum):
-    """What is minimised."""
+class EncoderLoss(StrEnum):
+    """The loss function."""
 
     TRIPLET = "triplet"
     IN_BATCH = "in-batch"
-    MEMORY = "memory"  # every positive of a query against all papers, as they were read last
+    MEMORY = "memory"  # every positive of a query against all papers of the memory
 
 
-class SelectionMetric(StrEnum):
-    """By which measure on the dev queries the best epoch is found."""
+class EncoderSelectionMetric(StrEnum):
+    """The measure on the dev queries that selects the best epoch."""
 
     MRR = "mrr"
     F1 = "f1"  # at 20
@@ -56,58 +56,56 @@ class SelectionMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderTraining:
-    """How an encoder is trained. The defaults are those of the recipe `specter`."""
+    """The settings of the training of an encoder. The defaults are those of the recipe `specter`."""
 
-    recipe: Recipe = Recipe.SPECTER
-    model: str = "scibert"  # what training begins with
+    recipe: EncoderRecipe = EncoderRecipe.SPECTER
+    model: str = "scibert"  # the base model
     seed: int = 0
 
-    loss: Loss = Loss.TRIPLET
+    loss: EncoderLoss = EncoderLoss.TRIPLET
     margin: float = 1.0  # of the triplet loss, in units of the distance
-    temperature: float = 0.05  # of the in-batch loss and that over the memory
-    symmetric: bool = False  # in-batch: positives look for their queries, too
+    temperature: float = 0.05  # of the in-batch and memory losses
+    symmetric: bool = False  # in-batch: also rank the queries of each positive
 
-    positives: Positives = Positives.CITATIONS
-    negatives: Negatives = Negatives.CITATIONS
-    counts: tuple[str, ...] = ()  # files of counts, all of one kind
-    sources: tuple[str, ...] = ()  # mixed, in place of the three above
-    source_weights: tuple[float, ...] = ()  # share of each source among the examples; empty: alike
-    queries: int = 0  # train queries that are asked, a random part; 0 for all
-    examples: int = 5  # of each query in an epoch; in-batch: at most one for each positive
+    positives: EncoderPositives = EncoderPositives.CITATIONS
+    negatives: EncoderNegatives = EncoderNegatives.CITATIONS
+    counts: tuple[str, ...] = ()  # files of counts, all of one kind such as co-views
+    sources: tuple[str, ...] = ()  # training signals that are mixed, in place of the three above
+    source_weights: tuple[float, ...] = ()  # share of each source among the examples; empty: equal
+    queries: int = 0  # train queries, drawn at random; 0 for all
+    examples: int = 5  # per query and epoch; in-batch: at most one per positive
     hard: int = (
-        2  # triplet: of a query's examples, those with a hard negative; in-batch: of each example
+        2  # triplet: examples of a query with a hard negative; in-batch: hard negatives per example
     )
-    fresh: bool = False  # examples are drawn anew for each epoch
+    fresh: bool = False  # draw new examples in each epoch
     mine_from: int = 10  # the first rank of mined negatives and of distant neighbours, from 1
-    mine_to: int = 100  # the last
-    nearest: int = 5  # neighbours that are positives
+    mine_to: int = 100  # the last rank
+    nearest: int = 5  # nearest neighbours that are positives
     graph_dim: int = 64  # of the embedding of the citation graph
-    memory_papers: int = 16_384  # memory: at most so many are learned from
-    memory_queries: int = 4096  # memory: of these at most so many are compared in a step
+    memory_papers: int = 16_384  # memory: papers at most
+    memory_queries: int = 4096  # memory: queries compared in a step at most
 
     epochs: int = 2
     batch: int = 32  # examples in an update of the weights; memory: papers
-    device_batch: int = 0  # examples in a step of one device; 0 for what suits the loss
+    device_batch: int = 0  # examples in a step of one device; 0 for the default of the loss
     learning_rate: float = 2e-5
-    warmup: float = 0.1  # share of the updates over which the rate rises; then it falls to 0
+    warmup: float = 0.1  # share of the updates in which the rate rises; then it falls linearly to 0
     weight_decay: float = 0.01
-    dropout: bool = (
-        True  # as the base model has it; without, training reads a paper as it is read later
-    )
+    dropout: bool = True  # the rates of the base model; False disables dropout
 
-    max_tokens: int = 0  # that the model reads later on; 0 for the base model's
-    train_tokens: int = 0  # that it reads in training; 0 for as many
-    pooling: Pooling | None = None  # None for the base model's, here and below
+    max_tokens: int = 0  # of the trained model; 0 for that of the base model
+    train_tokens: int = 0  # in training; 0 for `max_tokens`
+    pooling: Pooling | None = None  # None for that of the base model, here and below
     similarity: Similarity | None = None
     separator: Separator | None = None
     form: EncoderForm | None = None
 
-    dev_queries: int = 200  # measured after each epoch; 0 for none
-    dev_pool: int = 2000  # papers that they are searched in
-    selection_metric: SelectionMetric = (
-        SelectionMetric.MRR
-    )  # the weights of the epoch that is best by this
-    save_steps: int = 0  # updates between checkpoints, besides that of each epoch; 0 for none
+    dev_queries: int = 200  # evaluated after each epoch; 0 for none
+    dev_pool: int = 2000  # candidate papers of the dev queries
+    selection_metric: EncoderSelectionMetric = (
+        EncoderSelectionMetric.MRR
+    )  # selects the epoch of the saved weights
+    save_steps: int = 0  # updates between further checkpoints; 0: one per epoch only
     precision: Precision = Precision.AUTO
     device: str = "auto"  # or cpu
     threads: int = 0  # 0 for one per processor
@@ -120,9 +118,11 @@ class EncoderTraining:
         if not 0 <= self.warmup < 1:
             raise ConfigError(f"warmup must lie in [0, 1), got {self.warmup}")
         if self.mine_to < self.mine_from:
-            raise ConfigError(f"mine_to {self.mine_to} lies before mine_from {self.mine_from}")
-        if self.loss is Loss.TRIPLET and self.hard > self.examples:
-            raise ConfigError(f"hard {self.hard} is more than the {self.examples} examples")
+            raise ConfigError(
+                f"mine_to must be at least mine_from, {self.mine_from}, got {self.mine_to}"
+            )
+        if self.loss is EncoderLoss.TRIPLET and self.hard > self.examples:
+            raise ConfigError(f"hard must be at most examples, {self.examples}, got {self.hard}")
         if self.device not in ("auto", "cpu"):
             raise ConfigError(f"device must be auto or cpu, got {self.device!r}")
         if self.precision is Precision.FLOAT16:
@@ -130,21 +130,21 @@ class EncoderTraining:
         check_counts((self.positives, self.negatives), self.counts)
         check_sources(self.sources, self.source_weights)
         if self.sources and self.counts:
-            raise ConfigError("sources name their files themselves; leave counts out")
-        if self.sources and self.loss is not Loss.TRIPLET:
-            raise ConfigError(f"sources go with the triplet loss, not with {self.loss}")
+            raise ConfigError("counts has no effect with sources; name the files in sources")
+        if self.sources and self.loss is not EncoderLoss.TRIPLET:
+            raise ConfigError(f"sources need the triplet loss, got {self.loss}")
         self._check_batches()
 
     def _check_batches(self) -> None:
-        if self.loss is not Loss.TRIPLET and min(self.batch, self.step) < 2:
+        if self.loss is not EncoderLoss.TRIPLET and min(self.batch, self.step) < 2:
             raise ConfigError(
                 f"the {self.loss} loss needs a batch of at least 2, got {min(self.batch, self.step)}"
             )
-        if self.loss is Loss.MEMORY and self.batch != self.step:
-            raise ConfigError("over the memory a step is a batch; leave device_batch out")
+        if self.loss is EncoderLoss.MEMORY and self.batch != self.step:
+            raise ConfigError("the memory loss has one step per batch; remove device_batch")
         if self.batch % self.step:
             raise ConfigError(
-                f"batch {self.batch} is no multiple of device_batch {self.step}; choose one that is"
+                f"batch must be a multiple of device_batch, {self.step}, got {self.batch}"
             )
 
     @property
@@ -154,13 +154,13 @@ class EncoderTraining:
             return self.device_batch
         return (
             self.batch
-            if self.loss is not Loss.TRIPLET or self.batch % DEVICE_BATCH
+            if self.loss is not EncoderLoss.TRIPLET or self.batch % DEVICE_BATCH
             else DEVICE_BATCH
         )
 
     @property
     def schedule(self) -> Schedule:
-        """How long it trains, and how fast."""
+        """How long and how fast it is trained."""
         return Schedule(
             epochs=self.epochs,
             batch=self.batch,
@@ -168,7 +168,7 @@ class EncoderTraining:
             learning_rate=self.learning_rate,
             warmup=self.warmup,
             weight_decay=self.weight_decay,
-            drop_last=self.loss is Loss.IN_BATCH,
+            drop_last=self.loss is EncoderLoss.IN_BATCH,
             save_steps=self.save_steps,
             selection_metric=self.selection_metric,
             seed=self.seed,
@@ -178,36 +178,38 @@ class EncoderTraining:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
-        """Complete what is given by the defaults of its recipe.
+        """Complete values with the defaults of their recipe.
 
         Args:
-            given: Values by name, as a TOML file or the command line has them.
-            where: Who gave them, for errors.
+            given: Values by name, from a TOML file or the command line.
+            where: The origin of the values, as a prefix of error messages.
 
         Raises:
-            ConfigError: If there is no such name, or the value cannot be.
+            ConfigError: If a name is unknown or a value is invalid.
         """
         values = checked(_KINDS, {n: listed(n, v, where) for n, v in given.items()}, where)
-        recipe = values.get("recipe", Recipe.SPECTER)
+        recipe = values.get("recipe", EncoderRecipe.SPECTER)
         return cls(**{"recipe": recipe, **_RECIPES[recipe], **values})
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values; what says nothing is left out: empty lists, no bound on the queries."""
+        """Return the settings as JSON values, without empty lists and without an unlimited number of queries."""
         values = asdict(self)
-        silent = {"counts", "sources", "source_weights", "queries"}
-        return {name: value for name, value in values.items() if value or name not in silent}
+        omitted_if_empty = {"counts", "sources", "source_weights", "queries"}
+        return {
+            name: value for name, value in values.items() if value or name not in omitted_if_empty
+        }
 
 
 def read_training(file: Path | None, options: Mapping[str, Any]) -> EncoderTraining:
-    """Read how to train: options win over the file, the file over the recipe.
+    """Read the settings: options override the file, the file overrides the recipe.
 
     Args:
-        file: TOML, keys as the fields of `EncoderTraining`.
+        file: TOML; keys as the fields of `EncoderTraining`.
         options: From the command line; None means not given.
 
     Raises:
         BadInputError: If the file cannot be read.
-        ConfigError: If a name or a value in it cannot be.
+        ConfigError: If a name or a value in it is invalid.
     """
     return read_settings(EncoderTraining.of, file, options)
 
@@ -240,26 +242,26 @@ _OPTIONAL = {
     "form": EncoderForm,
 }
 _KINDS: Kinds = kinds_of(EncoderTraining, _OPTIONAL)
-_RECIPES: Mapping[Recipe, Mapping[str, Any]] = {
-    Recipe.SPECTER: {
+_RECIPES: Mapping[EncoderRecipe, Mapping[str, Any]] = {
+    EncoderRecipe.SPECTER: {
         "pooling": Pooling.CLS,
         "similarity": Similarity.L2,
         "separator": Separator.TOKEN,
         "form": EncoderForm.TITLE_ABSTRACT,
         "max_tokens": 512,
     },
-    Recipe.MODERN: {
+    EncoderRecipe.MODERN: {
         "model": "minilm",
-        "loss": Loss.IN_BATCH,
-        "negatives": Negatives.MINED,
+        "loss": EncoderLoss.IN_BATCH,
+        "negatives": EncoderNegatives.MINED,
         "hard": 1,
         "fresh": True,
         "epochs": 3,
         "learning_rate": 3e-5,
     },
-    Recipe.MEMORY: {
+    EncoderRecipe.MEMORY: {
         "model": "minilm",
-        "loss": Loss.MEMORY,
+        "loss": EncoderLoss.MEMORY,
         "hard": 0,
         "dropout": False,
         "epochs": 4,

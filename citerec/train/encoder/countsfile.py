@@ -1,7 +1,7 @@
-"""Files of counts: how often two papers were viewed, read or cited together.
+"""Reads files of counts: how often two papers were viewed, read or cited together.
 
-They are as SPECTER's published training input: one JSON object, plain or packed,
-`{"query id": {"other id": {"count": 5}, ...}, ...}`. Read a query at a time, a file may be larger than the memory.
+The format is SPECTER's published training input: one JSON object, plain or compressed,
+`{"query id": {"other id": {"count": 5}, ...}, ...}`. It is read query by query, so a file may exceed the memory.
 """
 
 import json
@@ -15,27 +15,27 @@ from typing import Any, NoReturn
 from citerec.errors import BadInputError, shown
 from citerec.inputs import UNREADABLE, open_unpacked, reading
 
-CHUNK = 2**20  # characters that are read at once, at least
+CHUNK = 2**20  # characters read at once at least
 MAX_RECORD = 64 * 2**20  # characters of one query's counts
-MAX_COUNT = 2**53  # above which whole numbers are no longer told apart
+MAX_COUNT = 2**53  # larger whole numbers are not exact in float64
 FORM = '{"query id": {"other id": {"count": 5}, ...}, ...}'
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
-_CUT = 16  # an error that is closer to the end of what was read may be due to the cut alone
+_CUT = 16  # a JSON error this close to the end of the buffer may be caused by its end
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """The counts of one query: with each of the others, 0 or more."""
+class QueryCounts:
+    """The counts of one query with other papers."""
 
     query: str
     others: tuple[str, ...]
-    counts: tuple[float, ...]  # same length
+    counts: tuple[float, ...]  # same length, 0 or more
 
 
-def read_records(file: Path) -> Generator[Record]:
-    """Read the counts of one query after the other.
+def read_records(file: Path) -> Generator[QueryCounts]:
+    """Read the counts query by query.
 
     Raises:
         BadInputError: If the file cannot be read, or is no file of counts.
@@ -49,7 +49,7 @@ def read_records(file: Path) -> Generator[Record]:
             ):
                 yield from _Reader(file, text).records()
         except UnicodeDecodeError as error:
-            raise BadInputError(file, f"no UTF-8 text; expected counts: {FORM}") from error
+            raise BadInputError(file, f"not UTF-8 text; expected counts: {FORM}") from error
         except UNREADABLE as error:
             if isinstance(error, OSError) and error.errno:
                 raise
@@ -57,10 +57,10 @@ def read_records(file: Path) -> Generator[Record]:
 
 
 def check_there(file: Path) -> None:
-    """Refuse a file of counts that is not there.
+    """Refuse a missing file of counts.
 
     Raises:
-        BadInputError: If it is not.
+        BadInputError: If there is no such file.
     """
     with reading(file):
         if not file.is_file():
@@ -68,14 +68,14 @@ def check_there(file: Path) -> None:
 
 
 class _Reader:
-    """Takes one JSON value after the other from a stream."""
+    """Reads one JSON value after the other from a stream."""
 
     def __init__(self, file: Path, stream: TextIOWrapper) -> None:
         self._file, self._stream = file, stream
         self._text, self._at, self._line = "", 0, 1
         self._ended = False
 
-    def records(self) -> Generator[Record]:
+    def records(self) -> Generator[QueryCounts]:
         self._take("{")
         if self._next() == "}":
             return
@@ -91,30 +91,32 @@ class _Reader:
                 break
             self._take(",")
         self._at += 1
-        if found := self._next():
-            self._refuse(f"found {found!r} after the end of the object")
+        if extra := self._next():
+            self._refuse(f"found {extra!r} after the end of the object")
 
-    def _record(self, query: str, value: Any, line: int) -> Record:
+    def _record(self, query: str, value: Any, line: int) -> QueryCounts:
         if not isinstance(value, dict):
-            self._refuse(f"{query!r} has {shown(value)} for counts", line)
+            self._refuse(f"the counts of {query!r} are {shown(value)}", line)
         counts: dict[str, float] = {}
         entries: dict[str, Any] = value
         for other, entry in entries.items():
             if (count := _count(entry)) is None:
-                self._refuse(f"{query!r} with {other!r} is {shown(entry)}", line)
+                self._refuse(f"the count of {query!r} with {other!r} is {shown(entry)}", line)
             counts[other] = count
-        return Record(query, tuple(counts), tuple(counts.values()))
+        return QueryCounts(query, tuple(counts), tuple(counts.values()))
 
-    def _take(self, wanted: str) -> None:
-        """Go past a sign that must be next."""
-        if (found := self._next()) != wanted:
+    def _take(self, expected: str) -> None:
+        """Skip the expected next character."""
+        if (character := self._next()) != expected:
             self._refuse(
-                f"found {found!r} where {wanted!r} should be" if found else "ends too early"
+                f"found {character!r} where {expected!r} should be"
+                if character
+                else "the file ends too early"
             )
         self._at += 1
 
     def _next(self) -> str:
-        """Go to the next sign that is no white space; return it, or nothing at the end."""
+        """Go to the next character that is no white space; return it, or an empty text at the end."""
         while True:
             match = _SPACE.match(self._text, self._at)
             self._go(match.end() if match else self._at)
@@ -122,42 +124,42 @@ class _Reader:
                 return self._text[self._at : self._at + 1]
 
     def _value(self) -> Any:
-        """Take the next value, whole."""
+        """Read the next value, complete."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                cut = "Unterminated" in error.msg or error.pos > len(self._text) - _CUT
-                if not cut or not self._more():
+                truncated = "Unterminated" in error.msg or error.pos > len(self._text) - _CUT
+                if not truncated or not self._more():
                     line = self._line + self._text.count("\n", self._at, error.pos)
-                    self._refuse(f"no JSON: {error.msg}", line)
+                    self._refuse(f"not JSON: {error.msg}", line)
             except RecursionError:
-                self._refuse("lists within lists without end")
+                self._refuse("too deeply nested JSON")
             else:
                 self._go(end)
                 return value
 
     def _more(self) -> bool:
-        """Read on, as much as waits already, so that a long value is not tried too often."""
+        """Read more; at least as much as is buffered, so that a long value is not parsed too often."""
         if self._ended:
             return False
-        waiting = self._text[self._at :]
-        if len(waiting) > MAX_RECORD:
+        rest = self._text[self._at :]
+        if len(rest) > MAX_RECORD:
             self._refuse(f"the counts of one query are longer than {MAX_RECORD // 2**20} MiB")
-        read = self._stream.read(max(CHUNK, len(waiting)))
-        self._text, self._at, self._ended = waiting + read, 0, not read
+        read = self._stream.read(max(CHUNK, len(rest)))
+        self._text, self._at, self._ended = rest + read, 0, not read
         return bool(read)
 
     def _go(self, to: int) -> None:
         self._line += self._text.count("\n", self._at, to)
         self._at = to
 
-    def _refuse(self, found: str, line: int | None = None) -> NoReturn:
-        raise BadInputError(self._file, f"{found}; expected {FORM}", line=line or self._line)
+    def _refuse(self, problem: str, line: int | None = None) -> NoReturn:
+        raise BadInputError(self._file, f"{problem}; expected {FORM}", line=line or self._line)
 
 
 def _count(entry: Any) -> float | None:
-    """Return the count of an entry, 0 or more; None if it has none."""
-    found: dict[str, Any] = entry if isinstance(entry, dict) else {}
-    count: Any = found.get("count")
+    """Return the count of an entry, 0 or more; None if it has no valid one."""
+    fields: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    count: Any = fields.get("count")
     return float(count) if type(count) in (int, float) and 0 <= count <= MAX_COUNT else None

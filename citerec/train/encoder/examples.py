@@ -1,4 +1,4 @@
-"""Examples, epoch by epoch: a query, one of its positives and negatives, as row numbers."""
+"""The examples of each epoch as row numbers: a query, one of its positives, and negatives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,111 +9,113 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.train.data import TrainingData
-from citerec.train.encoder.config import EncoderTraining, Loss
+from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.memory import learners
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 
-MIXED = 7  # begins the streams of chance of the sources that are mixed
-MISSING = -1  # where a negative is still to be drawn
+MIXED = 7  # seed prefix of the mixed sources
+MISSING = -1  # marks a negative that is still to be drawn
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Draws the examples of an epoch. The same config and epoch give the same ones, in the same order."""
+class EncoderExamples:
+    """Draws the examples of an epoch; the same settings and epoch give the same examples in the same order."""
 
     data: TrainingData
     config: EncoderTraining
-    positives: Lists  # of each query, none empty
-    hard: Lists  # negatives of each query
-    forbidden: Pairs  # (query, paper) that are no negatives
-    sources: tuple["Examples", ...] = ()  # of which these are mixed
+    positives: Lists  # of each query; no list is empty
+    hard: Lists  # hard negatives of each query
+    forbidden: Pairs  # (query, paper) that are never negatives
+    sources: tuple["EncoderExamples", ...] = ()  # the sources that are mixed, if any
 
     @classmethod
     def of(
         cls, data: TrainingData, config: EncoderTraining, positives: Lists, hard: Lists
-    ) -> "Examples":
-        """Make examples of the queries that have a positive, and for whom there is a negative.
+    ) -> "EncoderExamples":
+        """Make examples of the queries that have a positive and a possible negative.
 
         Raises:
-            ConfigError: If there is none.
+            ConfigError: If there is no such query.
         """
         pool = int(data.pool.sum())
-        known = data.cited.where(data.pool[data.cited.indices]).lengths + positives.lengths
-        asked = _asked(len(data.queries), config)
-        chosen = np.flatnonzero((positives.lengths > 0) & (known < pool - 1) & asked)
+        excluded = data.cited.where(data.pool[data.cited.indices]).lengths + positives.lengths
+        sampled = _sampled_queries(len(data.queries), config)
+        chosen = np.flatnonzero((positives.lengths > 0) & (excluded < pool - 1) & sampled)
         if not len(chosen):
             raise ConfigError(
-                f"no train query of {data.index.path} has a positive and a negative; the corpus is too small"
+                f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
             )
         data, positives = data.only(chosen), positives.at(chosen)
         hard, forbidden = hard.at(chosen), data.forbidden(positives)
-        hard = hard.where(~forbidden.holds(data.queries[hard.owners], hard.indices))
+        hard = hard.where(~forbidden.holds(data.queries[hard.segment_ids], hard.indices))
         return cls(data, config, positives, hard, forbidden)
 
     @classmethod
     def mixed(
-        cls, data: TrainingData, config: EncoderTraining, sources: Sequence["Examples"]
-    ) -> "Examples":
-        """Mix the triples of several sources: of each triple the source is drawn, then one of its triples.
+        cls, data: TrainingData, config: EncoderTraining, sources: Sequence["EncoderExamples"]
+    ) -> "EncoderExamples":
+        """Mix the triplets of several sources: draw a source for each triplet, then one of its triplets.
 
-        Each source has queries, positives and negatives of its own. An epoch is as long as if every query that any
-        source asks were asked once; a source that has fewer triples than its share repeats them.
+        Each source has its own queries, positives and negatives. An epoch has `examples` triplets for every query of
+        any source; a source with fewer triplets than its share repeats them.
 
         Args:
-            data: The queries that the sources have theirs from.
-            config: `source_weights` says how often each source is drawn.
+            data: The train queries; those of the sources are a subset.
+            config: `source_weights` are the shares of the sources.
             sources: In the order of the weights.
         """
-        asked = np.unique(np.concatenate([source.data.queries for source in sources]))
-        data = data.only(np.flatnonzero(np.isin(data.queries, asked)))
+        query_rows = np.unique(np.concatenate([source.data.queries for source in sources]))
+        data = data.only(np.flatnonzero(np.isin(data.queries, query_rows)))
         positives = _merged(data.queries, [(s.data.queries, s.positives) for s in sources])
         hard = _merged(data.queries, [(s.data.queries, s.hard) for s in sources])
         return cls(data, config, positives, hard, data.forbidden(positives), tuple(sources))
 
     @cached_property
     def learners(self) -> Rows:
-        """The papers that are learned from, where there is a memory."""
+        """The papers of the memory; see `memory.learners`."""
         return learners(self.data, self.positives, self.config)
 
     def __len__(self) -> int:
-        """Return how many there are in an epoch."""
+        """Return the number of examples in an epoch."""
         most = self.config.examples
-        if self.config.loss is Loss.MEMORY:
+        if self.config.loss is EncoderLoss.MEMORY:
             return len(self.learners)
-        if self.config.loss is Loss.TRIPLET:
+        if self.config.loss is EncoderLoss.TRIPLET:
             return most * len(self.data.queries)
         return int(np.minimum(self.positives.lengths, most).sum())
 
     def epoch(self, number: int) -> Rows:
         """Return the examples of an epoch, shape (examples, 2 + negatives): query, positive, negatives.
 
-        Those over the memory are single papers, shape (papers, 1).
+        With the memory loss an example is a single paper: shape (papers, 1).
         """
-        found = self._drawn(number if self.config.fresh else 0)
-        order = np.random.default_rng([self.config.seed, number, 1]).permutation(len(found))
-        return found[order]
+        drawn = self._drawn(number if self.config.fresh else 0)
+        order = np.random.default_rng([self.config.seed, number, 1]).permutation(len(drawn))
+        return drawn[order]
 
     def _drawn(self, number: int, *stream: int) -> Rows:
-        """Draw the examples of an epoch, in the order of the queries; each stream of chance draws others."""
+        """Draw the examples of an epoch in the order of the queries; `stream` separates the seeds of mixed sources."""
         rng = np.random.default_rng([self.config.seed, number, *stream])
         if self.sources:
             return self._mixed(number, rng)
-        if self.config.loss is Loss.MEMORY:
+        if self.config.loss is EncoderLoss.MEMORY:
             return self.learners[:, None]
-        return self._triples(rng) if self.config.loss is Loss.TRIPLET else self._pairs(rng)
+        return self._triplets(rng) if self.config.loss is EncoderLoss.TRIPLET else self._pairs(rng)
 
-    def _mixed(self, number: int, rng: np.random.Generator) -> Rows:
-        """Draw the source of each triple, then as many triples of each source."""
+    def _mixed(self, epoch: int, rng: np.random.Generator) -> Rows:
+        """Draw the source of each triplet, then the triplets of each source."""
         weights = np.array(self.config.source_weights or [1] * len(self.sources), np.float64)
-        of = rng.choice(len(self.sources), len(self), p=weights / weights.sum())
+        source_of = rng.choice(len(self.sources), len(self), p=weights / weights.sum())
         parts: list[Rows] = []
         for place, source in enumerate(self.sources):
-            triples = source._drawn(number, MIXED, place)
-            parts.append(triples[np.resize(rng.permutation(len(triples)), np.sum(of == place))])
+            triples = source._drawn(epoch, MIXED, place)
+            parts.append(
+                triples[np.resize(rng.permutation(len(triples)), np.sum(source_of == place))]
+            )
         return np.concatenate(parts)
 
-    def _triples(self, rng: np.random.Generator) -> Rows:
-        """Draw `examples` triples of each query; positives repeat where they are fewer."""
+    def _triplets(self, rng: np.random.Generator) -> Rows:
+        """Draw `examples` triplets of each query; positives repeat if there are fewer."""
         count = self.config.examples
         positives = self.positives.drawn(count, rng, repeat=True)
         negatives = np.full_like(positives, MISSING)
@@ -123,31 +125,33 @@ class Examples:
         return np.column_stack([queries, positives.ravel(), negatives])
 
     def _pairs(self, rng: np.random.Generator) -> Rows:
-        """Draw at most `examples` pairs of each query, no positive twice, with `hard` negatives each."""
+        """Draw at most `examples` distinct positives of each query, with `hard` negatives each."""
         count, hard = self.config.examples, self.config.hard
         positives = self.positives.drawn(count, rng, repeat=False)
         negatives = self.hard.drawn(count * hard, rng, repeat=False)
-        there = positives.ravel() != MISSING
-        queries = np.repeat(self.data.queries, count)[there]
-        negatives = self._completed(queries, negatives.reshape(-1, hard)[there], rng)
-        return np.column_stack([queries, positives.ravel()[there], negatives])
+        filled = positives.ravel() != MISSING
+        queries = np.repeat(self.data.queries, count)[filled]
+        negatives = self._completed(queries, negatives.reshape(-1, hard)[filled], rng)
+        return np.column_stack([queries, positives.ravel()[filled], negatives])
 
     def _completed(self, queries: Rows, negatives: Rows, rng: np.random.Generator) -> Rows:
-        """Put easy negatives where hard ones are missing: random papers of the pool."""
+        """Replace missing hard negatives by random papers of the pool."""
         return easy(queries, negatives, self.data.pool, self.forbidden, rng)
 
 
-def _asked(queries: int, config: EncoderTraining) -> Flags:
-    """Return which queries are asked; from whatever source they learn, they are the same for the same seed."""
+def _sampled_queries(queries: int, config: EncoderTraining) -> Flags:
+    """Return which queries are used; the sample depends on the seed only, not on the source."""
     order = np.random.default_rng([config.seed, 8]).permutation(queries)
     return order < (config.queries or queries)
 
 
 def _merged(queries: Rows, parts: Sequence[tuple[Rows, Lists]]) -> Lists:
-    """Put the lists of several sources together, one for each of `queries`, which hold those of all sources."""
-    owners = [np.searchsorted(queries, mine[lists.owners]) for mine, lists in parts]
+    """Merge the lists of several sources into one list per query; `queries` contains those of all sources."""
+    segment_ids = [
+        np.searchsorted(queries, own_queries[lists.segment_ids]) for own_queries, lists in parts
+    ]
     rows = [lists.indices for _, lists in parts]
-    return Lists.of(np.concatenate(owners), np.concatenate(rows), len(queries))
+    return Lists.of(np.concatenate(segment_ids), np.concatenate(rows), len(queries))
 
 
 def easy(
@@ -157,9 +161,9 @@ def easy(
     forbidden: Pairs,
     rng: np.random.Generator,
 ) -> Rows:
-    """Put a random paper of the pool where `negatives` are missing, shape (len(queries), negatives).
+    """Replace `MISSING` negatives by random papers of the pool; `negatives` has shape (len(queries), negatives).
 
-    A paper that must not be one is drawn again; each query must have one that may.
+    Forbidden papers are drawn again; each query must have at least one allowed paper.
     """
     papers = np.flatnonzero(pool).astype(np.int32)
     rows, columns = np.nonzero(negatives == MISSING)

@@ -1,4 +1,4 @@
-"""The losses: pure functions of vectors, which torch differentiates."""
+"""The losses of the encoder: pure differentiable functions of torch tensors."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from citerec.encode.spec import Similarity
 
 
 def triplet(queries: Any, positives: Any, negatives: Any, *, margin: float) -> Any:
-    """Return the mean of max(|q - p| - |q - n| + margin, 0), Euclidean distances.
+    """Return the mean of max(|q - p| - |q - n| + margin, 0) with Euclidean distances.
 
     Args:
         queries: Shape (examples, dim), as the others.
-        positives: Papers that they cite.
-        negatives: Papers that they do not cite.
-        margin: How much farther a negative should be, 1 in the source.
+        positives: Vectors of cited papers.
+        negatives: Vectors of papers that are not cited.
+        margin: How much farther a negative should be; 1 in the source.
 
     Source: Cohan et al., ACL 2020, equation 2, https://arxiv.org/abs/2004.07180.
     """
@@ -24,15 +24,14 @@ def triplet(queries: Any, positives: Any, negatives: Any, *, margin: float) -> A
 def in_batch(
     scores: Any, targets: Any, allowed: Any, *, temperature: float, symmetric: bool = False
 ) -> Any:
-    """Return the mean of -log softmax(scores / temperature) at the target, over the allowed papers (InfoNCE).
+    """Return the mean of -log softmax(scores / temperature) at the target over the allowed papers (InfoNCE).
 
     Args:
-        scores: How close each query is to each paper, shape (queries, papers).
+        scores: Similarity of each query to each paper, shape (queries, papers).
         targets: The column of each query's positive, shape (queries,).
-        allowed: Which papers stand against each query, its target among them, shape (queries, papers).
-        temperature: Under 1 sharpens.
-        symmetric: Average with the same loss of positives that look for their query: against each stand
-            the queries that it is an allowed negative of.
+        allowed: The papers of each softmax, including the target, shape (queries, papers).
+        temperature: Below 1 sharpens.
+        symmetric: Average with the same loss of each positive over the queries of which it is an allowed negative.
 
     Source: van den Oord et al., 2018, https://arxiv.org/abs/1807.03748.
     """
@@ -43,7 +42,7 @@ def in_batch(
     if not symmetric:
         return loss
     own = torch.arange(len(targets), device=targets.device)
-    same = targets[None, :] == targets[:, None]  # queries of one positive are no negatives of it
+    same = targets[None, :] == targets[:, None]  # queries with the same positive are no negatives
     against = allowed[:, targets].T & ~same
     against[own, own] = True
     backwards = (scores[:, targets].T / temperature).masked_fill(~against, float("-inf"))
@@ -51,9 +50,9 @@ def in_batch(
 
 
 def similarity(kind: Similarity, queries: Any, papers: Any) -> Any:
-    """Return how close each query is to each paper, shape (queries, papers); differentiable."""
+    """Return the inner products or negative L2 distances of queries and papers, shape (queries, papers)."""
     if kind is Similarity.COSINE:
         return queries @ papers.T
     norms = queries.pow(2).sum(-1)[:, None] + papers.pow(2).sum(-1)[None, :]
     squares = (norms - 2 * queries @ papers.T).clamp(min=0)
-    return -(squares + 1e-12).sqrt()  # the root has no derivative at 0
+    return -(squares + 1e-12).sqrt()  # the square root has no derivative at 0

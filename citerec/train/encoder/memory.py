@@ -1,11 +1,10 @@
-"""The memory: every paper that is learned from, as it was read last.
+"""The memory: the last vector of every training paper.
 
-So each step compares each of its papers with all the others, not just with those of the same step: a query is drawn
-to everything that it cites and held off everything else, a paper is drawn to all that cite it. Only the papers of
-the step are read anew, and only through them the loss is differentiated; the rest is a few steps old.
+Each step compares its queries with all papers of the memory, not only with those of the step. Only the papers of the
+step are encoded again, and only they receive gradients; the other vectors are a few steps old.
 
-Source: Wang et al., CVPR 2020, https://arxiv.org/abs/1912.06798 (cross-batch memory), here with one place for each
-paper of a corpus in place of a queue, and all of a query's positives at once.
+Source: Wang et al., CVPR 2020, https://arxiv.org/abs/1912.06798 (cross-batch memory); here with one slot per paper in
+place of a queue, and all positives of a query at once.
 """
 
 from dataclasses import dataclass
@@ -18,118 +17,130 @@ from citerec.train.data import TrainingData
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.lists import Flags, Lists, Rows
 
-PLAIN_SHARE = 1  # papers that nobody cites, for each one that cites or is cited
+UNLINKED_RATIO = 1  # papers without a citation for each one that cites or is cited
 
 
 def learners(data: TrainingData, positives: Lists, config: EncoderTraining) -> Rows:
-    """Return the papers that are learned from, rising: the queries, their positives, and others at random.
+    """Return the papers of the memory, rising: the queries, their positives, and random others.
 
     Args:
-        data: The queries, and the pool that others are drawn from.
+        data: The queries and the pool of other papers.
         positives: Of each query.
-        config: At most `memory_papers` of them are taken; the queries and positives come first.
+        config: At most `memory_papers` are taken; queries and positives come first.
     """
     rng = np.random.default_rng([config.seed, 5])
     linked = np.union1d(data.queries, positives.indices)
     if len(linked) > config.memory_papers:
         linked = np.sort(rng.choice(linked, config.memory_papers, replace=False))
     others = np.setdiff1d(np.flatnonzero(data.pool), linked)
-    more = min(len(others), PLAIN_SHARE * len(linked), config.memory_papers - len(linked))
+    more = min(len(others), UNLINKED_RATIO * len(linked), config.memory_papers - len(linked))
     return np.union1d(linked, rng.choice(others, more, replace=False)).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a step compares with every paper of the memory; places in it, but for `owners`: places in `queries`."""
+class MemoryComparison:
+    """The queries and papers that a step compares; papers are slots of the memory."""
 
-    queries: npt.NDArray[np.int64]  # shape (queries,)
-    owners: npt.NDArray[np.int64]  # the query of each positive, shape (positives,)
-    targets: npt.NDArray[np.int64]  # the paper of each positive, same shape
-    weights: npt.NDArray[np.float32]  # of each positive, same shape; over all queries they sum to 1
-    allowed: Flags  # who stands against whom, shape (queries, papers)
+    queries: npt.NDArray[np.int64]  # slots, shape (queries,)
+    segment_ids: npt.NDArray[
+        np.int64
+    ]  # the number of the query of each positive in `queries`, shape (positives,)
+    targets: npt.NDArray[np.int64]  # the slot of each positive, same shape
+    weights: npt.NDArray[
+        np.float32
+    ]  # of each positive, same shape; their sum over all queries is 1
+    allowed: Flags  # the papers of each query's softmax, shape (queries, papers)
 
 
 class Memory:
-    """Which papers are remembered, and what a step compares with what."""
+    """The papers of the memory, and the comparison of each step."""
 
     def __init__(
         self, data: TrainingData, positives: Lists, rows: Rows, config: EncoderTraining
     ) -> None:
-        """Remember the papers at `rows`, which rise."""
+        """Use the papers at `rows`, which rise."""
         self.rows = rows
         self._data, self._config = data, config
-        self._place = np.full(data.papers, -1)
-        self._place[rows] = np.arange(len(rows))
-        known = self._place[positives.indices] >= 0
-        self._positives = positives.where(known)
-        self._cited = data.cited.where(self._place[data.cited.indices] >= 0)
-        asks = (self._place[data.queries] >= 0) & (self._positives.lengths > 0)
-        self._askers = np.flatnonzero(asks)
-        share = self._positives.lengths**0.5  # between all queries alike and all citations alike
-        self._share = share / max(share[asks].sum(), 1)
-        self._citing = Lists.of(  # the queries of which each paper is a positive
-            self._place[self._positives.indices],
-            self._positives.owners.astype(np.int32),
+        self._slot_of = np.full(data.papers, -1)
+        self._slot_of[rows] = np.arange(len(rows))
+        in_memory = self._slot_of[positives.indices] >= 0
+        self._positives = positives.where(in_memory)
+        self._cited = data.cited.where(self._slot_of[data.cited.indices] >= 0)
+        usable = (self._slot_of[data.queries] >= 0) & (self._positives.lengths > 0)
+        self._eligible_queries = np.flatnonzero(usable)
+        share = (
+            self._positives.lengths**0.5
+        )  # between equal weights for queries and equal weights for citations
+        self._share = share / max(share[usable].sum(), 1)
+        self._citing = Lists.of(  # for each slot, the queries with this positive
+            self._slot_of[self._positives.indices],
+            self._positives.segment_ids.astype(np.int32),
             len(rows),
         )
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def places(self, rows: Rows) -> npt.NDArray[np.int64]:
-        """Return the place of each paper."""
-        return self._place[rows]
+    def slots(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """Return the slot of each paper; -1 for a paper outside the memory."""
+        return self._slot_of[rows]
 
-    def comparison(self, live: Rows) -> Comparison:
-        """Return what a step that reads `live` compares, at most `memory_queries` queries.
+    def comparison(self, live: Rows) -> MemoryComparison:
+        """Return the comparison of a step that encodes the papers `live`: at most `memory_queries` queries.
 
-        First come the queries among `live` and those that one of these is a positive of. The others are drawn
-        at random, by the papers of the step, so that the same step draws the same ones; each then weighs for those
-        that were not drawn, too, else papers would be pulled by all that cite them and pushed by some of the rest.
+        Half of the queries are among `live` or have one of these papers as a positive. The others are drawn at random
+        with a seed made from `live`, so the same step draws the same ones. Each sampled query is weighted by the number
+        of queries that it represents.
         """
         data = self._data
-        asked, stands_for = self._asked(live)
-        queries = data.queries[asked]
+        chosen, represented = self._step_queries(live)
+        queries = data.queries[chosen]
         allowed = data.eligible(queries[:, None], self.rows[None, :])
-        cited = self._cited.at(asked)
-        allowed[cited.owners, self._place[cited.indices]] = False
-        allowed[np.arange(len(asked)), self._place[queries]] = False
-        mine = self._positives.at(asked)
-        targets = self._place[mine.indices]
-        allowed[mine.owners, targets] = True
-        share = self._share[asked] * stands_for
-        weights = (share / mine.lengths)[mine.owners]
-        return Comparison(
-            self._place[queries], mine.owners, targets, weights.astype(np.float32), allowed
+        cited = self._cited.at(chosen)
+        allowed[cited.segment_ids, self._slot_of[cited.indices]] = False
+        allowed[np.arange(len(chosen)), self._slot_of[queries]] = False
+        positives = self._positives.at(chosen)
+        targets = self._slot_of[positives.indices]
+        allowed[positives.segment_ids, targets] = True
+        share = self._share[chosen] * represented
+        weights = (share / positives.lengths)[positives.segment_ids]
+        return MemoryComparison(
+            self._slot_of[queries],
+            positives.segment_ids,
+            targets,
+            weights.astype(np.float32),
+            allowed,
         )
 
-    def _asked(self, live: Rows) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float64]]:
-        """Return the numbers of the queries of a step, rising, and how many each of them stands for."""
+    def _step_queries(self, live: Rows) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float64]]:
+        """Return the numbers of the queries of a step, rising, and how many queries each represents."""
         most = self._config.memory_queries
-        if len(self._askers) <= most:
-            return self._askers, np.ones(len(self._askers))
+        if len(self._eligible_queries) <= most:
+            return self._eligible_queries, np.ones(len(self._eligible_queries))
         own = np.flatnonzero(np.isin(self._data.queries, live))
-        citing = [self._citing[place] for place in self._place[live].tolist()]
-        concerned = np.intersect1d(np.concatenate([own, *citing]), self._askers)
+        citing = [self._citing[place] for place in self._slot_of[live].tolist()]
+        concerned = np.intersect1d(np.concatenate([own, *citing]), self._eligible_queries)
         rng = np.random.default_rng([self._config.seed, 6, *live[:8].tolist()])
-        rest = np.setdiff1d(self._askers, concerned)
+        rest = np.setdiff1d(self._eligible_queries, concerned)
         first = min(len(concerned), max(most // 2, most - len(rest)))
         some = rng.choice(concerned, first, replace=False)
         more = rng.choice(rest, most - first, replace=False)
-        asked = np.union1d(some, more)
-        of_rest = len(rest) / max(len(more), 1)
-        return asked, np.where(np.isin(asked, more), of_rest, len(concerned) / max(len(some), 1))
+        chosen = np.union1d(some, more)
+        rest_weight = len(rest) / max(len(more), 1)
+        return chosen, np.where(
+            np.isin(chosen, more), rest_weight, len(concerned) / max(len(some), 1)
+        )
 
 
-def over_memory(scores: Any, compared: dict[str, Any], *, temperature: float) -> Any:
+def over_memory(scores: Any, comparison: dict[str, Any], *, temperature: float) -> Any:
     """Return the weighted mean of -log softmax(scores / temperature) over the positives.
 
     Args:
-        scores: How close each query is to each paper, shape (queries, papers).
-        compared: `owners`, `targets`, `weights` and `allowed` of a `Comparison`, as tensors.
-        temperature: Under 1 sharpens.
+        scores: Similarity of each query to each paper, shape (queries, papers).
+        comparison: `segment_ids`, `targets`, `weights` and `allowed` of a `MemoryComparison`, as tensors.
+        temperature: Below 1 sharpens.
     """
-    logits = (scores / temperature).masked_fill(~compared["allowed"], float("-inf"))
-    owners, targets = compared["owners"], compared["targets"]
-    terms = logits.logsumexp(1)[owners] - logits[owners, targets]
-    return (compared["weights"] * terms).sum()
+    logits = (scores / temperature).masked_fill(~comparison["allowed"], float("-inf"))
+    segment_ids, targets = comparison["segment_ids"], comparison["targets"]
+    terms = logits.logsumexp(1)[segment_ids] - logits[segment_ids, targets]
+    return (comparison["weights"] * terms).sum()

@@ -1,4 +1,4 @@
-"""Hard negatives that are mined: what BM25 and the base model find together, and the query does not cite."""
+"""Mines hard negatives: papers that BM25 and the base model rank high and that the query does not cite."""
 
 import numpy as np
 
@@ -11,25 +11,25 @@ from citerec.train.data import TrainingData
 from citerec.train.lists import Lists, Rows
 from citerec.types import Eligible, Hits, Progress, Query
 
-BLOCK = 512  # queries searched at once
-SPARE = 2  # times as many papers are asked of BM25
+BLOCK = 512  # queries searched at once, papers encoded at once
+BM25_FACTOR = 2  # BM25 retrieves so many times more papers, as some are outside the pool
 
 
 def mined(
     data: TrainingData, encoder: Encoder, first: int, last: int, *, threads: int, progress: Progress
 ) -> Lists:
-    """Return for each query the papers of rank `first` to `last` in the fused list, best first.
+    """Return for each query the papers of rank `first` to `last` of the fused ranking, best first.
 
-    In the list are papers of the pool that are of no later year than the query and that it does not cite. Those at its
-    top are left out: many of them could be cited as well.
+    The ranking holds papers of the pool that are of no later year and that the query does not cite. The top ranks are
+    left out, since many of these papers could also be cited.
 
     Args:
         data: The queries.
-        encoder: The model before training.
+        encoder: The model before the training.
         first: The first rank, from 1.
-        last: The last.
+        last: The last rank.
         threads: Of BM25; 0 for one per processor.
-        progress: Receives how far it is.
+        progress: Receives the number of queries that are done.
     """
     forbidden = data.forbidden(data.gold)
     vectors = vectors_of(data, encoder, progress)
@@ -38,21 +38,21 @@ def mined(
     for start in range(0, len(data.queries), BLOCK):
         rows = data.queries[start : start + BLOCK]
         depth = last + int(data.cited.lengths[start : start + BLOCK].max()) + 1
-        words = _bm25(data, bm25, rows, depth)
-        nearest = _nearest(data, encoder, vectors, rows, depth)
-        for row, *found in zip(rows, words, nearest, strict=True):
-            fused = rrf(found, data.index.id_rank).rows
-            free = fused[~forbidden.holds(row, fused)]
-            lists.append(free[first - 1 : last])
+        lexical = _bm25(data, bm25, rows, depth)
+        semantic = _nearest(data, encoder, vectors, rows, depth)
+        for row, *rankings in zip(rows, lexical, semantic, strict=True):
+            fused = rrf(rankings, data.index.id_rank).rows
+            candidates = fused[~forbidden.holds(row, fused)]
+            lists.append(candidates[first - 1 : last])
         progress("mining", start + len(rows), len(data.queries))
     ends = np.cumsum([0, *map(len, lists)])
     return Lists(ends, np.concatenate(lists).astype(np.int32))
 
 
 def vectors_of(data: TrainingData, encoder: Encoder, progress: Progress) -> Vectors:
-    """Return the vectors of the pool, shape (papers, dim); those of other papers are 0.
+    """Return the vectors of the pool, shape (papers, dim); 0 for other papers.
 
-    The queries are of the pool, too.
+    The pool contains the queries.
     """
     rows = np.flatnonzero(data.pool)
     vectors = np.zeros((data.papers, encoder.dim), np.float32)
@@ -70,13 +70,13 @@ def _bm25(data: TrainingData, bm25: Bm25Retriever, rows: Rows, depth: int) -> li
     rules = [
         Eligible(q.year, frozenset({row})) for q, row in zip(queries, rows.tolist(), strict=True)
     ]
-    found = bm25.retrieve(
-        queries, rules, SPARE * depth
-    )  # few papers of their years are not of the pool
-    kept = [data.pool[hits.rows] for hits in found]
+    results = bm25.retrieve(
+        queries, rules, BM25_FACTOR * depth
+    )  # few eligible papers are outside the pool
+    in_pool = [data.pool[hits.rows] for hits in results]
     return [
-        Hits(hits.rows[selection_metric][:depth], hits.scores[selection_metric][:depth])
-        for hits, selection_metric in zip(found, kept, strict=True)
+        Hits(hits.rows[flags][:depth], hits.scores[flags][:depth])
+        for hits, flags in zip(results, in_pool, strict=True)
     ]
 
 
@@ -89,14 +89,14 @@ def _nearest(
     depth = min(depth, len(pool))
     best = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
     hits: list[Hits] = []
-    for mine, near in zip(scores, best, strict=True):
-        columns = near[np.isfinite(mine[near])]
-        hits.append(Hits.ordered(pool[columns], mine[columns], data.index.id_rank))
+    for query_scores, nearest in zip(scores, best, strict=True):
+        columns = nearest[np.isfinite(query_scores[nearest])]
+        hits.append(Hits.ordered(pool[columns], query_scores[columns], data.index.id_rank))
     return hits
 
 
 def similarities(similarity: Similarity, queries: Vectors, papers: Vectors) -> Vectors:
-    """Return how close each query is to each paper, shape (queries, papers): inner product, or minus the distance."""
+    """Return the inner products or negative L2 distances of queries and papers, shape (queries, papers)."""
     products = queries @ papers.T
     if similarity is Similarity.COSINE:
         return products

@@ -1,4 +1,4 @@
-"""The model folder that a training leaves: it opens in transformers, in sentence-transformers and here."""
+"""Writes the folder of a trained encoder, which transformers, sentence-transformers and citerec open."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -12,8 +12,8 @@ MEASURES = ("loss", "dev_loss", "dev_mrr", "dev_f1")  # columns of the model car
 
 
 def write_model(folder: Path, parts: Parts, record: TrainingRecord) -> None:
-    """Write a model and all that is said of it into a folder."""
-    parts.model.config._name_or_path = ""  # else the place of the base model on this machine
+    """Write a model, its training record and its model card into a folder."""
+    parts.model.config._name_or_path = ""  # otherwise the local path of the base model
     parts.model.save_pretrained(folder)
     parts.tokenizer.save_pretrained(folder)
     write_spec(folder, parts.spec)
@@ -24,7 +24,7 @@ def write_model(folder: Path, parts: Parts, record: TrainingRecord) -> None:
 
 
 def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> None:
-    """Write what sentence-transformers reads; the names of its modules are those that every version knows."""
+    """Write the files of sentence-transformers; every version knows these module names."""
     normalize = spec.similarity is Similarity.COSINE
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
     modules = [
@@ -53,7 +53,7 @@ def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> N
 
 
 def model_card(record: TrainingRecord, parts: Parts) -> str:
-    """Return README.md: what the model is, what it learned from, how good it is, how to use it."""
+    """Return README.md: the model, its use, its data, its measures and its settings."""
     spec = parts.spec
     between = f'"{parts.tokenizer.sep_token}"' if spec.separator is Separator.TOKEN else "a space"
     tags = "\n".join(
@@ -73,7 +73,7 @@ tags:
 
 # An encoder of papers, trained on the citations of {record.index}
 
-Papers that cite each other lie close together: it turns title and abstract into {parts.dim} numbers.
+It maps title and abstract to a vector of {parts.dim} numbers; papers that cite each other have similar vectors.
 Trained by citerec {version("citerec")} from {record.base}.
 
 ## Use
@@ -87,16 +87,16 @@ model = SentenceTransformer("FOLDER")
 vectors = model.encode([title + {_joint(spec, parts)} + abstract])
 ```
 
-A paper is read as {spec.form}, with {between} between the parts, at most {spec.max_tokens} tokens;
-pooling: {spec.pooling}; compared by {_compared(spec)}.
+The input of a paper is {spec.form}, with {between} between the parts, at most {spec.max_tokens} tokens;
+pooling: {spec.pooling}; similarity: {_compared(spec)}.
 
 ## Data
 
 Index {record.index}, corpus sha256 {record.corpus}.
 
-{record.counted}
+{record.counts_markdown}
 
-Neither dev nor test queries of the index are among the papers that it was trained on.
+The training papers contain no dev or test query of the index.
 
 ## Measures
 
@@ -109,7 +109,7 @@ On a sample of the dev queries, before training (0) and after each epoch; the we
 ## Settings
 
 ```
-{record.set_to}
+{record.settings_text}
 ```
 """
 

@@ -1,7 +1,7 @@
 """Neighbours in an embedding of the citation graph, as SciNCL samples them.
 
-Source: Ostendorff et al., EMNLP 2022, https://arxiv.org/abs/2202.06671; its embedding of the graph is of another
-kind (PyTorch-BigGraph), ours a truncated singular value decomposition.
+Source: Ostendorff et al., EMNLP 2022, https://arxiv.org/abs/2202.06671. SciNCL embeds the graph by PyTorch-BigGraph;
+citerec uses a truncated singular value decomposition.
 """
 
 from typing import Any
@@ -18,37 +18,37 @@ BLOCK = 1024  # queries compared with every paper at once
 def neighbours(data: TrainingData, first: int, last: int, *, dim: int, seed: int) -> Lists:
     """Return for each query its neighbours of rank `first` to `last`, nearest first.
 
-    Ranked are the papers of the pool that are of no later year than the query and that the graph knows.
+    Candidates are the papers of the pool that are of no later year and have a citation link.
 
     Args:
         data: The queries and the graph of their citations.
         first: The first rank, from 1.
-        last: The last.
-        dim: Of the embedding.
-        seed: Where the decomposition begins.
+        last: The last rank.
+        dim: The dimensions of the embedding.
+        seed: Of the start vector of the decomposition.
     """
     vectors = graph_vectors(data, dim=dim, seed=seed)
     linked: Flags = np.any(vectors, axis=1)
-    known = np.flatnonzero(data.pool & linked).astype(np.int32)
+    candidates = np.flatnonzero(data.pool & linked).astype(np.int32)
     parts: list[Lists] = []
     for start in range(0, len(data.queries), BLOCK):
         rows = data.queries[start : start + BLOCK]
-        scores = vectors[rows] @ vectors[known].T
-        itself = np.equal(rows[:, None], known[None, :])
-        out = ~data.eligible(rows[:, None], known[None, :]) | itself
-        out[~linked[rows]] = True
-        scores[out] = -np.inf
+        scores = vectors[rows] @ vectors[candidates].T
+        itself = np.equal(rows[:, None], candidates[None, :])
+        excluded = ~data.eligible(rows[:, None], candidates[None, :]) | itself
+        excluded[~linked[rows]] = True
+        scores[excluded] = -np.inf
         order = np.argsort(-scores, axis=1, kind="stable")[:, first - 1 : last]
-        there = np.isfinite(np.take_along_axis(scores, order, 1))
-        owners, places = np.nonzero(there)
-        parts.append(Lists.of(owners, known[order[owners, places]], len(rows)))
+        finite = np.isfinite(np.take_along_axis(scores, order, 1))
+        segment_ids, columns = np.nonzero(finite)
+        parts.append(Lists.of(segment_ids, candidates[order[segment_ids, columns]], len(rows)))
     return Lists.joined(parts)
 
 
 def graph_vectors(data: TrainingData, *, dim: int, seed: int) -> npt.NDArray[np.float32]:
-    """Embed the citation graph, shape (papers, dim): vectors of unit length, 0 for a paper without a link.
+    """Embed the citation graph, shape (papers, dim): unit vectors, or 0 for a paper without a link.
 
-    They are the leading eigenvectors, weighted by their values, of the symmetric adjacency D^-1/2 (A + A^T) D^-1/2.
+    The vectors are the leading singular vectors of the symmetric adjacency D^-1/2 (A + A^T) D^-1/2, times their values.
     """
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import svds

@@ -1,28 +1,28 @@
-"""The network that is trained: the model, its pooling and its loss as one module."""
+"""The network that is trained: the encoder, its pooling and its loss as one torch module."""
 
 from typing import Any
 
 from citerec.encode.encoder import Vectors
 from citerec.encode.model import Parts, pool
 from citerec.encode.spec import Similarity
-from citerec.train.encoder.config import EncoderTraining, Loss
+from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.memory import over_memory
 
 
-def make_net(parts: Parts, config: EncoderTraining, remembered: Vectors | None = None) -> Any:
-    """Return the module: it takes what `batch.Collator` makes, and gives the loss.
+def make_net(parts: Parts, config: EncoderTraining, initial_memory: Vectors | None = None) -> Any:
+    """Return the module: it maps the inputs of `batch.Collator` to the loss.
 
-    A head that no vector is made of (BERT's pooler) is not trained.
+    A head that does not contribute to the vectors (BERT's pooler) is frozen.
 
     Args:
         parts: The model.
-        config: Which loss.
-        remembered: What the memory begins with, shape (papers, dim); checkpoints hold what becomes of it.
+        config: Selects the loss.
+        initial_memory: The vectors that the memory starts with, shape (papers, dim); checkpoints contain the memory.
     """
     import torch
 
-    class Net(torch.nn.Module):
+    class EncoderLossNet(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = parts.model
@@ -30,22 +30,22 @@ def make_net(parts: Parts, config: EncoderTraining, remembered: Vectors | None =
                 if name.startswith("pooler."):
                     weights.requires_grad_(False)
             if not config.dropout:
-                _read_alike(torch, self.model)
-            if remembered is not None:
-                self.register_buffer("memory", torch.from_numpy(remembered))
+                _disable_dropout(torch, self.model)
+            if initial_memory is not None:
+                self.register_buffer("memory", torch.from_numpy(initial_memory))
 
         def forward(self, chunks: Any, **where: Any) -> Any:
             vectors = torch.cat([self.read(**chunk) for chunk in chunks])
             with torch.autocast(vectors.device.type, enabled=False):
-                if config.loss is Loss.MEMORY:
-                    return self.remember(vectors, **where)
+                if config.loss is EncoderLoss.MEMORY:
+                    return self.memory_loss(vectors, **where)
                 return loss_of(vectors, config, parts.spec.similarity, **where)
 
         memory: Any
 
-        def remember(self, vectors: Any, live: Any, queries: Any, **where: Any) -> Any:
-            now = self.memory.index_put((live,), vectors)
-            scores = similarity(parts.spec.similarity, now[queries], now)
+        def memory_loss(self, vectors: Any, live: Any, queries: Any, **where: Any) -> Any:
+            memory = self.memory.index_put((live,), vectors)
+            scores = similarity(parts.spec.similarity, memory[queries], memory)
             self.memory[live] = vectors.detach()
             return over_memory(scores, where, temperature=config.temperature)
 
@@ -56,15 +56,15 @@ def make_net(parts: Parts, config: EncoderTraining, remembered: Vectors | None =
                 return torch.nn.functional.normalize(vectors, dim=-1)
             return vectors
 
-    return Net()
+    return EncoderLossNet()
 
 
-def _read_alike(torch: Any, model: Any) -> None:
-    """Leave dropout out."""
+def _disable_dropout(torch: Any, model: Any) -> None:
+    """Set all dropout rates to 0."""
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-        for name in ("dropout", "attention_dropout"):  # some models keep the rate as a number
+        for name in ("dropout", "attention_dropout"):  # some models store the rate as a number
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, 0.0)
 
@@ -76,12 +76,13 @@ def loss_of(
 
     Args:
         vectors: Of every paper of the step, shape (papers, dim).
-        config: Which loss.
-        kind: How vectors are compared.
-        triples: The places of query, positive and negative, shape (examples, 3).
-        where: In-batch: the places of `queries` and `papers`, the `targets` among these, and who is `allowed`.
+        config: Selects the loss.
+        kind: The similarity of vectors.
+        triples: The positions of query, positive and negative in `vectors`, shape (examples, 3).
+        where: In-batch: the positions of `queries` and `papers`, the `targets` among the papers, and the `allowed`
+            flags.
     """
-    if config.loss is Loss.TRIPLET:
+    if config.loss is EncoderLoss.TRIPLET:
         return triplet(*vectors[triples].unbind(1), margin=config.margin)
     scores = similarity(kind, vectors[where["queries"]], vectors[where["papers"]])
     return in_batch(

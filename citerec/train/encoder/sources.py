@@ -1,4 +1,4 @@
-"""The names of what an encoder may learn from, and which settings of them go together."""
+"""The names of the training signals, and the checks of settings that belong together."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,26 +10,26 @@ from citerec.errors import ConfigError
 COUNTS_FILE = re.compile(r"\.json(\.(gz|zst|bz2))?$")
 
 
-class Positives(StrEnum):
-    """Which papers a query is drawn to."""
+class EncoderPositives(StrEnum):
+    """The source of positives."""
 
     CITATIONS = "citations"
-    CO_CITATIONS = "co-citations"  # most often cited together with it
-    NEIGHBOURS = "neighbours"  # in an embedding of the citation graph
-    COUNTS = "counts"  # of the highest counts in files: co-views, co-reads
+    CO_CITATIONS = "co-citations"  # papers most often cited together with the query
+    NEIGHBOURS = "neighbours"  # nearest in an embedding of the citation graph
+    COUNTS = "counts"  # highest counts in files: co-views, co-reads
 
 
-class Negatives(StrEnum):
-    """Where the hard ones come from, those that a query is held off."""
+class EncoderNegatives(StrEnum):
+    """The source of hard negatives."""
 
-    CITATIONS = "citations"  # cited by a paper that it cites
-    CO_CITATIONS = "co-citations"  # cited together with it, but seldom
-    MINED = "mined"  # what BM25 and the base model find together
-    NEIGHBOURS = "neighbours"  # of some distance, in an embedding of the citation graph
-    COUNTS = "counts"  # of the lowest counts in files, above 0
+    CITATIONS = "citations"  # references of the query's references
+    CO_CITATIONS = "co-citations"  # papers seldom cited together with the query
+    MINED = "mined"  # top ranks of the fusion of BM25 and the base model
+    NEIGHBOURS = "neighbours"  # at some distance in an embedding of the citation graph
+    COUNTS = "counts"  # lowest counts above 0 in files
 
 
-GRAPH_KINDS = tuple(kind for kind in Positives if kind is not Positives.COUNTS)
+GRAPH_KINDS = tuple(kind for kind in EncoderPositives if kind is not EncoderPositives.COUNTS)
 _LISTS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "counts": ((str,), "texts"),
     "sources": ((str,), "texts"),
@@ -38,10 +38,10 @@ _LISTS: Mapping[str, tuple[tuple[type, ...], str]] = {
 
 
 def listed(name: str, value: Any, where: str) -> Any:
-    """Return the list that a TOML file has as the tuple that a setting is; any other value as it is.
+    """Convert a list from TOML to the tuple of a list setting; other values are returned unchanged.
 
     Raises:
-        ConfigError: If the setting is a list, and the value is none, or holds something else.
+        ConfigError: If a list setting has another value, or entries of a wrong type.
     """
     if name not in _LISTS or isinstance(value, tuple):
         return value
@@ -52,27 +52,27 @@ def listed(name: str, value: Any, where: str) -> Any:
 
 
 def check_counts(kinds: Sequence[str], counts: Sequence[str]) -> None:
-    """Refuse files of counts that nobody reads, and the reverse.
+    """Check that files of counts are given if and only if a source reads them.
 
     Args:
-        kinds: What positives and negatives are.
+        kinds: The sources of positives and negatives.
         counts: The files.
 
     Raises:
-        ConfigError: If one is there without the other.
+        ConfigError: If one is given without the other.
     """
-    if (Positives.COUNTS in kinds) != bool(counts):
+    if (EncoderPositives.COUNTS in kinds) != bool(counts):
         raise ConfigError(
-            'counts = ["FILE", ...] goes with positives or negatives = "counts"; '
-            f"got {len(counts)} files, and {', '.join(kinds)}"
+            'counts = ["FILE", ...] needs positives or negatives = "counts", and the reverse; '
+            f"got {len(counts)} files, positives and negatives {', '.join(kinds)}"
         )
 
 
 def check_sources(sources: Sequence[str], weights: Sequence[float]) -> None:
-    """Refuse sources that are not known, stand twice, or do not fit their weights.
+    """Refuse unknown and repeated sources, and weights that do not match them.
 
     Raises:
-        ConfigError: If they cannot be.
+        ConfigError: If there are any.
     """
     for source in sources:
         if source not in GRAPH_KINDS and not COUNTS_FILE.search(source):
@@ -83,7 +83,7 @@ def check_sources(sources: Sequence[str], weights: Sequence[float]) -> None:
         raise ConfigError(f"sources must differ, got {', '.join(sources)}")
     if len(weights) not in (0, len(sources)):
         raise ConfigError(
-            f"source_weights must be one for each source, got {len(weights)} for {len(sources)}"
+            f"source_weights must have one weight per source, got {len(weights)} for {len(sources)}"
         )
     if not all(0 < weight < float("inf") for weight in weights):
         raise ConfigError(f"source_weights must be greater than 0, got {[*weights]}")

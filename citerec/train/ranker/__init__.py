@@ -1,1 +1,1 @@
-"""Training the final ranker: which queries, the features of their pools, boosted trees, the model folder."""
+"""Training of the learning-to-rank model: queries, features of their candidates, boosted trees, the model folder."""

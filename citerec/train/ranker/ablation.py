@@ -1,4 +1,4 @@
-"""What each source of evidence is worth: the ranker without it, and the ranker as sources come in one by one."""
+"""Ablations: the learning-to-rank model with groups of features added one by one, and without each group."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.rank.features import Group, without
 from citerec.train.ranker.boost import Trees
-from citerec.train.ranker.examples import MISSING, Examples, spared
+from citerec.train.ranker.examples import MISSING, Examples, always_present
 
 STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
     ("lexical, semantic and text", (Group.LEXICAL, Group.SEMANTIC, Group.TEXT)),
@@ -19,60 +19,66 @@ STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """A ranker, and queries of an index that it was not trained on."""
+class DevEvaluation:
+    """A model, and dev examples of an index that it was not trained on."""
 
-    index: object  # whose they are
+    index: object  # the index of the dev examples
     trees: Trees
     dev: Examples
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """One row of the table."""
+    """One row of the ablation table."""
 
     label: str
     f1: float
     mrr: float
 
 
-def ablations(judged: Sequence[Judged]) -> list[Ablation]:
-    """Measure a ranker with sources missing, which it was trained to do without; nothing is trained again.
+def ablations(evaluations: Sequence[DevEvaluation]) -> list[Ablation]:
+    """Measure a model with disabled feature groups; nothing is trained again.
+
+    The training disables groups in copies of the queries, so the model can rank without them.
 
     Args:
-        judged: The ranker with all features; several, if each was trained on other dev queries.
+        evaluations: The model with all features; several if each was trained on other dev queries.
 
     Returns:
-        First as sources come in one by one, then with all but one.
+        First with the groups added one by one, then with all but one.
     """
-    there: list[Group] = []
+    present: list[Group] = []
     rows: list[Ablation] = []
     for label, groups in STEPS:
-        there += groups
-        rows.append(_row(label, judged, [group for group in Group if group not in there]))
+        present += groups
+        rows.append(_row(label, evaluations, [group for group in Group if group not in present]))
     return rows + [
-        _row(f"all but {', '.join(one)}", judged, one, spared(one)) for one, _ in MISSING
+        _row(f"all but {', '.join(one)}", evaluations, one, always_present(one))
+        for one, _ in MISSING
     ]
 
 
-def measured(
-    judged: Sequence[Judged], missing: Sequence[Group] = (), spare: Collection[str] = ()
+def measure(
+    evaluations: Sequence[DevEvaluation], missing: Sequence[Group] = (), kept: Collection[str] = ()
 ) -> dict[str, float]:
-    """Return the means over all their queries, each ordered by the ranker beside it, of F1 at 20 and MRR.
+    """Return the means over all queries of F1 at 20 and MRR, each query ranked by the model of its evaluation.
 
     Args:
-        judged: The rankers.
-        missing: Sources that they do without.
-        spare: Features of these that are there all the same.
+        evaluations: The models with their dev examples.
+        missing: Disabled feature groups.
+        kept: Features of these groups that stay enabled.
     """
-    scores = [one.trees.scores(without(one.dev.matrix, missing, spare=spare)) for one in judged]
-    return Examples.joined([one.dev for one in judged]).measures(
+    scores = [one.trees.scores(without(one.dev.matrix, missing, spare=kept)) for one in evaluations]
+    return Examples.joined([one.dev for one in evaluations]).measures(
         np.concatenate([np.zeros(0), *scores])
     )
 
 
 def _row(
-    label: str, judged: Sequence[Judged], missing: Sequence[Group], spare: Collection[str] = ()
+    label: str,
+    evaluations: Sequence[DevEvaluation],
+    missing: Sequence[Group],
+    kept: Collection[str] = (),
 ) -> Ablation:
-    measures = measured(judged, missing, spare)
+    measures = measure(evaluations, missing, kept)
     return Ablation(label, measures["f1@20"], measures["mrr"])

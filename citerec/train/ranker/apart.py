@@ -1,4 +1,4 @@
-"""Keeps corpora apart that share papers: who is asked in the dev or test split of one teaches in none."""
+"""Separates corpora that share papers: dev and test queries of one index are no train queries of another."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from citerec.query.exclude import title_key
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Queries that are asked in a split, by id and by title."""
+    """The held-out queries of some splits, by id and by title."""
 
     ids: frozenset[str]
-    titles: frozenset[str]  # as `title_key` has them
+    titles: frozenset[str]  # normalised by `title_key`
 
     def spares(self, ids: Sequence[str], titles: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return which of some papers are none of these queries, shape (len(ids),)."""
+        """Return which papers are not held out, shape (len(ids),)."""
         pairs = zip(ids, titles, strict=True)
         return np.array(
             [i not in self.ids and title_key(t) not in self.titles for i, t in pairs], np.bool_
@@ -32,12 +32,12 @@ def held_out(indexes: Iterable[IndexFolder], splits: Sequence[str]) -> HeldOut:
     ids: set[str] = set()
     titles: set[str] = set()
     for index in indexes:
-        named = [i for split in splits for i in read_ids(index.splits / f"{split}.ids")]
-        rows = index.papers.rows_of(named)
+        split_ids = [i for split in splits for i in read_ids(index.splits / f"{split}.ids")]
+        rows = index.papers.rows_of(split_ids)
         papers = index.papers.at(rows[rows >= 0].tolist())
         titles.update(title_key(paper.title) for paper in papers.values())
-        ids.update(named)
+        ids.update(split_ids)
         if (index.splits / QUERIES).is_file() and (shipped := open_queries(index.splits)):
-            mine = [shipped.queries[i] for i in named if i in shipped.queries]
-            titles.update(title_key(query.title) for query in mine)
+            queries = [shipped.queries[i] for i in split_ids if i in shipped.queries]
+            titles.update(title_key(query.title) for query in queries)
     return HeldOut(frozenset(ids), frozenset(titles) - {""})

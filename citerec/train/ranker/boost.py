@@ -1,4 +1,4 @@
-"""Boosted trees that order the papers of a query: LightGBM's LambdaMART.
+"""Boosted trees that rank the papers of a query: LambdaMART of LightGBM.
 
 Source: Burges 2010, From RankNet to LambdaRank to LambdaMART, https://www.microsoft.com/en-us/research/publication/
 from-ranknet-to-lambdarank-to-lambdamart-an-overview/.
@@ -18,7 +18,7 @@ from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
 from citerec.train.selection import F1_DEPTH
 
-# What a paper has more of never speaks against it: so no corpus can teach what holds there alone.
+# A higher value of these features never lowers the score; this limits overfitting to one corpus.
 RISING = frozenset(
     {
         "bm25",
@@ -41,37 +41,41 @@ RISING = frozenset(
 )
 
 
-DEEP = 200  # ranks whose pairs count: of a list of references the first paper is not all
+DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """A trained model of some features."""
+    """A trained model over some features."""
 
     booster: Any
-    features: tuple[str, ...]  # in the order of its columns
-    rounds: int  # trees that are used
+    features: tuple[str, ...]  # in the order of the columns
+    rounds: int  # number of trees
 
     def scores(self, matrix: Matrix) -> npt.NDArray[np.float64]:
-        """Return the score of each paper, from the features of all of `NAMES`."""
+        """Return the score of each paper, shape (papers,).
+
+        Args:
+            matrix: All features, columns as `NAMES`.
+        """
         return self.booster.predict(columns(matrix, self.features), num_iteration=self.rounds)
 
     @property
     def text(self) -> str:
-        """The model as LightGBM writes it."""
+        """The model in the text format of LightGBM."""
         return self.booster.model_to_string(num_iteration=self.rounds)
 
     @property
     def gains(self) -> dict[str, float]:
-        """The share of the gain of all splits that each feature has, largest first."""
+        """The share of each feature in the gain of all splits, largest first."""
         gains = self.booster.feature_importance("gain", iteration=self.rounds)
         shares = gains / max(gains.sum(), 1e-9)
-        found = dict(zip(self.features, shares.tolist(), strict=True))
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        by_feature = dict(zip(self.features, shares.tolist(), strict=True))
+        return dict(sorted(by_feature.items(), key=lambda item: -item[1]))
 
 
 def columns(matrix: Matrix, features: Sequence[str]) -> Matrix:
-    """Return some columns of a matrix that has all features."""
+    """Return the columns of some features from a matrix of all features."""
     return matrix[:, [NAMES.index(name) for name in features]]
 
 
@@ -85,29 +89,29 @@ def fit(
     """Train on some queries.
 
     Args:
-        train: What is learned from.
-        dev: Where the number of trees is best is measured here; None for as many as there may be.
-        features: Those that it may read.
-        config: How.
-        trees: How many at most; by default as the settings say.
+        train: The training examples.
+        dev: Selects the number of trees by early stopping; None for the maximum number.
+        features: The features of the model.
+        config: The settings.
+        trees: The maximum number of trees; that of the settings by default.
 
     Raises:
         ConfigError: If LightGBM refuses the settings.
     """
     lightgbm = load()
-    learned = _dataset(lightgbm, train, features)
-    watched = dev.learnable() if dev else None
-    asked = [lightgbm.early_stopping(config.patience, verbose=False)] if watched else []
+    dataset = _dataset(lightgbm, train, features)
+    validation = dev.learnable() if dev else None
+    callbacks = [lightgbm.early_stopping(config.patience, verbose=False)] if validation else []
     try:
         booster = lightgbm.train(
             _parameters(features, config),
-            learned,
+            dataset,
             num_boost_round=trees or config.trees,
-            valid_sets=[_dataset(lightgbm, watched, features, learned)] if watched else [],
-            callbacks=asked,
+            valid_sets=[_dataset(lightgbm, validation, features, dataset)] if validation else [],
+            callbacks=callbacks,
         )
     except lightgbm.basic.LightGBMError as error:
-        raise ConfigError(f"these settings cannot be trained with: {error}") from error
+        raise ConfigError(f"LightGBM refuses the settings: {error}") from error
     return Trees(booster, tuple(features), booster.best_iteration or booster.current_iteration())
 
 
@@ -129,7 +133,7 @@ _QUIET: Mapping[str, Any] = {"verbosity": -1, "max_bin": 127}
 
 
 def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, Any]:
-    rising = [int(config.monotone and name in RISING) for name in features]
+    monotone = [int(config.monotone and name in RISING) for name in features]
     return {
         **_QUIET,
         "objective": "lambdarank",
@@ -143,7 +147,7 @@ def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, An
         "learning_rate": config.learning_rate,
         "num_leaves": config.leaves,
         "min_data_in_leaf": config.least_rows,
-        "monotone_constraints": rising,
+        "monotone_constraints": monotone,
         "seed": config.seed,
         "num_threads": config.threads,
         "deterministic": True,

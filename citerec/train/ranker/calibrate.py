@@ -1,7 +1,7 @@
-"""Fits the calibration of a ranker on queries that it did not learn from, and measures one on others.
+"""Fits the calibration of a learning-to-rank model on queries that it was not trained on, and measures calibrations.
 
-It is fitted on the best `TOP` papers of each whole pool, as users see them: the sampled lists that a ranker is trained
-on hold a far larger share of cited papers.
+The calibration is fitted on the best `TOP` papers of each complete candidate set, as users see them. The sampled lists
+of the training have a much larger share of cited papers.
 """
 
 from collections.abc import Sequence
@@ -12,32 +12,32 @@ import numpy.typing as npt
 
 from citerec.evaluate.calibration import Reliability, reliability
 from citerec.rank.probability import TOP, Calibration, relative
-from citerec.train.ranker.ablation import Judged
+from citerec.train.ranker.ablation import DevEvaluation
 from citerec.train.ranker.examples import Examples
 from citerec.train.reranker.calibrate import platt
 from citerec.train.selection import F1_DEPTH
 
-LEAST = 20  # cited papers among those that are read; from fewer nothing is fitted
+LEAST = 20  # cited papers that a fit needs
 
 Scores = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lists:
-    """The best papers of several queries by a ranker, one list after the other."""
+class TopLists:
+    """The best papers of several queries by a model, one list after the other."""
 
-    scores: Scores  # relative to their list, shape (papers,)
+    scores: Scores  # relative to their list, see `relative`, shape (papers,)
     cited: Flags  # shape (papers,)
 
     @classmethod
-    def of(cls, examples: Examples, scores: Scores, top: int) -> "Lists":
+    def of(cls, examples: Examples, scores: Scores, top: int) -> "TopLists":
         """Take the best `top` papers of each query.
 
         Args:
-            examples: Whole pools.
-            scores: Of each of their papers, by the ranker.
-            top: How many of each list.
+            examples: Complete candidate sets.
+            scores: Of each of their papers, by the model.
+            top: The number of papers per query.
         """
         ends = np.cumsum(examples.sizes)[:-1]
         chosen = [np.zeros(0)]
@@ -50,21 +50,21 @@ class Lists:
         return cls(np.concatenate(chosen), np.concatenate(cited))
 
 
-def calibrated(judged: Sequence[Judged]) -> Calibration | None:
+def calibrated(evaluations: Sequence[DevEvaluation]) -> Calibration | None:
     """Fit a calibration.
 
     Args:
-        judged: Rankers, each with the whole pools of queries that it did not learn from.
+        evaluations: Models, each with complete candidate sets of queries that it was not trained on.
 
     Returns:
-        The calibration; None where too few of these papers are cited to fit one.
+        The calibration; None if fewer than `LEAST` of the papers are cited.
     """
-    lists = [Lists.of(one.dev, one.trees.scores(one.dev.matrix), TOP) for one in judged]
+    lists = [TopLists.of(one.dev, one.trees.scores(one.dev.matrix), TOP) for one in evaluations]
     return fitted(lists)
 
 
-def fitted(lists: Sequence[Lists]) -> Calibration | None:
-    """Fit a calibration to lists of scores; None where too few papers are cited."""
+def fitted(lists: Sequence[TopLists]) -> Calibration | None:
+    """Fit a calibration to lists of scores; None if too few papers are cited."""
     scores = np.concatenate([np.zeros(0), *(one.scores for one in lists)])
     cited = np.concatenate([np.zeros(0, np.bool_), *(one.cited for one in lists)])
     if cited.sum() < LEAST or cited.all():
@@ -77,6 +77,6 @@ def measured_at_top(
     calibration: Calibration, examples: Examples, scores: Scores, top: int = F1_DEPTH
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
-    lists = Lists.of(examples, scores, top)
+    lists = TopLists.of(examples, scores, top)
     z = calibration.scale * lists.scores + calibration.offset
     return reliability(0.5 * (1 + np.tanh(z / 2)), lists.cited)

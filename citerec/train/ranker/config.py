@@ -1,4 +1,4 @@
-"""How the final ranker is trained: a TOML file, and options that win over it."""
+"""Settings of the training of the learning-to-rank model: a TOML file, and options that override it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,28 +12,30 @@ from citerec.train.settings import check_above_zero, check_least, checked, kinds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankerTraining:
-    """How the final ranker is trained."""
+    """The settings of the training of the learning-to-rank model."""
 
     seed: int = 0
-    queries: int = 20_000  # train queries of an index that are learned from, at random; 0 for all
-    dev_queries: int = 2_000  # likewise, that are measured: their whole pools are in memory
-    depth: int = 1000  # candidates of a query, of each stage
-    neighbours: int = 50  # close papers whose citations are asked
-    negatives: int = 150  # papers of a pool that a query is shown and does not cite, at most
-    copies: int = 1  # how often each query is shown again, some of its sources missing
-    citation_lag: int = 5  # years: the newest citations are unknown to half of the queries, up to so many years of them
-    known_fraction: float = (
-        0.15  # share of the train queries that know half of what they cite, as with --cited
+    queries: int = 20_000  # train queries per index, drawn at random; 0 for all
+    dev_queries: int = 2_000  # dev queries per index, likewise; their candidate sets are in memory
+    depth: int = 1000  # candidates per query and retriever
+    neighbours: int = 50  # nearest papers whose references join the candidates
+    negatives: int = 150  # sampled candidates per query that it does not cite, at most
+    copies: int = 1  # copies of each query with randomly disabled feature groups
+    citation_lag: int = (
+        5  # years; half of the queries do not know the newest citations, of 1 to so many years
     )
-    reranker: str = "auto"  # what reads the pools: auto for the index's own, if it has one; none; a folder or hub id
-    rerank_depth: int = 0  # candidates that it reads; 0 for what suits it
+    known_fraction: float = (
+        0.15  # share of the train queries that know half of their references, as with --cited
+    )
+    reranker: str = "auto"  # auto for that of the index, if any; none; a folder or hub id
+    rerank_depth: int = 0  # reranked candidates; 0 for the default of the model
     trees: int = 120  # at most
-    leaves: int = 15  # of a tree
+    leaves: int = 15  # per tree
     learning_rate: float = 0.1
-    least_rows: int = 200  # of a leaf
-    patience: int = 30  # trees without a gain on dev, after which it ends
-    folds: int = 3  # of the dev queries, where they teach
-    monotone: bool = True  # more evidence never lowers a paper
+    least_rows: int = 200  # training rows per leaf, at least
+    patience: int = 30  # trees without a gain on dev until the training stops
+    folds: int = 3  # of the dev queries, if they are training data
+    monotone: bool = True  # a higher value of the features in `RISING` never lowers a score
     threads: int = 0  # 0 for one per processor
 
     def __post_init__(self) -> None:
@@ -49,16 +51,20 @@ class RankerTraining:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
-        """Make the settings from values by name; `where` says who gave them, for errors.
+        """Make the settings from values by name.
+
+        Args:
+            given: Values by name, from a TOML file or the command line.
+            where: The origin of the values, as a prefix of error messages.
 
         Raises:
-            ConfigError: If a name or a value cannot be.
+            ConfigError: If a name is unknown or a value is invalid.
         """
         return cls(**checked(kinds_of(cls), given, where))
 
     @property
     def expand(self) -> ExpandConfig:
-        """How the papers that close ones cite join the candidates."""
+        """How the references of neighbours join the candidates."""
         return ExpandConfig(neighbours=self.neighbours)
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +91,7 @@ _LEAST = {
 }
 
 
-_MOST = {  # LightGBM takes 10,000 papers of a query; up to 1,000 join the candidates
+_MOST = {  # LightGBM allows 10,000 papers per query; up to 1,000 join the candidates
     "depth": 4000,
     "negatives": 5000,
     "leaves": 1000,
@@ -95,10 +101,10 @@ _MOST = {  # LightGBM takes 10,000 papers of a query; up to 1,000 join the candi
 
 
 def read_training(file: Path | None, options: Mapping[str, Any]) -> RankerTraining:
-    """Read how to train: options win over the file.
+    """Read the settings: options override the file.
 
     Raises:
         BadInputError: If the file cannot be read.
-        ConfigError: If a name or a value in it cannot be.
+        ConfigError: If a name or a value in it is invalid.
     """
     return read_settings(RankerTraining.of, file, options)

@@ -1,4 +1,4 @@
-"""What the ranker learns from: for each query the features of some papers, and which of them it cites."""
+"""The training examples of the learning-to-rank model: the features and labels of some candidates of each query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 
-# How often a source is missing in a copy of a query. Words never are: every index has BM25. What the graph tells and
-# how often papers are cited are missing together, as they are where an index has no citations.
+# The probability that a feature group is disabled in a copy of a query. Lexical features are always enabled, since
+# every index has BM25. Graph and popularity are disabled together, as in an index without citations.
 MISSING = (
     ((Group.SEMANTIC,), 0.3),
     ((Group.RERANKER,), 0.5),
@@ -27,23 +27,23 @@ MISSING = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """Papers of several queries, those of one query one after the other, in the order they were found in."""
+    """The candidates of several queries, query by query, in first-stage order."""
 
     matrix: Matrix  # shape (papers, features), columns as `FEATURES`
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
-    gold: Counts  # papers that each query cites, found or not, shape (queries,)
+    gold: Counts  # cited papers of each query, retrieved or not, shape (queries,)
     weights: Weights  # of each paper, shape (papers,)
 
     @classmethod
     def one(cls, matrix: Matrix, cited: Flags, gold: int, weights: Weights | None = None) -> Self:
-        """Make those of one query; unless told otherwise each paper weighs 1."""
+        """Make the examples of one query; weights are 1 by default."""
         each = np.ones(len(cited), np.float32) if weights is None else weights
         return cls(matrix, cited, np.array([len(cited)]), np.array([gold]), each)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Put the queries of several parts one after the other."""
+        """Concatenate the queries of several parts."""
         return cls(
             np.concatenate([np.zeros((0, len(FEATURES)), np.float32), *(p.matrix for p in parts)]),
             np.concatenate([np.zeros(0, np.bool_), *(p.cited for p in parts)]),
@@ -56,13 +56,13 @@ class Examples:
         return len(self.sizes)
 
     @property
-    def owners(self) -> Counts:
-        """The query of each paper, shape (papers,)."""
+    def segment_ids(self) -> Counts:
+        """The number of the query of each paper, shape (papers,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def of(self, chosen: Flags) -> Self:
-        """Return some of the queries, flagged, shape (queries,)."""
-        rows = chosen[self.owners]
+        """Return the flagged queries; `chosen` has shape (queries,)."""
+        rows = chosen[self.segment_ids]
         return type(self)(
             self.matrix[rows],
             self.cited[rows],
@@ -72,14 +72,14 @@ class Examples:
         )
 
     def learnable(self) -> Self:
-        """Return the queries that teach an order: with papers that they cite and others."""
-        hits = np.bincount(self.owners, self.cited, len(self))
+        """Return the queries with both cited and other papers."""
+        hits = np.bincount(self.segment_ids, self.cited, len(self))
         return self.of((hits > 0) & (hits < self.sizes))
 
     def measures(self, scores: npt.NDArray[np.floating]) -> dict[str, float]:
-        """Return the means of F1 at 20 and of 1 / rank of the first cited paper; 0 where none is found.
+        """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper (0 if there is none).
 
-        Of equal scores the paper that stood before comes first.
+        Equal scores keep the first-stage order.
         """
         if not len(self):
             return {"f1@20": 0.0, "mrr": 0.0}
@@ -94,26 +94,26 @@ class Examples:
         return {"f1@20": float(np.mean(f1)), "mrr": float(np.mean(reciprocal_ranks))}
 
 
-def spared(groups: Sequence[Group]) -> frozenset[str]:
-    """Return the features of some sources that are there in any case: an age needs no graph."""
+def always_present(groups: Sequence[Group]) -> frozenset[str]:
+    """Return the features of disabled groups that stay enabled: the age of a paper needs no citation graph."""
     return frozenset({"age"}) if Group.GRAPH in groups else frozenset()
 
 
 def sampled(
     matrix: Matrix, cited: Flags, gold: int, negatives: int, rng: np.random.Generator
 ) -> Examples:
-    """Make the examples of one query: all that it cites, and of the rest some.
+    """Sample the examples of one query: all cited papers, and some others.
 
-    Half of those are the best of the pool, where the order is decided; the others are drawn from all of it, and each
-    of them weighs more, as it stands for all that might have been drawn in its place. Unweighted, the ranker would
-    learn that the middle of a pool is nearly empty, and lift what is of no use from there; by the whole weight it would
-    learn less of the top than by the square root.
+    Half of the others are the top candidates, where the ranking is decided; the rest is drawn from all candidates. Each
+    of these is weighted by the square root of the number of papers that it represents. Without weights the model would
+    learn that middle ranks are nearly empty and would raise useless papers from there; the full weight would cost
+    accuracy at the top.
 
     Args:
-        matrix: The features of its pool, best first.
-        cited: Which of these papers it cites.
-        gold: How many it cites, found or not.
-        negatives: How many others, at most.
+        matrix: The features of the candidates, best first.
+        cited: Which candidates the query cites.
+        gold: The number of cited papers, retrieved or not.
+        negatives: The number of others, at most.
         rng: Draws them.
     """
     others = np.flatnonzero(~cited)
@@ -126,12 +126,12 @@ def sampled(
 
 
 def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Examples:
-    """Return the queries, and each again `copies` times with sources missing, so that the ranker can do without.
+    """Return the queries and `copies` copies of each with disabled feature groups; this trains ranking without them.
 
     Args:
-        examples: As all sources were there.
-        copies: How often each query is shown again.
-        rng: Draws which sources are missing, for each query by itself.
+        examples: The examples with all groups.
+        copies: The number of copies.
+        rng: Draws the disabled groups of each query.
     """
     parts = [examples]
     for _ in range(copies):
@@ -139,7 +139,10 @@ def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Ex
         for groups, share in MISSING:
             disabled_features = rng.random(len(examples)) < share
             matrix = without(
-                matrix, groups, disabled_features[examples.owners], spare=spared(groups)
+                matrix,
+                groups,
+                disabled_features[examples.segment_ids],
+                spare=always_present(groups),
             )
         parts.append(replace(examples, matrix=matrix))
     return Examples.joined(parts)

@@ -1,4 +1,4 @@
-"""What a training of the ranker reads: its indexes, checked before the first is searched, and told from others."""
+"""The inputs of the training of the learning-to-rank model: checks of its indexes, and their identity."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ from citerec.train.ranker.gather import reranker_of
 
 
 def check_indexes(indexes: Sequence[IndexFolder], config: RankerTraining) -> None:
-    """Check the models of all indexes, before the first one is searched.
+    """Check that the models of all indexes can be opened, before the first index is searched.
 
     Raises:
-        ModelError: If the encoder or the reranker of an index is not there.
+        ModelError: If the encoder or the reranker of an index is missing.
     """
     for index in indexes:
         recorded = index.manifest.settings.get("encoder")
@@ -31,16 +31,16 @@ def check_indexes(indexes: Sequence[IndexFolder], config: RankerTraining) -> Non
 
 
 def identity_of(index: IndexFolder) -> tuple[str, str, str | None]:
-    """Return what an index is known by: sha256 of its papers, of its splits, and of its encoder's weights."""
+    """Return the identity of an index: sha256 of its papers, its splits, and its encoder's weights (None without)."""
     recorded = index.manifest.settings.get("encoder")
     encoder = recorded["weights"] if recorded else None
     return index.manifest.corpus["sha256"], splits_sha256(index), encoder
 
 
 def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTraining) -> bool:
-    """Return whether there is a ranker that was trained on these papers, splits and vectors, with these settings."""
-    told = read_training(model)
-    wanted = orjson.loads(orjson.dumps(config.to_json()))
-    return told.get("settings") == wanted and [
-        (one["corpus_sha256"], one["splits_sha256"], one["encoder"]) for one in told["indexes"]
+    """Return whether a model was trained on these papers, splits and vectors with these settings."""
+    record = read_training(model)
+    expected = orjson.loads(orjson.dumps(config.to_json()))
+    return record.get("settings") == expected and [
+        (one["corpus_sha256"], one["splits_sha256"], one["encoder"]) for one in record["indexes"]
     ] == [identity_of(index) for index in indexes]

@@ -1,4 +1,4 @@
-"""What a training has gathered and boosted so far, in its folder: a training that is stopped resumes from it."""
+"""The training state of the learning-to-rank model in its training folder; an interrupted training resumes from it."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +16,14 @@ from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
 from citerec.types import Progress, no_progress
 
-STATE = "generator"  # the state of the random numbers, among the arrays of a file
+STATE = "generator"  # name of the random state among the arrays of a file
 
 
 @dataclass(slots=True)
 class KeptExamples:
-    """One file of examples, written anew every few minutes and at the end: whole, or as it was before."""
+    """A file of examples, replaced every few minutes and at the end."""
 
-    file: Path | None  # None for a training that keeps none
+    file: Path | None  # None for no file
     timer: CheckpointTimer = field(default_factory=CheckpointTimer)
 
     def gather(
@@ -32,12 +32,12 @@ class KeptExamples:
         rng: np.random.Generator,
         progress: Callable[[int], None],
     ) -> Examples:
-        """Return the examples that are kept, and after them those that `make` adds; keep these, too.
+        """Return the saved examples and those that `make` adds; save them regularly.
 
         Args:
-            make: Gathers examples block by block, without those of the first so many queries.
-            rng: What they are drawn with; it is set to where it stood when the kept ones were written.
-            progress: Receives how many queries are done.
+            make: Yields blocks of examples, without those of the first so many queries.
+            rng: Draws the examples; it is set to its state at the last save.
+            progress: Receives the number of finished queries.
         """
         parts = self._read(rng)
         state, written = rng.bit_generator.state, len(parts)
@@ -75,12 +75,12 @@ class KeptExamples:
 
 @dataclass(slots=True)
 class KeptTrees:
-    """The models that a training has boosted so far, each in a file of its own: one that is there is not made again."""
+    """The boosted models of a training, each in a file; an existing file is not trained again."""
 
-    folder: Path | None = None  # None for a training that keeps none
-    total: int = 0  # models that the training makes
+    folder: Path | None = None  # None for no files
+    total: int = 0  # models of the training
     progress: Progress = no_progress
-    made: int = 0  # models, by this training or the one that it resumes
+    made: int = 0  # finished models, including those of the resumed training
 
     def fit(
         self,
@@ -90,12 +90,12 @@ class KeptTrees:
         config: RankerTraining,
         trees: int | None = None,
     ) -> Trees:
-        """Return what `boost.fit` returns for these arguments, read back from its file.
+        """Return the result of `boost.fit`, read back from its file.
 
         Raises:
             ConfigError: If LightGBM refuses the settings.
             ModelError: If a file is damaged.
-            OutputError: If one cannot be written.
+            OutputError: If a file cannot be written.
         """
         self.made += 1
         if self.folder is None:

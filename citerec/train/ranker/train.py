@@ -1,4 +1,4 @@
-"""Trains the final ranker on the citations of one index or of several: examples, trees, the model folder."""
+"""Trains the learning-to-rank model on the citations of one or several indexes: examples, trees, the model folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from citerec.provenance import provenance
 from citerec.rank.probability import Calibration
 from citerec.rank.ranker import SPEC, Variant
 from citerec.train.modelfolder import check_target
-from citerec.train.ranker.ablation import Judged, ablations, measured
+from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
 from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.calibrate import calibrated
@@ -34,25 +34,25 @@ Measures = Mapping[str, float]  # f1@20 and mrr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What one index teaches."""
+class IndexExamples:
+    """The training and dev examples of one index."""
 
     index: IndexFolder
-    train: Examples  # of train queries, asked without the models that are spared
-    dev: Examples  # whole pools
-    dev_teaches: bool  # whether there is such a model: then dev queries are learned from, too
+    train: Examples  # of train queries, without the models trained on their citations
+    dev: Examples  # complete candidate sets of dev queries
+    dev_teaches: bool  # whether there is such a model: then dev queries are training data, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankerReport:
-    """What a training made."""
+    """The result of the training of a learning-to-rank model."""
 
     output: Path
-    queries: int  # that were learned from
-    before: Measures  # of the dev queries, as the pool stood
+    queries: int  # training queries
+    before: Measures  # of the dev queries in first-stage order
     after: Mapping[Variant, Measures]
     trees: Mapping[Variant, int]
-    calibrated: bool  # whether its scores have probabilities
+    calibrated: bool  # whether the model has calibrated probabilities
 
 
 def train_ranker(
@@ -67,25 +67,25 @@ def train_ranker(
     log: Log = lambda message: None,
     finders: Mapping[str, Finder] | None = None,
 ) -> RankerReport:
-    """Train a ranker on the citations of indexes; the model folder appears whole, at the end.
+    """Train a learning-to-rank model on the citations of indexes; the model folder is created complete at the end.
 
-    Until then there is a training folder beside it, which keeps the examples and trees so far.
+    During the training its state (examples and trees) is in a training folder next to the model folder.
 
     Args:
-        indexes: Whose train queries it learns from; the dev queries say when to stop.
-        output: The model folder to be.
-        config: How.
-        apart: Other indexes whose dev and test queries must not teach, for they are measured.
-        resume: Go on with a training that was cut short, to the same model as if it had not been.
-        force: Replace a model that is there.
-        progress: Receives how far each kind of work is.
-        log: Receives what is worth a line.
-        finders: What finds candidates, by the name of the index; by default what `recommend` does.
+        indexes: Their train queries are the training data; their dev queries select the number of trees.
+        output: The model folder to create.
+        config: The settings.
+        apart: Further indexes whose dev and test queries are held out of the training data.
+        resume: Continue an interrupted training; the model is the same as without the interruption.
+        force: Replace an existing model.
+        progress: Receives task, done and total of each kind of work.
+        log: Receives the measures and warnings.
+        finders: Candidate retrievers by the name of the index; those of `recommend` by default.
 
     Raises:
-        ConfigError: If there is nothing to learn from.
-        ModelError: If a model of an index is not there.
-        ModelExistsError: If there is a model at `output`, without `force`.
+        ConfigError: If there is nothing to train on.
+        ModelError: If a model of an index is missing.
+        ModelExistsError: If there is a model at `output` and `force` is false.
         OutputError: If the folder cannot be written.
     """
     check_target(output, SPEC, force=force)
@@ -98,61 +98,65 @@ def train_ranker(
         resume_or_discard(workspace, plan, resume=resume, log=log)
         if not workspace.is_there():
             workspace.begin(plan)
-        known: list[Known] = []
+        examples_by_index: list[IndexExamples] = []
         for number, index in enumerate(indexes):
-            others = [other for other in (*indexes, *apart) if other is not index]
-            one, examples = (
+            other_indexes = [other for other in (*indexes, *apart) if other is not index]
+            finder, file = (
                 (finders or {}).get(_name(index)),
                 workspace.folder / f"examples-{number}",
             )
-            known.append(_known(index, others, config, progress, log, one, examples))
-    fits = len(Variant) * (1 + config.folds * any(one.dev_teaches for one in known))
-    report = train_on(known, output, config, log, KeptTrees(workspace.folder, fits, progress))
+            examples_by_index.append(
+                _examples_of(index, other_indexes, config, progress, log, finder, file)
+            )
+    fits = len(Variant) * (1 + config.folds * any(one.dev_teaches for one in examples_by_index))
+    report = train_on(
+        examples_by_index, output, config, log, KeptTrees(workspace.folder, fits, progress)
+    )
     workspace.remove()
     return report
 
 
 def train_on(
-    known: Sequence[Known],
+    examples_by_index: Sequence[IndexExamples],
     output: Path,
     config: RankerTraining,
     log: Log,
     kept: KeptTrees | None = None,
 ) -> RankerReport:
-    """Train a ranker on what was gathered; else as `train_ranker`. By default no model is kept on the way."""
+    """Train a model on gathered examples; otherwise as `train_ranker`. By default no state is saved."""
     kept = kept or KeptTrees()
-    fits = {variant: _trained(known, variant, config, kept) for variant in Variant}
-    dev = Examples.joined([one.dev for one in known])
+    fits = {variant: _fit_variant(examples_by_index, variant, config, kept) for variant in Variant}
+    dev = Examples.joined([one.dev for one in examples_by_index])
     full = fits[Variant.FULL]
     after = {variant: one.measures for variant, one in fits.items()}
     report = RankerReport(
         output=output,
         queries=full.queries,
-        before=_as_found(dev),
+        before=_first_stage_measures(dev),
         after=after,
         trees={variant: one.trees.rounds for variant, one in fits.items()},
         calibrated=full.calibration is not None,
     )
     for variant, measures in after.items():
-        log(f"{variant}: {_shown(measures)} on dev, {report.trees[variant]} trees")
+        log(f"{variant}: {_measures_text(measures)} on dev, {report.trees[variant]} trees")
     if not report.calibrated:
         log(
-            "too few cited papers in the dev lists to calibrate: recommendations show no probability"
+            "too few cited papers in the dev lists to calibrate: recommendations have no probability"
         )
     with building(output) as folder:
-        told = RankerRecord(
+        record = RankerRecord(
             settings=config.to_json(),
             expand=config.expand,
-            indexes=[_about(one) for one in known],
+            indexes=[_index_facts(one) for one in examples_by_index],
             before=report.before,
             after={str(variant): dict(measures) for variant, measures in after.items()},
-            by_index=_by_index(known, full.judged),
-            ablations=ablations(full.judged),
+            by_index=_by_index(examples_by_index, full.evaluations),
+            ablations=ablations(full.evaluations),
             provenance=provenance(config.to_json()),
         )
         calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
         write_ranker(
-            folder, {variant: one.trees for variant, one in fits.items()}, calibrations, told
+            folder, {variant: one.trees for variant, one in fits.items()}, calibrations, record
         )
     return report
 
@@ -160,127 +164,145 @@ def train_on(
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
     trees: Trees
-    judged: Sequence[Judged]
-    queries: int  # that were learned from
+    evaluations: Sequence[DevEvaluation]
+    queries: int  # training queries
     calibration: Calibration | None
 
     @property
     def measures(self) -> Measures:
-        return measured(self.judged)
+        return measure(self.evaluations)
 
 
-def _known(
+def _examples_of(
     index: IndexFolder,
-    others: Sequence[IndexFolder],
+    other_indexes: Sequence[IndexFolder],
     config: RankerTraining,
     progress: Progress,
     log: Log,
     finder: Finder | None,
     examples: Path,
-) -> Known:
-    spared = ExcludedModels.of(index, config)
+) -> IndexExamples:
+    excluded = ExcludedModels.of(index, config)
     gatherer = Gatherer(index, config, log, finder)
     data = load_train(index)
-    if spared:
-        what = " and ".join(name for name in ("encoder", "reranker") if getattr(spared, name))
+    if excluded:
+        models = " and ".join(name for name in ("encoder", "reranker") if getattr(excluded, name))
         log(
-            f"{_name(index)}: train queries are asked without the {what}; the dev queries teach, too"
+            f"{_name(index)}: the citations of the train queries are training data of the {models}; "
+            "the train queries are searched without, and the dev queries are training data, too"
         )
     if data is None:
-        log(f"{_name(index)}: no train query cites a paper that it may")
-    train = nothing = Examples.joined([])
-    if data and others:
-        apart = held_out(others, ("dev", "test"))
+        log(f"{_name(index)}: no train query cites an eligible paper")
+    train = empty = Examples.joined([])
+    if data and other_indexes:
+        held = held_out(other_indexes, ("dev", "test"))
         titles = index.papers.texts("title", data.queries).to_pylist()
-        kept = apart.spares(index.papers.ids_at(data.queries.tolist()), titles)
-        if not kept.all():
-            log(f"{_name(index)}: {(~kept).sum():,} train queries are held out in another index")
-        data = data.only(np.flatnonzero(kept))
+        allowed = held.spares(index.papers.ids_at(data.queries.tolist()), titles)
+        if not allowed.all():
+            log(
+                f"{_name(index)}: {(~allowed).sum():,} train queries are dropped: held out in another index"
+            )
+        data = data.only(np.flatnonzero(allowed))
     if data:
-        asked = Gatherer(index, config, log, finder, spared) if spared else gatherer
-        train = asked.train(data, progress, KeptExamples(examples.with_suffix(".train.npz")))
-    dev = dev_queries(index, config, held_out(others, ("test",)))
+        restricted = Gatherer(index, config, log, finder, excluded) if excluded else gatherer
+        train = restricted.train(data, progress, KeptExamples(examples.with_suffix(".train.npz")))
+    dev = dev_queries(index, config, held_out(other_indexes, ("test",)))
     of_dev = KeptExamples(examples.with_suffix(".dev.npz"))
-    return Known(
-        index, train, gatherer.whole(dev, progress, of_dev) if dev else nothing, bool(spared)
+    return IndexExamples(
+        index, train, gatherer.whole(dev, progress, of_dev) if dev else empty, bool(excluded)
     )
 
 
-def _trained(
-    known: Sequence[Known], variant: Variant, config: RankerTraining, kept: KeptTrees
+def _fit_variant(
+    examples_by_index: Sequence[IndexExamples],
+    variant: Variant,
+    config: RankerTraining,
+    kept: KeptTrees,
 ) -> _Fit:
-    """Train one variant, and tell by which dev queries, that it was not trained on, it is measured."""
+    """Train one variant, and evaluate it on dev queries that it was not trained on."""
     features = [feature.name for feature in variant.features]
     copied = partial(_copied, config=config)
-    teach = Examples.joined([one.train for one in known])
-    seen = Examples.joined([one.dev for one in known if one.dev_teaches])
-    if not len(teach.learnable()) and not len(seen.learnable()):
+    train = Examples.joined([one.train for one in examples_by_index])
+    dev_as_training = Examples.joined([one.dev for one in examples_by_index if one.dev_teaches])
+    if not len(train.learnable()) and not len(dev_as_training.learnable()):
         raise ConfigError(
-            "there is nothing to learn from: no query of the index cites a paper that is found for it"
+            "there is nothing to train on: no query of the index cites one of its candidates"
         )
-    judged: list[Judged] = []
-    trees, stop = None, Examples.joined([one.dev for one in known if not one.dev_teaches])
-    if len(seen):
-        judged, trees = _in_folds(known, teach, stop, features, config, kept)
-        teach, stop = Examples.joined([teach, seen]), Examples.joined([])
-    made = kept.fit(copied(teach), stop if len(stop.learnable()) else None, features, config, trees)
-    judged += [Judged(o.index, made, o.dev) for o in known if not o.dev_teaches]
-    return _Fit(made, judged, len(teach), calibrated(judged))
+    evaluations: list[DevEvaluation] = []
+    trees, validation = (
+        None,
+        Examples.joined([one.dev for one in examples_by_index if not one.dev_teaches]),
+    )
+    if len(dev_as_training):
+        evaluations, trees = _in_folds(examples_by_index, train, validation, features, config, kept)
+        train, validation = Examples.joined([train, dev_as_training]), Examples.joined([])
+    model = kept.fit(
+        copied(train), validation if len(validation.learnable()) else None, features, config, trees
+    )
+    evaluations += [
+        DevEvaluation(one.index, model, one.dev) for one in examples_by_index if not one.dev_teaches
+    ]
+    return _Fit(model, evaluations, len(train), calibrated(evaluations))
 
 
 def _in_folds(
-    known: Sequence[Known],
-    teach: Examples,
-    stop: Examples,
+    examples_by_index: Sequence[IndexExamples],
+    train: Examples,
+    validation: Examples,
     features: Sequence[str],
     config: RankerTraining,
     kept: KeptTrees,
-) -> tuple[list[Judged], int]:
-    """Return rankers that learned from most of the dev queries, with the rest, and how many trees are best."""
+) -> tuple[list[DevEvaluation], int]:
+    """Return models trained on most of the dev queries, evaluated on the rest, and the best number of trees."""
     rng = np.random.default_rng([config.seed, 8])
     folds = [
         (one, rng.permutation(np.arange(len(one.dev)) % config.folds))
-        for one in known
+        for one in examples_by_index
         if one.dev_teaches
     ]
-    judged: list[Judged] = []
+    evaluations: list[DevEvaluation] = []
     rounds: list[int] = []
     for k in range(config.folds):
-        more = Examples.joined([teach, *(one.dev.of(fold != k) for one, fold in folds)])
-        out = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
-        watched = Examples.joined([stop, *(dev for _, dev in out)])
-        if not len(more.learnable()):
+        fold_train = Examples.joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
+        held_out_folds = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
+        fold_validation = Examples.joined([validation, *(dev for _, dev in held_out_folds)])
+        if not len(fold_train.learnable()):
             continue
-        watches = len(watched.learnable()) > 0
-        trees = kept.fit(_copied(more, config), watched if watches else None, features, config)
-        judged += [Judged(index, trees, dev) for index, dev in out]
+        has_validation = len(fold_validation.learnable()) > 0
+        trees = kept.fit(
+            _copied(fold_train, config),
+            fold_validation if has_validation else None,
+            features,
+            config,
+        )
+        evaluations += [DevEvaluation(index, trees, dev) for index, dev in held_out_folds]
         rounds.append(trees.rounds)
-    return judged, max(1, round(float(np.mean(rounds)))) if rounds else 1
+    return evaluations, max(1, round(float(np.mean(rounds)))) if rounds else 1
 
 
 def _copied(examples: Examples, config: RankerTraining) -> Examples:
     return with_copies(examples.learnable(), config.copies, np.random.default_rng([config.seed, 9]))
 
 
-def _as_found(dev: Examples) -> Measures:
+def _first_stage_measures(dev: Examples) -> Measures:
     return dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
 
 
 def _by_index(
-    known: Sequence[Known], judged: Sequence[Judged]
+    examples_by_index: Sequence[IndexExamples], evaluations: Sequence[DevEvaluation]
 ) -> list[tuple[str, Measures, Measures]]:
     return [
         (
             _name(one.index),
-            _as_found(one.dev),
-            measured([by for by in judged if by.index is one.index]),
+            _first_stage_measures(one.dev),
+            measure([by for by in evaluations if by.index is one.index]),
         )
-        for one in known
+        for one in examples_by_index
         if len(one.dev)
     ]
 
 
-def _about(one: Known) -> dict[str, Any]:
+def _index_facts(one: IndexExamples) -> dict[str, Any]:
     corpus, splits, encoder = identity_of(one.index)
     return {
         "name": _name(one.index),
@@ -298,5 +320,5 @@ def _name(index: IndexFolder) -> str:
     return index.manifest.name
 
 
-def _shown(measured: Measures) -> str:
-    return ", ".join(f"{name} {value:.4f}" for name, value in measured.items())
+def _measures_text(measure: Measures) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in measure.items())

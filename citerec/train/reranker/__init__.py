@@ -1,1 +1,1 @@
-"""Training of the cross-encoder: a query and what it cites belong together."""
+"""Training of the cross-encoder on citations: a query and a cited paper get a high score."""

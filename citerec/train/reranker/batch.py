@@ -1,4 +1,4 @@
-"""From the examples of an update to what the model reads: each text is cut once, pairs of a length stand together."""
+"""Converts the examples of an update to model inputs: texts are tokenized once, pairs of similar length batched."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,58 +12,58 @@ from citerec.index.tokens import TokenStore
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.pair import pair
 from citerec.text import pair_text
+from citerec.train.reranker.candidates import LabelledCandidates
 from citerec.train.reranker.examples import MISSING, Places
-from citerec.train.reranker.found import Labelled
 
-CPU_TOKENS, GPU_TOKENS = 2048, 65536  # read at once, of pairs of about the same length
-CPU_PAIRS, GPU_PAIRS = 32, 256  # whose gradients are taken at once
-AT_ONCE = 2048  # texts cut at once
+CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per forward pass, of pairs of similar length
+CPU_PAIRS, GPU_PAIRS = 32, 256  # per backward pass
+AT_ONCE = 2048  # texts tokenized at once
 
 Tokens = npt.NDArray[np.int32]
-Chunk = dict[str, Any]  # what the model's forward takes
+Chunk = dict[str, Any]  # inputs of the model's forward
 
 
 class Texts:
-    """The tokens of papers, each cut once, or as the index keeps them."""
+    """The tokens of papers: tokenized once, or from the token store of the index."""
 
     def __init__(
-        self, parts: RerankerParts, papers: Papers, kept: TokenStore | None = None
+        self, parts: RerankerParts, papers: Papers, stored: TokenStore | None = None
     ) -> None:
-        """Make it.
+        """Create an empty cache of tokens.
 
         Args:
-            parts: Whose tokenizer cuts.
-            papers: What is cut.
-            kept: The tokens of all papers, if the index has those of this tokenizer.
+            parts: The model with its tokenizer.
+            papers: The papers.
+            stored: The tokens of all papers, if the index has those of this tokenizer.
         """
-        self._parts, self._papers, self._kept = parts, papers, kept
+        self._parts, self._papers, self._stored = parts, papers, stored
         self._most = max(parts.specials.room(parts.spec))
-        self._known: dict[int, Tokens] = {}
+        self._labelled: dict[int, Tokens] = {}
 
     def __getitem__(self, row: int) -> Tokens:
-        if self._kept:
-            return self._kept.paper(row)[: self._most].astype(np.int32)
-        if row not in self._known:
+        if self._stored:
+            return self._stored.paper(row)[: self._most].astype(np.int32)
+        if row not in self._labelled:
             self.read([row])
-        return self._known[row]
+        return self._labelled[row]
 
     def read(self, rows: Sequence[int]) -> None:
-        """Cut the papers at some rows."""
-        if self._kept:
+        """Tokenize the papers at some rows, unless they are cached."""
+        if self._stored:
             return
-        unknown = sorted(set(rows) - self._known.keys())
+        unknown = sorted(set(rows) - self._labelled.keys())
         for start in range(0, len(unknown), AT_ONCE):
-            mine = unknown[start : start + AT_ONCE]
-            papers = self._papers.at(mine)
-            cut = self._parts.cut([pair_text(papers[row]) for row in mine])
-            self._known.update(
+            block = unknown[start : start + AT_ONCE]
+            papers = self._papers.at(block)
+            tokens = self._parts.cut([pair_text(papers[row]) for row in block])
+            self._labelled.update(
                 (row, np.array(ids[: self._most], np.int32))
-                for row, ids in zip(mine, cut, strict=True)
+                for row, ids in zip(block, tokens, strict=True)
             )
 
 
 class Reader:
-    """Makes pairs of papers into what the model reads."""
+    """Converts pairs of papers to model inputs."""
 
     def __init__(self, parts: RerankerParts, texts: Texts, *, on_cpu: bool) -> None:
         import torch
@@ -74,7 +74,7 @@ class Reader:
         self.pairs_at_once = CPU_PAIRS if on_cpu else GPU_PAIRS
 
     def lengths(self, queries: Sequence[int], papers: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return how many tokens pairs of rows have."""
+        """Return the number of tokens of each pair of rows, shape (pairs,)."""
         self._texts.read([*queries, *papers])
         query, candidate = self.parts.specials.room(self.parts.spec)
         return np.array(
@@ -88,7 +88,7 @@ class Reader:
     def read(
         self, queries: Sequence[int], papers: Sequence[int]
     ) -> tuple[list[Chunk], npt.NDArray[np.int64]]:
-        """Return pairs of rows in chunks of about the same length, and at which place each pair is read."""
+        """Return the pairs of rows in chunks of similar length, and the position of each pair in the reading order."""
         self._texts.read([*queries, *papers])
         pairs = [
             pair(
@@ -100,9 +100,9 @@ class Reader:
             for q, p in zip(queries, papers, strict=True)
         ]
         groups = batches([len(ids) for ids, _ in pairs], self._budget)
-        at = np.empty(len(pairs), np.int64)
-        at[np.concatenate([np.array(group) for group in groups])] = np.arange(len(pairs))
-        return [self._chunk([pairs[i] for i in group]) for group in groups], at
+        positions = np.empty(len(pairs), np.int64)
+        positions[np.concatenate([np.array(group) for group in groups])] = np.arange(len(pairs))
+        return [self._chunk([pairs[i] for i in group]) for group in groups], positions
 
     def _chunk(self, pairs: Sequence[tuple[list[int], int]]) -> Chunk:
         tokens = [ids for ids, _ in pairs]
@@ -116,26 +116,26 @@ class Reader:
 
 
 class Steps:
-    """Cuts the examples of an update into steps: lists of which a device reads all pairs at once."""
+    """Splits the examples of an update into steps of pairs that fit a device."""
 
-    def __init__(self, reader: Reader, known: Labelled, micro: int) -> None:
-        self._reader, self._known = reader, known
+    def __init__(self, reader: Reader, labelled: LabelledCandidates, micro: int) -> None:
+        self._reader, self._labelled = reader, labelled
         self._torch: Any = reader._torch  # pyright: ignore[reportPrivateUsage]
-        self._asked, self._given = known.query_rows, known.found.lists.indices
+        self._query_rows, self._paper_rows = labelled.query_rows, labelled.candidates.lists.indices
         self.micro = micro or reader.pairs_at_once
 
     def lengths(self, places: Places) -> npt.NDArray[np.int64]:
-        """Return how many tokens the pairs at some places have; 0 where one is missing."""
-        there = places != MISSING
-        mine = places[there]
+        """Return the number of tokens of the pairs at some places; 0 where a pair is missing."""
+        present = places != MISSING
+        entries = places[present]
         lengths = np.zeros(len(places), np.int64)
-        lengths[there] = self._reader.lengths(
-            self._asked[mine].tolist(), self._given[mine].tolist()
+        lengths[present] = self._reader.lengths(
+            self._query_rows[entries].tolist(), self._paper_rows[entries].tolist()
         )
         return lengths
 
     def __call__(self, drawn: Places) -> list[Mapping[str, Any]]:
-        """Return what the net takes, step by step; each holds at most `micro` pairs, but at least one list.
+        """Return the inputs of each step; a step has at most `micro` pairs, but at least one list.
 
         Args:
             drawn: Examples, shape (examples, pairs): places of the candidates.
@@ -146,16 +146,18 @@ class Steps:
         return [self._step(drawn[i : i + count]) for i in range(0, len(drawn), count)]
 
     def _step(self, drawn: Places) -> Mapping[str, Any]:
-        there = drawn != MISSING
-        mine = drawn[there]
-        chunks, places = self._reader.read(self._asked[mine].tolist(), self._given[mine].tolist())
-        at = np.zeros(drawn.shape, np.int64)
-        at[there] = places
+        present = drawn != MISSING
+        entries = drawn[present]
+        chunks, places = self._reader.read(
+            self._query_rows[entries].tolist(), self._paper_rows[entries].tolist()
+        )
+        positions = np.zeros(drawn.shape, np.int64)
+        positions[present] = places
         arrays = {
-            "at": at,
-            "there": there,
-            "cited": (self._known.cited[drawn] & there).astype(np.float32),
-            "teacher": self._known.teacher[drawn],
-            "raw": self._known.raw[drawn],
+            "at": positions,
+            "there": present,
+            "cited": (self._labelled.cited[drawn] & present).astype(np.float32),
+            "teacher": self._labelled.teacher[drawn],
+            "raw": self._labelled.raw[drawn],
         }
         return {"chunks": chunks} | {n: self._torch.from_numpy(a) for n, a in arrays.items()}

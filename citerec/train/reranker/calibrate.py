@@ -1,16 +1,21 @@
-"""From scores to probabilities: two numbers, fitted on the dev queries."""
+"""Platt scaling: the scale and offset that turn scores into probabilities, fitted on the dev queries."""
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.floating]
-LEAST_SCALE = 1e-3  # a model that is worse than chance is not turned around
+LEAST_SCALE = 1e-3  # above 0, so that a model worse than chance is not inverted
 
 
 def platt(scores: Numbers, cited: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Fit sigmoid(scale * score + offset) to what is cited; return scale and offset, the scale above 0.
+    """Fit sigmoid(scale * score + offset) to what is cited.
 
-    The targets are drawn in a little from 0 and 1, as in the source. Without both kinds it is (1, 0).
+    Args:
+        scores: Shape (papers,).
+        cited: Shape (papers,).
+
+    Returns:
+        Scale (above 0) and offset; (1, 0) if all papers or none are cited. The targets are smoothed as in the source.
 
     Source: Platt, Advances in Large Margin Classifiers, 1999.
     """
@@ -33,6 +38,6 @@ def platt(scores: Numbers, cited: npt.NDArray[np.bool_]) -> tuple[float, float]:
 
     start = np.array([1.0, np.log(positives / negatives)])
     bounds = [(LEAST_SCALE, None), (None, None)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    scale = float(found[0]) / spread
-    return scale, float(found[1]) - scale * centre
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    scale = float(solution[0]) / spread
+    return scale, float(solution[1]) - scale * centre

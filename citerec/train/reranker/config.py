@@ -1,4 +1,4 @@
-"""How a cross-encoder is trained: three named recipes, a TOML file, and options that win over both."""
+"""Settings of the training of a cross-encoder: a recipe, a TOML file that overrides it, options that override both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,113 +19,115 @@ from citerec.train.settings import (
     read_settings,
 )
 
-NO_TEACHER, BY_ENCODER, BY_FUSION = "none", "encoder", "fused"  # any other is a model
+NO_TEACHER, BY_ENCODER, BY_FUSION = "none", "encoder", "fused"  # any other value names a model
 
 
-class Recipe(StrEnum):
-    """Three sets of defaults."""
+class RerankerRecipe(StrEnum):
+    """A named set of defaults."""
 
-    PAPER = "paper"  # as the paper states it, https://aclanthology.org/2020.sdp-1.10
-    PAPER_SMALL = "paper-small"  # the same for a small corpus and a small model
-    STRONG = "strong"  # lists of the fused candidates
+    PAPER = "paper"  # the settings of the paper, https://aclanthology.org/2020.sdp-1.10
+    PAPER_SMALL = "paper-small"  # the same for a small corpus and model
+    STRONG = "strong"  # lists of candidates of the hybrid retriever
 
 
-class Loss(StrEnum):
-    """What is minimised."""
+class RerankerLoss(StrEnum):
+    """The loss function."""
 
     BCE = "bce"  # each pair by itself: cited or not
-    SOFTMAX = "softmax"  # the cited one against its list
+    SOFTMAX = "softmax"  # the cited paper against its list
     RANKNET = "ranknet"
     LAMBDA = "lambda"
-    MARGIN_MSE = "margin-mse"  # differences of scores as the teacher has them
+    MARGIN_MSE = "margin-mse"  # score differences of the teacher
 
 
-class Candidates(StrEnum):
-    """Where the candidates of a query come from."""
+class CandidateSource(StrEnum):
+    """The retriever of the candidates."""
 
     BM25 = "bm25"
-    FUSED = "fused"  # RRF of BM25 and the index's vectors; BM25 alone where it has none
+    FUSED = "fused"  # RRF of BM25 and the vectors of the index; BM25 alone without vectors
 
 
-class Positives(StrEnum):
-    """Which cited papers are learned from."""
+class RerankerPositives(StrEnum):
+    """The cited papers that are positives."""
 
-    FOUND = "found"  # those among the candidates
-    ALL = "all"  # all: then where a paper comes from tells whether it is cited
+    FOUND = "found"  # cited candidates
+    ALL = "all"  # all cited papers; leaks the label, as added papers are all cited
 
 
-class Negatives(StrEnum):
-    """Which papers are learned from that are not cited."""
+class RerankerNegatives(StrEnum):
+    """The papers that are negatives."""
 
     FOUND = "found"  # candidates
-    RANDOM = "random"  # and random papers: the same leak from the other side
+    RANDOM = (
+        "random"  # candidates and random papers; leaks the label, as added papers are never cited
+    )
 
 
-class SelectionMetric(StrEnum):
-    """By which measure on the dev queries the best weights are found."""
+class RerankerSelectionMetric(StrEnum):
+    """The measure on the dev queries that selects the best weights."""
 
     F1 = "f1"  # at 20
     MRR = "mrr"
-    MIXED = "mixed"  # f1 of the best mixture with the scores of the candidates
+    MIXED = "mixed"  # f1 of the best interpolation with the first-stage scores
     LOSS = "loss"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankerTraining:
-    """How a cross-encoder is trained. The defaults are those of the recipe `paper`."""
+    """The settings of the training of a cross-encoder. The defaults are those of the recipe `paper`."""
 
-    recipe: Recipe = Recipe.PAPER
-    model: str = "scibert"  # what training begins with
+    recipe: RerankerRecipe = RerankerRecipe.PAPER
+    model: str = "scibert"  # the base model
     seed: int = 0
-    query_tokens: int = 256  # [CLS] and the first [SEP] within, in training and later
-    candidate_tokens: int = 256  # the last [SEP] within
+    query_tokens: int = 256  # including [CLS] and the first [SEP], in training and later
+    candidate_tokens: int = 256  # including the last [SEP]
 
-    candidates: Candidates = Candidates.BM25
-    depth: int = 10  # candidates of a query
-    positives: Positives = Positives.FOUND
-    negatives: Negatives = Negatives.FOUND
-    random_negatives: int = 10  # of a query, if they are wanted
-    queries: int = 0  # that are learned from, at random; 0 for all
+    candidates: CandidateSource = CandidateSource.BM25
+    depth: int = 10  # candidates per query
+    positives: RerankerPositives = RerankerPositives.FOUND
+    negatives: RerankerNegatives = RerankerNegatives.FOUND
+    random_negatives: int = 10  # per query, with negatives = "random"
+    queries: int = 0  # train queries, drawn at random; 0 for all
 
-    list_negatives: int = 0  # that stand against one positive; 0: each pair by itself, as found
-    examples: int = 0  # lists: positives of a query in an epoch; 0 for all
+    list_negatives: int = 0  # negatives per positive; 0: each candidate is an example by itself
+    examples: int = 0  # lists: positives per query and epoch; 0 for all
     negatives_from: int = 1  # lists: the first rank of negatives
-    negatives_to: int = 0  # the last; 0 for the last candidate
-    margin: float = (
-        0.0  # lists: of the positive's score, above which a negative may be a citation; 0: none is
-    )
-    easy_first: float = 0.0  # lists: share of the first epoch's negatives that are of deep ranks
+    negatives_to: int = 0  # lists: the last rank of negatives; 0 for `depth`
+    margin: float = 0.0  # lists: drop negatives that score above this share of the positive's score; 0: keep all
+    easy_first: float = 0.0  # lists: share of deep-ranked negatives in the first epoch
 
-    loss: Loss = Loss.BCE
-    teacher: str = NO_TEACHER  # or encoder (the index's own), fused, or the folder of an encoder or cross-encoder
-    # The teacher's scores have a spread of 1 in a list, but for margin-mse: there those of a cross-encoder are as it
-    # gives them.
-    distill: float = 0.0  # weight of the teacher's order of each list beside the loss
-    temperature: float = 1.0  # of the teacher's order
-    warm_steps: int = 0  # first updates, which learn the teacher's scores and no labels
+    loss: RerankerLoss = RerankerLoss.BCE
+    teacher: str = NO_TEACHER  # or encoder (that of the index), fused, or the folder of an encoder or cross-encoder
+    # The teacher's scores are standardised in each list, except for margin-mse: it uses the raw scores of a
+    # cross-encoder.
+    distill: float = 0.0  # weight of the distillation loss
+    temperature: float = 1.0  # of the teacher's scores in the distillation loss
+    warm_steps: int = 0  # first updates, which fit the teacher's scores and ignore the labels
 
     epochs: int = 1
-    steps: int = 0  # updates in all; 0 for those of the epochs
-    batch: int = 128  # pairs in an update of the weights; lists, where there are lists
-    micro: int = 0  # pairs that a device reads at once; 0 for what suits it
-    window: int = 4  # batches whose pairs are sorted by length: less padding
+    steps: int = 0  # total updates; 0 derives them from `epochs`
+    batch: int = 128  # pairs in an update of the weights; lists with list_negatives
+    micro: int = 0  # pairs in a step of one device; 0 for its default
+    window: int = 4  # batches whose pairs are sorted by length, for less padding
     learning_rate: float = 3e-6
     warmup: float = (
         10_000 / 300_000
-    )  # share of the updates over which the rate rises; then it falls to 0
+    )  # share of the updates in which the rate rises; then it falls linearly to 0
     weight_decay: float = 0.01
     dropout: float = 0.1
     attention_dropout: float = 0.1
     freeze_embeddings: bool = False
-    freeze_layers: int = 0  # the lowest ones
+    freeze_layers: int = 0  # number of lowest layers
 
-    dev_queries: int = 200  # measured at each evaluation; 0 for none
-    dev_depth: int = 50  # candidates of each that are reranked
-    selection_metric: SelectionMetric = SelectionMetric.F1  # the weights that are best by this
-    eval_steps: int = 0  # updates between evaluations; 0 for once an epoch
-    patience: int = 0  # evaluations without a gain, after which it ends; 0 for never
-    save_steps: int = 0  # updates between checkpoints, besides those that are evaluated; 0 for none
-    log_steps: int = 10  # updates whose mean loss is one point of the loss curve
+    dev_queries: int = 200  # evaluated each time; 0 for none
+    dev_depth: int = 50  # reranked candidates per dev query
+    selection_metric: RerankerSelectionMetric = (
+        RerankerSelectionMetric.F1
+    )  # selects the saved weights
+    eval_steps: int = 0  # updates between evaluations; 0: once per epoch
+    patience: int = 0  # evaluations without a gain until the training stops; 0: never
+    save_steps: int = 0  # updates between further checkpoints; 0: one at each evaluation only
+    log_steps: int = 10  # updates per point of the loss curve
     precision: Precision = Precision.AUTO
     device: str = "auto"  # or cpu
     threads: int = 0  # 0 for one per processor
@@ -149,25 +151,29 @@ class RerankerTraining:
         self._check_teacher()
 
     def _check_lists(self) -> None:
-        if not self.list_negatives and (self.loss is not Loss.BCE or self.distill):
-            what = "distill" if self.loss is Loss.BCE else f"the loss {self.loss}"
-            raise ConfigError(f"{what} compares papers of a list; set list_negatives to 1 or more")
+        if not self.list_negatives and (self.loss is not RerankerLoss.BCE or self.distill):
+            setting = "distill" if self.loss is RerankerLoss.BCE else f"the loss {self.loss}"
+            raise ConfigError(
+                f"{setting} compares the papers of a list; list_negatives must be at least 1"
+            )
         if self.negatives_from > self.last_rank:
             raise ConfigError(
-                f"negatives_from {self.negatives_from} lies behind the last rank, {self.last_rank}"
+                f"negatives_from must be at most the last rank, {self.last_rank}, got {self.negatives_from}"
             )
         if self.negatives_to > self.depth:
-            raise ConfigError(f"negatives_to {self.negatives_to} lies below depth {self.depth}")
+            raise ConfigError(
+                f"negatives_to must be at most depth, {self.depth}, got {self.negatives_to}"
+            )
 
     def _check_teacher(self) -> None:
         needs = [n for n in ("distill", "warm_steps") if getattr(self, n)]
-        needs += ["the loss margin-mse"] if self.loss is Loss.MARGIN_MSE else []
+        needs += ["the loss margin-mse"] if self.loss is RerankerLoss.MARGIN_MSE else []
         if needs and not self.has_teacher:
             raise ConfigError(
                 f"{needs[0]} needs a teacher: encoder, fused, or the folder of a cross-encoder"
             )
         if not self.teacher.strip():
-            raise ConfigError("teacher is empty; name one, or say none")
+            raise ConfigError("teacher is empty; name one, or none")
 
     @property
     def has_teacher(self) -> bool:
@@ -181,17 +187,17 @@ class RerankerTraining:
 
     @property
     def in_list(self) -> int:
-        """How many pairs an example is made of."""
+        """The number of pairs in an example."""
         return 1 + self.list_negatives
 
     @property
     def running(self) -> EncodeConfig:
-        """How a model is run that is not trained: on dev queries, or as a teacher."""
+        """How a model is run that is not trained: on the dev queries, or as a teacher."""
         return EncodeConfig(device=self.device, precision=self.precision, threads=self.threads)
 
     @property
     def schedule(self) -> Schedule:
-        """How long it trains, and how fast."""
+        """How long and how fast it is trained."""
         return Schedule(
             epochs=self.epochs,
             steps=self.steps,
@@ -211,17 +217,17 @@ class RerankerTraining:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
-        """Complete what is given by the defaults of its recipe.
+        """Complete values with the defaults of their recipe.
 
         Args:
-            given: Values by name, as a TOML file or the command line has them; epochs win over a recipe's steps.
-            where: Who gave them, for errors.
+            given: Values by name, from a TOML file or the command line; `epochs` replaces the `steps` of a recipe.
+            where: The origin of the values, as a prefix of error messages.
 
         Raises:
-            ConfigError: If there is no such name, or the value cannot be.
+            ConfigError: If a name is unknown or a value is invalid.
         """
         values = checked(_KINDS, given, where)
-        recipe = values.get("recipe", Recipe.PAPER)
+        recipe = values.get("recipe", RerankerRecipe.PAPER)
         defaults = {**_RECIPES[recipe]}
         if "epochs" in values:
             defaults.pop("steps", None)
@@ -229,20 +235,22 @@ class RerankerTraining:
         return cls(**{"recipe": recipe, **defaults, **values})
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the settings as JSON values."""
         return asdict(self)
 
 
 def read_training(file: Path | None, options: Mapping[str, Any]) -> RerankerTraining:
-    """Read how to train: options win over the file, the file over the recipe; epochs over its steps, too.
+    """Read the settings: options override the file, the file overrides the recipe.
+
+    `epochs` and `steps` exclude each other: the one given replaces the other.
 
     Args:
-        file: TOML, keys as the fields of `RerankerTraining`.
+        file: TOML; keys as the fields of `RerankerTraining`.
         options: From the command line; None means not given.
 
     Raises:
         BadInputError: If the file cannot be read.
-        ConfigError: If a name or a value in it cannot be.
+        ConfigError: If a name or a value in it is invalid.
     """
     return read_settings(RerankerTraining.of, file, options, _RIVALS)
 
@@ -259,9 +267,9 @@ _LEAST: Mapping[str, float] = {
 }
 _KINDS: Kinds = kinds_of(RerankerTraining)
 _RIVALS: Mapping[str, str] = {"epochs": "steps", "steps": "epochs"}
-_RECIPES: Mapping[Recipe, Mapping[str, Any]] = {
-    Recipe.PAPER: {"steps": 300_000, "eval_steps": 10_000, "log_steps": 100},
-    Recipe.PAPER_SMALL: {
+_RECIPES: Mapping[RerankerRecipe, Mapping[str, Any]] = {
+    RerankerRecipe.PAPER: {"steps": 300_000, "eval_steps": 10_000, "log_steps": 100},
+    RerankerRecipe.PAPER_SMALL: {
         "model": "minilm",
         "query_tokens": 128,
         "candidate_tokens": 128,
@@ -270,24 +278,24 @@ _RECIPES: Mapping[Recipe, Mapping[str, Any]] = {
         "learning_rate": 3e-5,
         "warmup": 0.1,
     },
-    Recipe.STRONG: {
+    RerankerRecipe.STRONG: {
         "model": "minilm",
         "query_tokens": 128,
         "candidate_tokens": 128,
-        "candidates": Candidates.FUSED,
+        "candidates": CandidateSource.FUSED,
         "depth": 100,
         "list_negatives": 7,
         "examples": 3,
-        "loss": Loss.SOFTMAX,
+        "loss": RerankerLoss.SOFTMAX,
         "teacher": BY_FUSION,
         "warm_steps": 100,
         "epochs": 2,
         "batch": 16,
         "learning_rate": 1.5e-4,
         "warmup": 0.1,
-        "dropout": 0.0,  # as in the training of experiments/reranker, and quicker
+        "dropout": 0.0,  # as in experiments/reranker, and faster
         "attention_dropout": 0.0,
-        "freeze_embeddings": True,  # half of MiniLM, and its words are known
+        "freeze_embeddings": True,  # half of MiniLM's weights
         "freeze_layers": 2,
     },
 }

@@ -1,4 +1,4 @@
-"""How good a model is on the dev queries: the order that it gives their candidates."""
+"""Evaluates a cross-encoder on the dev queries: the order that it gives their candidates."""
 
 import copy
 from collections.abc import Mapping
@@ -17,123 +17,142 @@ from citerec.rerank.pair import pair
 from citerec.text import pair_text
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.calibrate import platt
+from citerec.train.reranker.candidates import CandidateFinder, CandidateLists
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.found import CandidateLists, Finder
 from citerec.train.selection import f1_and_reciprocal_rank
 
 Numbers = npt.NDArray[np.floating]
-WEIGHTS = np.linspace(0, 1, 11)  # of the model, that mixtures are tried with
+RERANK_WEIGHTS = np.linspace(0, 1, 11)  # rerank weights of the measure `mixed`
 
 
 @dataclass(frozen=True)
-class Dev:
+class RerankerDev:
     """Dev queries and their candidates."""
 
-    queries: tuple[str, ...]  # what the model reads of each
-    found: CandidateLists
-    cited: npt.NDArray[np.bool_]  # of each candidate
-    gold: npt.NDArray[np.int64]  # how many papers each query cites, found or not
+    queries: tuple[str, ...]  # the text of each
+    candidates: CandidateLists
+    cited: npt.NDArray[np.bool_]  # of each candidate, shape (entries,)
+    gold: npt.NDArray[np.int64]  # cited papers of each query, retrieved or not, shape (queries,)
 
     def scores(
         self, parts: RerankerParts, texts: Texts, how: EncodeConfig
     ) -> npt.NDArray[np.float32]:
-        """Return the logit of each candidate, as the model is now and as it is run later.
+        """Return the logit of each candidate with the current weights, shape (entries,).
 
         Raises:
-            ModelError: If a logit is no finite number: the training went astray.
+            ModelError: If a logit is not finite: the training diverged.
         """
         queries = parts.cut([*self.queries])
-        owners, rows = self.found.lists.owners.tolist(), self.found.lists.indices.tolist()
+        segment_ids, rows = (
+            self.candidates.lists.segment_ids.tolist(),
+            self.candidates.lists.indices.tolist(),
+        )
         texts.read(rows)
         pairs = [
             pair(queries[i], texts[row].tolist(), parts.specials, parts.spec)
-            for i, row in zip(owners, rows, strict=True)
+            for i, row in zip(segment_ids, rows, strict=True)
         ]
         firsts = [first for _, first in pairs] if parts.typed else None
-        frozen = replace(parts, model=copy.deepcopy(parts.model))  # which is moved and rounded
+        frozen = replace(
+            parts, model=copy.deepcopy(parts.model)
+        )  # the backend moves and rounds the weights
         logits = np.zeros(len(pairs), np.float32)
-        for at, found in open_backend(reranker_net(frozen), how).run([p[0] for p in pairs], firsts):
-            logits[at] = found[:, 0]
+        for positions, outputs in open_backend(reranker_net(frozen), how).run(
+            [p[0] for p in pairs], firsts
+        ):
+            logits[positions] = outputs[:, 0]
         if not np.isfinite(logits).all():
-            raise ModelError("the training went astray: its scores are no numbers; lower the rate")
+            raise ModelError(
+                "the training diverged: its scores are not finite; lower learning_rate"
+            )
         return logits
 
     def measures(self, scores: Numbers) -> dict[str, float]:
-        """Return how good the order by some scores is.
+        """Measure the order by some scores.
+
+        Args:
+            scores: Of the candidates, shape (entries,).
 
         Returns:
-            `loss` is the mean of -log of the share that the cited candidates have in a softmax; f1 and mrr as below;
-            `mixed` is f1 at the best of some weights, for the calibrated scores beside those of the candidates.
+            `loss` is the mean of -log of the softmax share of the cited candidates; `f1` and `mrr` as in `ranked`;
+            `mixed` is the f1 at the best rerank weight, for calibrated probabilities interpolated with min-max scaled
+            first-stage scores.
         """
         f1, mrr = self.ranked(scores)
         scale, offset = platt(scores, self.cited)
-        chances = 1 / (1 + np.exp(-np.clip(scale * scores.astype(np.float64) + offset, -60, 60)))
-        first = self._min_max(self.found.scores)
-        mixed = max(self.ranked(w * chances + (1 - w) * first)[0] for w in WEIGHTS.tolist())
+        probabilities = 1 / (
+            1 + np.exp(-np.clip(scale * scores.astype(np.float64) + offset, -60, 60))
+        )
+        first = self._min_max(self.candidates.scores)
+        mixed = max(
+            self.ranked(w * probabilities + (1 - w) * first)[0] for w in RERANK_WEIGHTS.tolist()
+        )
         return {"loss": self._loss(scores), "mrr": mrr, "f1": f1, "mixed": mixed}
 
     def ranked(self, scores: Numbers) -> tuple[float, float]:
-        """Return the means of F1 at 20 and of 1 / rank of the first cited paper; 0 where none is found.
+        """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper (0 if there is none).
 
-        Of equal scores the candidate that stood before comes first.
+        Equal scores keep the order of the candidates.
         """
         f1, mrr = 0.0, 0.0
         for i, gold in enumerate(self.gold.tolist()):
-            mine = slice(*self.found.lists.indptr[i : i + 2])
-            query_f1, reciprocal_rank = f1_and_reciprocal_rank(scores[mine], self.cited[mine], gold)
-            f1 += query_f1
-            mrr += reciprocal_rank
+            entries = slice(*self.candidates.lists.indptr[i : i + 2])
+            measures = f1_and_reciprocal_rank(scores[entries], self.cited[entries], gold)
+            f1 += measures[0]
+            mrr += measures[1]
         return f1 / len(self.gold), mrr / len(self.gold)
 
     def _loss(self, scores: Numbers) -> float:
         losses: list[float] = []
         for i in range(len(self.gold)):
-            mine = slice(*self.found.lists.indptr[i : i + 2])
-            if self.cited[mine].any():
-                shares = scores[mine] - np.logaddexp.reduce(scores[mine].astype(np.float64))
-                losses.append(-float(shares[self.cited[mine]].mean()))
+            entries = slice(*self.candidates.lists.indptr[i : i + 2])
+            if self.cited[entries].any():
+                shares = scores[entries] - np.logaddexp.reduce(scores[entries].astype(np.float64))
+                losses.append(-float(shares[self.cited[entries]].mean()))
         return float(np.mean(losses)) if losses else 0.0
 
     def _min_max(self, scores: Numbers) -> Numbers:
-        """Return scores that run from 0 to 1 in each list."""
+        """Scale the scores of each list to [0, 1]."""
         min_max = np.zeros(len(scores))
         for start, end in zip(
-            self.found.lists.indptr[:-1], self.found.lists.indptr[1:], strict=True
+            self.candidates.lists.indptr[:-1], self.candidates.lists.indptr[1:], strict=True
         ):
-            mine = scores[start:end]
+            of_list = scores[start:end]
             if end > start:
-                min_max[start:end] = (mine - mine.min()) / max(float(np.ptp(mine)), 1e-9)
+                min_max[start:end] = (of_list - of_list.min()) / max(float(np.ptp(of_list)), 1e-9)
         return min_max
 
 
 def dev_task(index: IndexFolder, config: RerankerTraining) -> EvalSet | None:
-    """Return the dev queries and what they cite; None if there are none, or none are wanted."""
+    """Return the dev queries with their gold; None if there are none or `dev_queries` is 0."""
     if not config.dev_queries:
         return None
     try:
         return load_task(index, "dev")
-    except ConfigError:  # none of them cites a paper here
+    except ConfigError:  # no dev query cites a paper of the index
         return None
 
 
-def load_dev(index: IndexFolder, task: EvalSet, config: RerankerTraining, finder: Finder) -> Dev:
-    """Draw dev queries and find their candidates."""
+def load_dev(
+    index: IndexFolder, task: EvalSet, config: RerankerTraining, finder: CandidateFinder
+) -> RerankerDev:
+    """Draw dev queries and retrieve their candidates."""
     rng = np.random.default_rng([config.seed, 3])
     count = min(config.dev_queries, len(task.queries))
     chosen = np.sort(rng.choice(len(task.queries), count, replace=False)).tolist()
     queries = [task.queries[i] for i in chosen]
-    found = finder.find(queries, [task.eligible[i] for i in chosen], config.dev_depth)
+    candidates = finder.find(queries, [task.eligible[i] for i in chosen], config.dev_depth)
     gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in queries]
-    cited = [np.isin(found.lists[i], rows) for i, rows in enumerate(gold)]
-    return Dev(
+    cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(gold)]
+    return RerankerDev(
         tuple(pair_text(query) for query in queries),
-        found,
+        candidates,
         np.concatenate(cited),
         np.array([len(rows) for rows in gold]),
     )
 
 
-def own_order(dev: Dev) -> Mapping[str, float]:
-    """Return how good the order is in which the candidates were found."""
-    f1, mrr = dev.ranked(dev.found.scores)
+def first_stage_measures(dev: RerankerDev) -> Mapping[str, float]:
+    """Return the measures of the first-stage ranking."""
+    f1, mrr = dev.ranked(dev.candidates.scores)
     return {"mrr": mrr, "f1": f1, "mixed": f1}

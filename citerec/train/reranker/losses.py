@@ -1,16 +1,16 @@
-"""The losses of lists: pure functions of logits, which torch differentiates; each gives one value a list.
+"""The list losses of the cross-encoder: pure differentiable functions of logits that return one value per list.
 
-Everywhere a list is a row, shape (lists, papers), and `there` says where a row has a paper.
+Logits have shape (lists, papers); `there` flags the places that hold a paper, same shape.
 """
 
 from typing import Any
 
-MU = 10.0  # weight of NDCG-Loss2 beside LambdaRank's, as in the source
-FAR = -1e9  # the logit of a paper that is not there
+MU = 10.0  # weight of NDCG-Loss2 relative to LambdaRank, as in the source
+FAR = -1e9  # the logit of an empty place
 
 
 def bce(logits: Any, cited: Any, there: Any) -> Any:
-    """Return the mean of -log of the probability of what each pair is, cited (1) or not (0)."""
+    """Return the mean binary cross-entropy of each list; `cited` is 1 for a cited paper, else 0."""
     import torch
 
     each = torch.nn.functional.binary_cross_entropy_with_logits(logits, cited, reduction="none")
@@ -29,7 +29,7 @@ def softmax(logits: Any, cited: Any, there: Any) -> Any:
 
 
 def ranknet(logits: Any, cited: Any, there: Any) -> Any:
-    """Return the mean of -log sigmoid(cited - other) over the pairs of a cited paper and another.
+    """Return the mean of -log sigmoid(cited - other) over all pairs of a cited and another paper.
 
     Source: Burges et al., ICML 2005, https://doi.org/10.1145/1102351.1102363.
     """
@@ -40,13 +40,13 @@ def ranknet(logits: Any, cited: Any, there: Any) -> Any:
 
 
 def lambda_loss(logits: Any, cited: Any, there: Any) -> Any:
-    """Return NDCG-Loss2++ of LambdaLoss: ranknet's, in bits, weighted by what a swap would cost in nDCG.
+    """Return NDCG-Loss2++ of LambdaLoss: RankNet in bits, weighted by the change of nDCG if a pair is swapped.
 
     Source: Wang et al., CIKM 2018, https://doi.org/10.1145/3269206.3271784.
     """
     import torch
 
-    ordered, order = logits.masked_fill(~there, FAR).sort(descending=True, dim=-1)
+    ranked, order = logits.masked_fill(~there, FAR).sort(descending=True, dim=-1)
     cited, there = cited.gather(1, order), there.gather(1, order)
     count = logits.shape[1]
     discount = torch.log2(torch.arange(count + 1, device=logits.device) + 2.0)
@@ -59,41 +59,43 @@ def lambda_loss(logits: Any, cited: Any, there: Any) -> Any:
     near = (inverse[(apart - 1).clamp(min=0)] - inverse[apart]).abs()
     far = (inverse[:count, None] - inverse[None, :count]).abs()
     weights = (MU * near + far)[None] * gains
-    gaps = ordered[:, :, None] - ordered[:, None, :]
+    gaps = ranked[:, :, None] - ranked[:, None, :]
     bits = -torch.nn.functional.logsigmoid(gaps) / torch.log(torch.tensor(2.0))
     return _mean(weights * bits, _pairs(cited, there))
 
 
 def margin_mse(logits: Any, cited: Any, there: Any, teacher: Any) -> Any:
-    """Return the mean square of how far the lead of a cited paper over another is from the teacher's.
+    """Return the mean squared difference of the score margins of model and teacher.
+
+    The margins are between a cited paper and another paper of the list.
 
     Source: Hofstätter et al., 2020, https://arxiv.org/abs/2010.02666.
     """
     lead = logits[:, :, None] - logits[:, None, :]
-    wanted = teacher[:, :, None] - teacher[:, None, :]
-    return _mean((lead - wanted) ** 2, _pairs(cited, there))
+    target = teacher[:, :, None] - teacher[:, None, :]
+    return _mean((lead - target) ** 2, _pairs(cited, there))
 
 
 def distilled(logits: Any, teacher: Any, there: Any, *, temperature: float) -> Any:
     """Return KL(softmax(teacher / temperature) || softmax(logits)) of each list."""
     import torch
 
-    wanted = torch.log_softmax((teacher / temperature).masked_fill(~there, FAR), -1)
-    ours = torch.log_softmax(logits.masked_fill(~there, FAR), -1)
-    return (wanted.exp() * (wanted - ours)).sum(-1)
+    target = torch.log_softmax((teacher / temperature).masked_fill(~there, FAR), -1)
+    predicted = torch.log_softmax(logits.masked_fill(~there, FAR), -1)
+    return (target.exp() * (target - predicted)).sum(-1)
 
 
 def regressed(logits: Any, teacher: Any, there: Any) -> Any:
-    """Return the mean square of how far the logits of each list are from the teacher's scores."""
+    """Return the mean squared difference of the logits of each list and the teacher's scores."""
     return _mean((logits - teacher) ** 2, there)
 
 
 def _pairs(cited: Any, there: Any) -> Any:
-    """Return which pairs are of a cited paper and another, shape (lists, papers, papers)."""
+    """Return the pairs of a cited and another paper, shape (lists, papers, papers)."""
     return (cited[:, :, None] > cited[:, None, :]) & there[:, :, None] & there[:, None, :]
 
 
 def _mean(values: Any, chosen: Any) -> Any:
-    """Return the mean of the chosen values of each list, 0 if there are none."""
-    kept = values.masked_fill(~chosen, 0.0).flatten(1).sum(1)
-    return kept / chosen.flatten(1).sum(1).clamp(min=1)
+    """Return the mean of the chosen values of each list; 0 if there are none."""
+    total = values.masked_fill(~chosen, 0.0).flatten(1).sum(1)
+    return total / chosen.flatten(1).sum(1).clamp(min=1)

@@ -1,4 +1,4 @@
-"""The model folder that a training leaves: it opens in transformers, in sentence-transformers and here."""
+"""Writes the folder of a trained cross-encoder, which transformers, sentence-transformers and citerec open."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -16,17 +16,17 @@ MEASURES = ("loss", "dev_loss", "dev_mrr", "dev_f1", "dev_mixed")  # columns of 
 def write_model(
     folder: Path, parts: RerankerParts, record: TrainingRecord, more: Mapping[str, Any]
 ) -> None:
-    """Write a cross-encoder and all that is said of it into a folder.
+    """Write a cross-encoder, its training record and its model card into a folder.
 
     Args:
-        folder: Where to.
-        parts: The model, and how it reads.
-        record: How it was trained.
-        more: What else training.json tells.
+        folder: The folder.
+        parts: The model and its specification.
+        record: The training record.
+        more: Further keys of training.json.
     """
     model = parts.model
-    model.config._name_or_path = ""  # else the place of the base model on this machine
-    # sentence-transformers would squash the score of a single label, unless told not to.
+    model.config._name_or_path = ""  # otherwise the local path of the base model
+    # By default sentence-transformers applies a sigmoid to the score of a single label.
     model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
     model.save_pretrained(folder)
     parts.tokenizer.model_max_length = parts.spec.tokens
@@ -38,7 +38,7 @@ def write_model(
 
 
 def model_card(record: TrainingRecord, parts: RerankerParts) -> str:
-    """Return README.md: what the model is, what it learned from, how good it is, how to use it."""
+    """Return README.md: the model, its use, its data, its measures and its settings."""
     spec = parts.spec
     rows = [
         f"| {e['step']} | {' | '.join(cell(e[name]) for name in MEASURES)} |"
@@ -56,7 +56,7 @@ tags:
 
 # A reranker of citations, trained on {record.index}
 
-It reads a draft and a paper together, and its score says whether the one should cite the other.
+It reads a draft and a paper together; its score is high if the draft should cite the paper.
 Trained by citerec {version("citerec")} from {record.base}.
 
 ## Use
@@ -70,22 +70,23 @@ model = CrossEncoder("FOLDER")
 scores = model.predict([(draft_title + " " + draft_abstract, title + " " + abstract)])
 ```
 
-citerec cuts each side on its own: at most {spec.query_tokens} tokens of the query with [CLS] and [SEP],
-{spec.candidate_tokens} of the candidate with its [SEP]; what cuts a pair as a whole gives long ones another score.
+citerec truncates each side separately: at most {spec.query_tokens} tokens of the query with [CLS] and [SEP],
+{spec.candidate_tokens} of the candidate with its [SEP].
+Libraries that truncate the pair as a whole give long pairs other scores.
 The probability of a citation is sigmoid({spec.scale:.4g} * score + {spec.offset:.4g}), fitted on the dev queries.
 
 ## Data
 
 Index {record.index}, corpus sha256 {record.corpus}.
 
-{record.counted}
+{record.counts_markdown}
 
-Neither dev nor test queries of the index are among the papers that it was trained on.
+The training papers contain no dev or test query of the index.
 
 ## Measures
 
-On a sample of the dev queries, in the order in which the candidates were found (0) and as the model orders them after
-so many updates; mixed is F1@20 of the best mixture of both. The weights are those of update {record.best}.
+On a sample of the dev queries: the first-stage ranking (0), and the ranking of the model after so many updates. Mixed
+is the F1@20 of the best interpolation of both. The weights are those of update {record.best}.
 
 | update | loss | dev loss | dev MRR | dev F1@20 | mixed |
 |---|---|---|---|---|---|
@@ -94,6 +95,6 @@ so many updates; mixed is F1@20 of the best mixture of both. The weights are tho
 ## Settings
 
 ```
-{record.set_to}
+{record.settings_text}
 ```
 """

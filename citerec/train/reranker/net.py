@@ -1,4 +1,4 @@
-"""The network that is trained: the model and its loss as one module."""
+"""The network that is trained: the cross-encoder and its loss as one torch module."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,20 +11,20 @@ from citerec.rerank.pair import Specials
 from citerec.rerank.spec import RerankerSpec
 from citerec.train.reranker import losses
 from citerec.train.reranker.batch import Chunk
-from citerec.train.reranker.config import Loss, RerankerTraining
+from citerec.train.reranker.config import RerankerLoss, RerankerTraining
 
 
 def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
-    """Open what training begins with: a cross-encoder of one label, or any BERT-like model, which is given a head.
+    """Open the base model: a cross-encoder with one label, or any BERT-like model, which gets a new head.
 
     Raises:
         ModelError: If it is no such model, or has too few positions.
-        ConfigError: If more layers are to be frozen than it has.
+        ConfigError: If `freeze_layers` exceeds its layers.
     """
     spec = RerankerSpec(query_tokens=config.query_tokens, candidate_tokens=config.candidate_tokens)
     model, tokenizer, missing = open_folder(folder, KIND)
-    inside = f"{model.base_model_prefix}."
-    refuse_missing(folder, [n for n in missing if n.startswith(inside) and EXPANDER not in n])
+    prefix = f"{model.base_model_prefix}."
+    refuse_missing(folder, [n for n in missing if n.startswith(prefix) and EXPANDER not in n])
     check_positions(folder, model, spec.tokens)
     try:
         specials = Specials.of(tokenizer)
@@ -37,7 +37,7 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
 
 
 def _with_head(model: Any) -> Any:
-    """Return the same model with a new head of one label."""
+    """Return the model with a new head of one label."""
     from transformers import AutoModelForSequenceClassification
 
     model.config.num_labels = 1
@@ -47,7 +47,10 @@ def _with_head(model: Any) -> Any:
 
 
 def _prepare(model: Any, config: RerankerTraining) -> None:
-    """Freeze what is not to be learned, and set dropout in the modules: config.json keeps the base model's."""
+    """Freeze the weights that are not trained, and set dropout in the modules.
+
+    The dropout of config.json stays that of the base model.
+    """
     import torch
 
     for name, module in model.named_modules():
@@ -58,36 +61,36 @@ def _prepare(model: Any, config: RerankerTraining) -> None:
     if config.freeze_embeddings:
         body.embeddings.requires_grad_(False)
         if types := getattr(body.embeddings, "token_type_embeddings", None):
-            types.requires_grad_(True)  # two rows, which tell the segments apart
+            types.requires_grad_(True)  # the two segment embeddings
     layers = getattr(getattr(body, "encoder", body), "layer", [])
     if config.freeze_layers > len(layers):
         raise ConfigError(
-            f"freeze_layers is {config.freeze_layers}, but the model has {len(layers)} layers that can be frozen"
+            f"freeze_layers must be at most {len(layers)}, the layers of the model, got {config.freeze_layers}"
         )
     for layer in layers[: config.freeze_layers]:
         layer.requires_grad_(False)
 
 
 def make_net(parts: RerankerParts, config: RerankerTraining) -> Any:
-    """Return the module: it takes a step that `batch.Steps` makes, and gives the loss, summed over its lists."""
+    """Return the module: it maps a step of `batch.Steps` to the loss, summed over its lists."""
     import torch
 
-    class Net(torch.nn.Module):
+    class RerankerLossNet(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = parts.model
 
         def forward(
-            self, chunks: Sequence[Chunk], at: Any, warm: bool = False, **known: Any
+            self, chunks: Sequence[Chunk], at: Any, warm: bool = False, **labels: Any
         ) -> Any:
             read = torch.cat([self.read(chunk) for chunk in chunks])
             with torch.autocast(read.device.type, enabled=False):
-                return loss_of(read[at], config, warm=warm, **known).sum()
+                return loss_of(read[at], config, warm=warm, **labels).sum()
 
         def read(self, chunk: Chunk) -> Any:
             return self.model(**chunk).logits[:, 0].float()
 
-    return Net()
+    return RerankerLossNet()
 
 
 def loss_of(
@@ -100,27 +103,27 @@ def loss_of(
     teacher: Any,
     raw: Any,
 ) -> Any:
-    """Return the loss of each list.
+    """Return the loss of each list, shape (lists,).
 
     Args:
         logits: Shape (lists, papers), as all others.
-        config: Which loss.
-        warm: Whether only the teacher is learned from.
+        config: Selects the loss.
+        warm: Whether only the teacher's scores are fitted.
         cited: 1 for a cited paper, else 0.
-        there: Whether there is a paper.
-        teacher: Its scores, of a spread of 1 in each list.
-        raw: Its scores as it gives them.
+        there: Whether the place holds a paper.
+        teacher: Teacher scores, standardised in each list.
+        raw: Teacher scores as the teacher returns them.
     """
     if warm:
         return losses.regressed(logits, teacher, there)
-    if config.loss is Loss.MARGIN_MSE:
+    if config.loss is RerankerLoss.MARGIN_MSE:
         loss = losses.margin_mse(logits, cited, there, raw)
     else:
         kind = {
-            Loss.BCE: losses.bce,
-            Loss.SOFTMAX: losses.softmax,
-            Loss.RANKNET: losses.ranknet,
-            Loss.LAMBDA: losses.lambda_loss,
+            RerankerLoss.BCE: losses.bce,
+            RerankerLoss.SOFTMAX: losses.softmax,
+            RerankerLoss.RANKNET: losses.ranknet,
+            RerankerLoss.LAMBDA: losses.lambda_loss,
         }[config.loss]
         loss = kind(logits, cited, there)
     if config.distill:

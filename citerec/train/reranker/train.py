@@ -1,4 +1,4 @@
-"""Trains a cross-encoder on the citations of an index: candidates, the loop, calibration, the model folder."""
+"""Trains a cross-encoder on the citations of an index: candidates, training loop, calibration, model folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,35 +21,41 @@ from citerec.train.data import TrainingData, load_training_data, splits_sha256
 from citerec.train.loop import run_loop
 from citerec.train.modelfolder import TrainingRecord, check_target
 from citerec.train.reranker.calibrate import platt
+from citerec.train.reranker.candidates import (
+    CandidateFinder,
+    CandidateLists,
+    LabelledCandidates,
+    labelled,
+    with_teacher,
+)
 from citerec.train.reranker.config import (
     BY_ENCODER,
     BY_FUSION,
-    Candidates,
+    CandidateSource,
     RerankerTraining,
 )
-from citerec.train.reranker.dev import Dev, dev_task, load_dev
-from citerec.train.reranker.found import CandidateLists, Finder, Labelled, labelled, with_teacher
+from citerec.train.reranker.dev import RerankerDev, dev_task, load_dev
 from citerec.train.reranker.modelfolder import write_model
 from citerec.train.reranker.net import load_base
-from citerec.train.reranker.setup import Point, RerankerSetup, curve, dev_scores, extent
+from citerec.train.reranker.setup import Point, RerankerSetup, curve, dev_scores, planned_updates
 from citerec.train.reranker.teach import taught, weights_of_teacher
 from citerec.train.schedule import plan_steps, trainer_arguments
-from citerec.train.start import check_installed, discard, open_workspace, told_base
+from citerec.train.start import base_name, check_installed, discard, open_workspace
 from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
 
-FOUND, TEACHER = "candidates", "teacher"  # that the training folder keeps
+FOUND, TEACHER = "candidates", "teacher"  # names in the training folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankerReport:
-    """What a training made."""
+    """The result of the training of a cross-encoder."""
 
     output: Path
-    history: tuple[Point, ...]  # the first is the order of the candidates
-    best: int  # the update whose weights were kept
+    history: tuple[Point, ...]  # the first is the first-stage ranking
+    best: int  # the update of the saved weights
     queries: int
-    examples: int  # in an epoch
+    examples: int  # per epoch
 
 
 def train_reranker(
@@ -62,71 +68,72 @@ def train_reranker(
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> RerankerReport:
-    """Train a cross-encoder on the citations of an index; the model folder appears whole, at the end.
+    """Train a cross-encoder on the citations of an index; the model folder is created complete at the end.
 
-    Until then there is a training folder beside it, from which a training that was cut short can go on.
+    During the training its state is in a training folder next to the model folder; an interrupted training can be
+    resumed from it.
 
     Args:
-        index: Whose train queries it learns from.
-        output: The model folder to be.
-        config: How.
-        resume: Go on with a training that was cut short, to the same weights as if it had not been.
-        force: Replace a model that is there.
-        progress: Receives how far each kind of work is.
-        log: Receives what is worth a line: the loss, each evaluation, and what to know before.
+        index: Its train queries are the training data.
+        output: The model folder to create.
+        config: The settings.
+        resume: Continue an interrupted training; the weights are the same as without the interruption.
+        force: Replace an existing model.
+        progress: Receives task, done and total of each kind of work.
+        log: Receives a line for each loss and evaluation, and warnings.
 
     Raises:
-        ConfigError: If there is nothing to learn from, or a setting cannot be.
-        ModelError: If the base model or the teacher cannot be had or opened.
-        ModelExistsError: If there is a model at `output`, without `force`.
-        MissingExtraError: If what trains is not installed.
+        ConfigError: If there is nothing to train on, or a setting is invalid.
+        ModelError: If the base model or the teacher cannot be opened.
+        ModelExistsError: If there is a model at `output` and `force` is false.
+        MissingExtraError: If a package of the extra `train` is not installed.
         OutputError: If the folders cannot be written.
     """
     check_target(output, SPEC, force=force)
     check_installed(seed=config.seed, threads=config.threads)
     workspace = Workspace.beside(output)
     with writing(workspace.folder):
-        data, task = _some(load_training_data(index), config), dev_task(index, config)
+        data, task = _sampled_queries(load_training_data(index), config), dev_task(index, config)
         arguments = trainer_arguments(config.schedule, workspace, has_dev=task is not None)
         first = arguments.process_index == 0
-        if not first:  # of several the first one speaks
+        if not first:  # only the first process logs
             log, progress = discard, discard
         with arguments.main_process_first():
             source, parts = _base(index, config, log)
             plan = _plan(index, config, source, log)
-            going_on = open_workspace(workspace, plan, resume=resume, first=first, log=log)
-            finder = Finder(data, config, log)
-            known = _labelled(data, config, finder, workspace, progress, log)
+            resumed = open_workspace(workspace, plan, resume=resume, first=first, log=log)
+            finder = CandidateFinder(data, config, log)
+            labels = _labelled(data, config, finder, workspace, progress, log)
             dev = load_dev(index, task, config, finder) if task else None
-        course = RerankerSetup(
-            parts, known, config, dev, workspace, progress, log, tokenizer=plan["tokenizer"]
+        setup = RerankerSetup(
+            parts, labels, config, dev, workspace, progress, log, tokenizer=plan["tokenizer"]
         )
-        history = _run(course, arguments, going_on)
-        best = _best(history, config, last=course.updated)
+        history = _run(setup, arguments, resumed)
+        best = _best(history, config, last=setup.updates)
     if first:
         with building(output) as folder:
             calibrated = _calibrated(parts, workspace, dev, best)
             write_model(
-                folder, calibrated, _story(plan, source, course, history, best), _more(plan, course)
+                folder, calibrated, _record(plan, source, setup, history, best), _more(plan, setup)
             )
         workspace.remove()
-    return _report(output, course, history, best)
+    return _report(output, setup, history, best)
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) -> bool:
-    """Return whether there is a model that was trained on these papers, splits and vectors, with these settings.
+    """Return whether a model was trained on these papers, splits and vectors with these settings.
 
-    Neither its base model nor its teacher, where they lie in folders that are there, may have changed since.
+    Its base model and its teacher must have the recorded weights if they are in existing folders.
     """
-    told = modelfolder.read_training(model)
-    if not modelfolder.was_trained_so(model, index, _told(config)):
+    record = modelfolder.read_training(model)
+    if not modelfolder.was_trained_so(model, index, _recorded_settings(config)):
         return False
-    same_teacher = modelfolder.has_weights(config.teacher, index, told.get("taught_by"))
-    return same_teacher and told.get("encoder") == _encoder(index, config)
+    same_teacher = modelfolder.has_weights(config.teacher, index, record.get("taught_by"))
+    return same_teacher and record.get("encoder") == _encoder_weights(index, config)
 
 
-def _told(config: RerankerTraining) -> dict[str, Any]:
-    """Return the settings as the model folder tells them: of a teacher in a folder its name alone."""
+def _recorded_settings(config: RerankerTraining) -> dict[str, Any]:
+    """Return the settings as they are recorded: only the name of a teacher in a folder."""
     teacher = Path(config.teacher)
     return config.to_json() | ({"teacher": teacher.name} if teacher.is_dir() else {})
 
@@ -135,13 +142,13 @@ def _base(index: IndexFolder, config: RerankerTraining, log: Log) -> tuple[Sourc
     source = find_model(config.model, base=index.path, log=log)
     if source.adapter:
         raise ConfigError(
-            f"{config.model} is a model with an adapter, which cannot be trained further; name its base with --model"
+            f"{config.model} has an adapter, which cannot be trained further; choose its base model with --model"
         )
     return source, load_base(source.folder, config)
 
 
-def _some(data: TrainingData, config: RerankerTraining) -> TrainingData:
-    """Return the train queries that are learned from."""
+def _sampled_queries(data: TrainingData, config: RerankerTraining) -> TrainingData:
+    """Return a random sample of the train queries, or all of them."""
     if not config.queries or config.queries >= len(data.queries):
         return data
     rng = np.random.default_rng([config.seed, 5])
@@ -151,69 +158,69 @@ def _some(data: TrainingData, config: RerankerTraining) -> TrainingData:
 def _labelled(
     data: TrainingData,
     config: RerankerTraining,
-    finder: Finder,
+    finder: CandidateFinder,
     workspace: Workspace,
     progress: Progress,
     log: Log,
-) -> Labelled:
-    """Return the candidates and what is known of them; what was found before is not searched again."""
+) -> LabelledCandidates:
+    """Return the labelled candidates; candidates and teacher scores in the training folder are reused."""
     names = ("indptr", "indices", "scores", "similarity", "ranks")
-    if kept := workspace.saved(FOUND, *names):
-        found = CandidateLists.from_parts(kept)
+    if saved := workspace.saved(FOUND, *names):
+        candidates = CandidateLists.from_arrays(saved)
     else:
-        found = finder.train(progress)
-        workspace.save(FOUND, found.parts)
-    known = labelled(data, found, config)
+        candidates = finder.train(progress)
+        workspace.save(FOUND, candidates.arrays)
+    result = labelled(data, candidates, config)
     if not config.has_teacher or config.teacher in (BY_ENCODER, BY_FUSION):
-        return known
-    if kept := workspace.saved(TEACHER, "scores"):
-        return with_teacher(known, kept["scores"])
-    scores = taught(known, config, progress, log)
+        return result
+    if saved := workspace.saved(TEACHER, "scores"):
+        return with_teacher(result, saved["scores"])
+    scores = taught(result, config, progress, log)
     workspace.save(TEACHER, {"scores": scores})
-    return with_teacher(known, scores)
+    return with_teacher(result, scores)
 
 
 def _plan(index: IndexFolder, config: RerankerTraining, source: Source, log: Log) -> dict[str, Any]:
-    """Return what must be the same for a training to go on."""
+    """Return the facts that must be equal for a training to be resumed."""
     return {
         **config.to_json(),
         "corpus": index.manifest.corpus["sha256"],
         "splits": splits_sha256(index),
         "weights": sha256_of_files(weights_files(source.folder)),
         "tokenizer": sha256_of_files(tokenizer_files(source.folder)),
-        "encoder": _encoder(index, config),
+        "encoder": _encoder_weights(index, config),
         "taught_by": weights_of_teacher(index, config, log),
     }
 
 
-def _encoder(index: IndexFolder, config: RerankerTraining) -> str | None:
-    """Return the sha256 of the encoder whose vectors have a say in what is learned; None if none has."""
+def _encoder_weights(index: IndexFolder, config: RerankerTraining) -> str | None:
+    """Return the sha256 of the encoder whose vectors the training uses; None if it uses none."""
     recorded = index.manifest.settings.get("encoder")
-    asked = config.candidates is Candidates.FUSED or config.teacher == BY_ENCODER
-    return recorded["weights"] if recorded and asked else None
+    uses_vectors = config.candidates is CandidateSource.FUSED or config.teacher == BY_ENCODER
+    return recorded["weights"] if recorded and uses_vectors else None
 
 
-def _run(course: RerankerSetup, arguments: Any, going_on: bool) -> tuple[Point, ...]:
-    """Train; return what was measured, first the order of the candidates."""
-    loop = course.loop(on_cpu=arguments.device.type == "cpu")
-    updates = plan_steps(arguments, course.config.schedule, len(loop.examples))
-    course.log(extent(updates, course.config))
-    before = course.before()
-    course.entries.extend(run_loop(loop, arguments, going_on))
-    return (*before, *Point.all(course.entries))
+def _run(setup: RerankerSetup, arguments: Any, resumed: bool) -> tuple[Point, ...]:
+    """Train; return the measures, the first-stage ranking first."""
+    spec = setup.trainer_spec(on_cpu=arguments.device.type == "cpu")
+    updates = plan_steps(arguments, setup.config.schedule, len(spec.examples))
+    setup.log(planned_updates(updates, setup.config))
+    baseline = setup.baseline()
+    setup.entries.extend(run_loop(spec, arguments, resumed))
+    return (*baseline, *Point.all(setup.entries))
 
 
 def _best(history: Sequence[Point], config: RerankerTraining, *, last: int) -> int:
-    """Return the update that is best on dev, of equal ones the first; the last one if nothing was measured."""
-    interpolate_scores = {p.step: p.merit(config.selection_metric) for p in history if p.step}
-    known = {step: merit for step, merit in interpolate_scores.items() if merit is not None}
-    return max(known, key=lambda step: known[step]) if known else last
+    """Return the update with the best dev measure, the first of equal ones; the last update if nothing was measured."""
+    measured = {p.step: p.quality(config.selection_metric) for p in history if p.step}
+    available = {step: value for step, value in measured.items() if value is not None}
+    return max(available, key=lambda step: available[step]) if available else last
 
 
 def _calibrated(
-    parts: RerankerParts, workspace: Workspace, dev: Dev | None, best: int
+    parts: RerankerParts, workspace: Workspace, dev: RerankerDev | None, best: int
 ) -> RerankerParts:
-    """Return the model with its calibration: that of the scores it gave the dev candidates."""
+    """Return the model with the calibration of its scores of the dev candidates."""
     scores = dev_scores(workspace, best)
     if dev is None or scores is None:
         return parts
@@ -221,16 +228,16 @@ def _calibrated(
     return replace(parts, spec=replace(parts.spec, scale=scale, offset=offset))
 
 
-def _story(
+def _record(
     plan: Mapping[str, Any],
     source: Source,
-    course: RerankerSetup,
+    setup: RerankerSetup,
     history: Sequence[Point],
     best: int,
 ) -> TrainingRecord:
-    known, index = course.known, course.known.data.index
-    base = told_base(source)
-    settings = _told(course.config) | {"model": base}
+    labels, index = setup.labelled, setup.labelled.data.index
+    base = base_name(source)
+    settings = _recorded_settings(setup.config) | {"model": base}
     return TrainingRecord(
         base=base,
         weights=plan["weights"],
@@ -239,10 +246,10 @@ def _story(
         splits=splits_sha256(index),
         counts={
             "papers": len(index.papers),
-            "train_queries": len(known.data.queries),
-            "candidates": len(known.cited),
-            "cited_candidates": int(known.cited.sum()),
-            "examples_an_epoch": len(course.examples),
+            "train_queries": len(labels.data.queries),
+            "candidates": len(labels.cited),
+            "cited_candidates": int(labels.cited.sum()),
+            "examples_an_epoch": len(setup.examples),
         },
         settings=settings,
         history=[asdict(point) for point in history],
@@ -251,27 +258,27 @@ def _story(
     )
 
 
-def _more(plan: Mapping[str, Any], course: RerankerSetup) -> Mapping[str, Any]:
-    told = {name: plan[name] for name in ("encoder", "taught_by")}
-    return {**told, "loss_curve": curve(course.entries)}
+def _more(plan: Mapping[str, Any], setup: RerankerSetup) -> Mapping[str, Any]:
+    facts = {name: plan[name] for name in ("encoder", "taught_by")}
+    return {**facts, "loss_curve": curve(setup.entries)}
 
 
 def _report(
-    output: Path, course: RerankerSetup, history: tuple[Point, ...], best: int
+    output: Path, setup: RerankerSetup, history: tuple[Point, ...], best: int
 ) -> RerankerReport:
-    """Return what came of it; say so if the order of the candidates was better."""
-    selection_metric = course.config.selection_metric
-    interpolate_scores = {point.step: point.merit(selection_metric) for point in history}
-    before, after = interpolate_scores.get(0), interpolate_scores.get(best)
+    """Return the report; log a warning if the first-stage ranking was better."""
+    selection_metric = setup.config.selection_metric
+    quality = {point.step: point.quality(selection_metric) for point in history}
+    before, after = quality.get(0), quality.get(best)
     if before is not None and after is not None and after <= before:
-        course.log(
-            f"the training did not help: dev {selection_metric} {abs(before):.4f} as the candidates were found, "
-            f"{abs(after):.4f} as the model orders them"
+        setup.log(
+            f"the training did not improve the ranking: dev {selection_metric} {abs(before):.4f} of the first stage, "
+            f"{abs(after):.4f} of the model"
         )
     return RerankerReport(
         output=output,
         history=history,
         best=best,
-        queries=len(course.known.data.queries),
-        examples=len(course.examples),
+        queries=len(setup.labelled.data.queries),
+        examples=len(setup.examples),
     )
