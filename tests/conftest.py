@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tiny import tiny_bert, tiny_reranker
-from tools import pdflatex_fault, run_pdflatex
+from support.corpora import SAMPLE
+from support.tiny import tiny_bert, tiny_reranker
+from support.tools import pdflatex_fault, run_pdflatex
 
 from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
@@ -32,9 +33,6 @@ settings.register_profile("tests", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("tests")  # no time limits: a busy machine would miss them
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"
-REAL_DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
@@ -112,11 +110,3 @@ def build(
         return open_index(tmp_path / "index")
 
     return make
-
-
-def real_corpus(name: str) -> Path:
-    """Return a corpus of ../shared/data; the test is skipped where there is none."""
-    folder = REAL_DATA / name
-    if not folder.is_dir():
-        pytest.skip(f"needs the corpus {name} in {REAL_DATA}")
-    return folder

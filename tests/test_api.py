@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_extend import BLOCK, GUIDE
+from support.guide import BLOCK, GUIDE
 
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender

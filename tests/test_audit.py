@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_ranker import tiny_ranker
+from support.tiny_ranker import tiny_ranker
 
 from citerec.cli import run
 from citerec.evaluate.audit import audit, without_future

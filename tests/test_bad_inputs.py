@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from backports import zstd
-from tools import command_fault
+from support.tools import command_fault
 
 from citerec.cli import run
 from citerec.folder import IndexFolder, open_index

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny import tiny_reranker
+from support.tiny import tiny_reranker
 
 from citerec.config import FuseConfig, RerankConfig, RerankStage
 from citerec.corpus.splits import splits_sha256

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SAMPLE
-from tiny import tiny_bert
+from support.corpora import SAMPLE
+from support.tiny import tiny_bert
 
 from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod

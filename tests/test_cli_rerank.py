@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import tiny_reranker
+from support.tiny import tiny_reranker
 
 from citerec.cli import run
 from citerec.config import RerankConfig

@@ -1,7 +1,7 @@
 """The comparer of console blocks tolerates rounding, and nothing else."""
 
 import pytest
-from console import DECIMAL, PERCENT, difference
+from support.console import DECIMAL, PERCENT, difference
 
 LIST = """\
 #  Year  Paper                        Score

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 import typer
-from console import difference
 from filelock import FileLock
+from support.console import difference
 
 from citerec.cli import make_app
 from citerec.folder import IndexFolder, open_index

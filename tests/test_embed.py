@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SAMPLE
-from tiny import tiny_bert
+from support.corpora import SAMPLE
+from support.tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import tiny_bert
+from support.tiny import tiny_bert
 
 from citerec.encode.batching import batches, padded
 from citerec.encode.config import Backend, has_bfloat16

@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from test_encode_adapter import write_adapter
-from tiny import tiny_bert
+from support.adapters import write_adapter
+from support.tiny import tiny_bert
 
 from citerec.encode.encoder import EncoderChangedError, open_encoder, reopen
 from citerec.encode.hub import adapter_files, model_files

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import tiny_bert
+from support.tiny import tiny_bert
 
 from citerec.encode.encoder import EncodeConfig, Precision, fingerprint_of, open_encoder, spec_of
 from citerec.encode.model import load_parts, tokens_of

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import SAMPLE
-from tiny import tiny_bert
+from support.corpora import SAMPLE
+from support.tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords

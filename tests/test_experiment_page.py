@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_page import NASTY, Seen
+from support.pages import NASTY, Seen
 
 from citerec.errors import ConfigError
 from citerec.evaluate.by_year import Year, by_year, years_of

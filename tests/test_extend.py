@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.guide import BLOCK, GUIDE
 
 import citerec
 from citerec import plugins
@@ -18,8 +19,6 @@ from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
 from citerec.toml import read_toml
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "extend.md"
-BLOCK = re.compile(r"```(python|toml)\n# ([\w.]+)[^\n]*\n(.*?)```", re.DOTALL)
 TABLE = (
     "id,title,abstract,year,references\n"
     "a,Graph drawing,Forces between nodes.,1990,\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sealing import reseal
+from support.sealing import reseal
 
 from citerec.errors import IndexDamagedError, IndexFormatError, IndexNotFoundError
 from citerec.folder import IndexFolder, find_index, open_index, verify_index

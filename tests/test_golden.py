@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from conftest import SAMPLE
+from support.corpora import SAMPLE
 
 from citerec.build import BuildConfig, build_index
 from citerec.evaluate.protocol import EvalConfig, load_task

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sealing import forge, reseal, without_sizes
+from support.sealing import forge, reseal, without_sizes
 
 from citerec.cli import run
 from citerec.config import RecommendConfig

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harmed import harms
-from tiny_ranker import tiny_ranker
+from support.harmed import harms
+from support.tiny_ranker import tiny_ranker
 
 from citerec.encode.source import find_model
 from citerec.errors import IndexDamagedError, ModelDamagedError, ModelError

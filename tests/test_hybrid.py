@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import tiny_bert
+from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.eligibility import eligible

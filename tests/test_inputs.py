@@ -18,7 +18,7 @@ from citerec.inputs import (
     read_whole,
     zstd,
 )
-from citerec.lab.scidocs.given import GivenFile
+from citerec.lab.scidocs.given import VectorFile
 from citerec.lab.scidocs.layout import read_judgements
 from citerec.lab.train_words.vectors import read_word2vec
 from citerec.query import read_queries
@@ -30,7 +30,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "qrels": read_qrels,
     "ids": read_ids,
     "word vectors": lambda path: read_word2vec(path, frozenset({"graph"})),
-    "given vectors": lambda path: GivenFile(path)([]),
+    "given vectors": lambda path: VectorFile(path)([]),
 }
 
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_encode_adapter import write_adapter
-from tiny import tiny_bert
+from support.adapters import write_adapter
+from support.tiny import tiny_bert
 
 from citerec.cache import is_private
 from citerec.encode.encoder import (

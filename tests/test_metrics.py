@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import real_corpus
 from scipy import stats
+from support.corpora import real_corpus
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tools import browser_fault, run_browser
+from support.pages import NASTY, Seen
+from support.tools import browser_fault, run_browser
 
 from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Evaluation, Report, assess
@@ -21,40 +21,6 @@ from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.run import Run
 from citerec.types import Ranking
-
-NASTY = ['<script>alert("x")</script>', '"><img src=x onerror=alert(1)>', "$\\frac{", "_a|b & c"]
-VOID = {"meta", "link", "br", "img", "input", "hr"}
-
-
-class Seen(HTMLParser):
-    """What a page holds, and whether its tags are well nested."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.texts: dict[str, list[str]] = {}
-        self._open: list[str] = []
-        self.feed(page)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, {name: value or "" for name, value in attrs}))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self._open and data.strip():
-            self.texts.setdefault(self._open[-1], []).append(data.strip())
-
-    def all(self, tag: str) -> list[dict[str, str]]:
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny_ranker import column
+from support.tiny_ranker import column
 
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_ranker import tiny_ranker
+from support.tiny_ranker import tiny_ranker
 
 from citerec.config import RecommendConfig
 from citerec.errors import ModelError

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from tiny_ranker import tiny_ranker
+from support.tiny_ranker import tiny_ranker
 
 from citerec.config import ExpandConfig
 from citerec.errors import ModelError

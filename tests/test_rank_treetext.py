@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_ranker import tiny_ranker
+from support.tiny_ranker import tiny_ranker
 
 from citerec.errors import ModelDamagedError, ModelError
 from citerec.manifest import seal_model

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_ranker import tiny_ranker
+from support.tiny_ranker import tiny_ranker
 
 from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tiny import WORDS, tiny_reranker
+from support.tiny import WORDS, tiny_reranker
 
 from citerec.build import BuildConfig, build_index
 from citerec.encode.config import Backend, EncodeConfig, Precision

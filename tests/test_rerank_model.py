@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import tiny_bert, tiny_reranker
+from support.tiny import tiny_bert, tiny_reranker
 
 from citerec.errors import ConfigError, ModelError
 from citerec.rerank.depth import default_depth, pair_flops

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import WORDS, tiny_reranker
+from support.tiny import WORDS, tiny_reranker
 
 from citerec.encode.batching import token_types
 from citerec.rerank.pair import Specials, pair

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scidocs_folder import PAPERS, PROPENSITY, TOPICS, metadata, topic, write_published
-from tiny import tiny_bert
+from support.scidocs_folder import PAPERS, PROPENSITY, TOPICS, metadata, topic, write_published
+from support.tiny import tiny_bert
 from typer.testing import CliRunner
 
 from citerec.cli import make_app

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import real_corpus
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.corpora import real_corpus
 
 from citerec.corpus.collect import Collector
 from citerec.corpus.graph import Graph, open_graph, spill_references, write_graph

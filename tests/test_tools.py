@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tools import browser_fault, command_fault, pdflatex_fault
+from support.tools import browser_fault, command_fault, pdflatex_fault
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from test_train_encoder import config, quick, records, train_mrr
-from tiny import tiny_bert
+from support.encoder_training import config, quick, records, train_mrr
+from support.tiny import tiny_bert
 
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny import tiny_bert, tiny_reranker
+from support.tiny import tiny_bert, tiny_reranker
 
 from citerec.cli import run
 from citerec.corpus.splits import read_ids

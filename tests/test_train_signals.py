@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_train_encoder import assert_same_weights, config, named, never, quick, records
-from tiny import tiny_bert
+from support.encoder_training import assert_same_weights, config, named, never, quick, records
+from support.tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from sealing import reseal
-
 from citerec.config import RecommendConfig
 from citerec.errors import CiterecError
 from citerec.folder import open_index
 from citerec.manifest import NAME, seal_model
 from citerec.recommend import Recommender
 from citerec.types import Query
+from support.sealing import reseal
 
 DRAFT = Query(id="draft", title="Neural networks for the recommendation of citations", year=2019)
 

@@ -1,0 +1,1 @@
+"""What several test modules use: tiny models, damaged files, corpora, pages, command lines."""

@@ -1,0 +1,55 @@
+"""Adapters of SPECTER2's kind, of random weights."""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+SPECTER2 = {  # what adapter_config.json of allenai/specter2 says of the bottleneck
+    "adapter_residual_before_ln": False,
+    "cross_adapter": False,
+    "inv_adapter": None,
+    "is_parallel": False,
+    "leave_out": [],
+    "ln_after": False,
+    "ln_before": False,
+    "mh_adapter": False,
+    "non_linearity": "relu",
+    "original_ln_after": True,
+    "original_ln_before": True,
+    "output_adapter": True,
+    "phm_layer": False,
+    "reduction_factor": 16,
+    "residual_before_ln": True,
+    "scaling": 1.0,
+    "use_gating": False,
+}
+
+
+def write_adapter(
+    folder: Path, *, layers: int = 2, hidden: int = 32, plain: bool = False, **changes: object
+) -> dict[str, torch.Tensor]:
+    """Write an adapter of random weights, a quarter as wide as the model."""
+    folder.mkdir(exist_ok=True)
+    config = {"config": {**SPECTER2, **changes}, "hidden_size": hidden, "name": "[PRX]"}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    generator = torch.Generator().manual_seed(3)
+    shapes = {
+        "down.0.weight": (hidden // 4, hidden),
+        "down.0.bias": (hidden // 4,),
+        "up.weight": (hidden, hidden // 4),
+        "up.bias": (hidden,),
+    }
+    tensors = {
+        f"bert.encoder.layer.{n}.output.adapters.[PRX].adapter_{part}": torch.randn(
+            shape, generator=generator
+        )
+        for n in range(layers)
+        for part, shape in shapes.items()
+    }
+    if plain:
+        torch.save(tensors, folder / "pytorch_adapter.bin")
+    else:
+        save_file(tensors, folder / "adapter.safetensors")
+    return tensors
