@@ -1,6 +1,6 @@
 """`citerec scidocs`."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,10 +16,10 @@ from citerec.cli.console import (
     Threads,
     Verbose,
     check_output,
-    show,
     write_result,
 )
 from citerec.cli.encode import BackendOption, DeviceOption, PrecisionOption
+from citerec.cli.scidocs_table import print_table
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from citerec.lab.scidocs.vectors import CachedVectors
     from citerec.types import Paper, Progress
 
-SHOWN = 24  # characters of an encoder's name
 STORE = ".scidocs.encoding"  # folder of finished vectors during a run
 
 
@@ -117,7 +116,7 @@ def scidocs(
     if format is SuiteFormat.JSON:
         write_result(record)
     else:
-        _print_table(results, published=data is not None)
+        print_table(results, published=data is not None)
     if output:
         write_result(record, output)
     for each in results:
@@ -277,29 +276,6 @@ def _caching(
             console.log(f"vectors are saved in {store}/; run the command again to continue")
         raise
     encode.forget()
-
-
-def _print_table(results: Sequence["EncoderResult"], *, published: bool) -> None:
-    from citerec.lab.scidocs.from_index import TASKS
-    from citerec.lab.scidocs.published import METRICS, TABLE_1
-    from citerec.lab.scidocs.table import results_table
-
-    rows: dict[str, Mapping[str, float]] = {}
-    if published:
-        rows = dict(TABLE_1)
-    own_rows = {_row_name(each.encoder, published): each.result.metrics for each in results}
-    every = METRICS if published else [m for task in TASKS.values() for m in task]
-    metrics = [
-        metric for metric in every if any(metric in figures for figures in own_rows.values())
-    ]
-    show(results_table(rows | own_rows, [*metrics, "average"], published=len(rows)))
-
-
-def _row_name(encoder: str, published: bool) -> str:
-    """Return the name of an encoder in the table: the end of a path, marked as ours next to published rows."""
-    parts = [part for part in Path(encoder).parts if part not in ("models", "encoder")]
-    name = encoder if len(encoder) <= SHOWN or not parts else parts[-1]
-    return f"ours: {name}" if published else name
 
 
 def _report_details(
