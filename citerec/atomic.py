@@ -52,11 +52,15 @@ def building(target: Path) -> Generator[Path]:
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[Path]:
+def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
     """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
 
     The block creates the file. It is removed if the block or the move fails; `path` then stays as it was.
     Concurrent writers of one path use different temporary files; the last one to finish counts.
+
+    Args:
+        path: The file.
+        shown: The path as the user gave it, for the error; `path` by default.
 
     Raises:
         OutputError: If the file cannot be moved to `path`. Errors of the block are passed on as they are.
@@ -67,7 +71,7 @@ def replacing(path: Path) -> Generator[Path]:
         try:
             temporary.replace(path)
         except OSError as error:
-            raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+            raise OutputError(f"cannot write {shown or path}: {error.strerror or error}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -149,7 +149,7 @@ class Recommender:
         index, config, ranker = self.index, self.config, self.ranker
         lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
         if self.cascade and ranker and ranker.reads_reranker:
-            lines.append(f"reranker's weight: none, it is a feature of {ranker}")
+            lines.append(f"rerank weight: none, it is a feature of {ranker}")
         elif self.cascade:
             last, requested = self.cascade.stages[-1], config.reranker
             weight = weight_in_force(
@@ -159,7 +159,7 @@ class Recommender:
                 is_option=isinstance(requested, RerankConfig) and requested.weight is not None,
                 has_ranker=ranker is not None,
             )
-            lines.append(f"reranker's weight: {weight}")
+            lines.append(f"rerank weight: {weight}")
         origin = "default" if config.ranker == "auto" else "option"
         return (*lines, f"ranker: {ranker or 'none'} ({origin})")
 

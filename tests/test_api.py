@@ -240,7 +240,7 @@ def test_dicts_are_the_json_of_the_command_line(
     found = citerec.open(sample_index.path).recommend(title="Citation graphs", k=3, explain=True)
 
     assert found.to_dicts(["authors", "doi"]) == printed
-    with pytest.raises(ConfigError, match="no field 'colour'; there are: title, year"):
+    with pytest.raises(ConfigError, match="no field 'colour'; choose from title, year"):
         found.to_dicts(["colour"])
 
 
@@ -275,7 +275,7 @@ def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
     assert json.loads(texts["json"]) == found.to_dicts()
     assert texts["trec"].startswith("query Q0 old 1 ")
     assert set(texts) >= {*Format}
-    with pytest.raises(ConfigError, match="no format 'word'; there are: table, json"):
+    with pytest.raises(ConfigError, match="no format 'word'; choose from table, json"):
         found.export("word")
 
 

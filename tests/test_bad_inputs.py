@@ -225,7 +225,7 @@ COMMANDS: dict[str, Bad] = {
         (*RECOMMEND, "--reranker", "none", "--rerank-depth", 10), "--rerank-depth has no effect"
     ),
     "none and a reranker": Bad(
-        (*RECOMMEND, "--reranker", "none", "--reranker", "x"), "goes with no other"
+        (*RECOMMEND, "--reranker", "none", "--reranker", "x"), "excludes any other --reranker"
     ),
     "one depth for two rerankers": Bad(
         (*TWO_RERANKERS, "--rerank-depth", 10),
@@ -320,7 +320,7 @@ COMMANDS: dict[str, Bad] = {
     "report in somebody's folder": Bad((*EVALUATE, "--output", "folder"), "thesis.tex"),
     "qrels without a run": Bad(("evaluate", "--qrels", "gold.txt"), "--qrels needs --run"),
     "qrels and an index": Bad(
-        ("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--index", "sample"), "give one"
+        ("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--index", "sample"), "use one"
     ),
     "run missing": Bad(("evaluate", "--run", "no", "--qrels", "gold.txt"), "No such file"),
     "run a folder": Bad(("evaluate", "--run", "folder", "--qrels", "gold.txt"), "folder"),
@@ -349,7 +349,7 @@ COMMANDS: dict[str, Bad] = {
     ),
     "a run in the default folder of its report": Bad(
         ("evaluate", "--run", "reports/gold-qrels-runs/a.run", "--qrels", "gold.txt"),
-        "name another folder with --output",
+        "choose another folder with --output",
         {"reports/gold-qrels-runs/a.run": GOOD["a.run"]},
     ),
     "somebody's files in the default folder": Bad(
@@ -391,7 +391,9 @@ COMMANDS: dict[str, Bad] = {
     "an experiment of an unknown form": row("bm25 = { form = [] }", "bm25.form must be one of"),
     "an experiment of an unknown setting": row("bm25 = { k2 = 1 }", "unknown key 'bm25.k2'"),
     "an experiment of a bad corpus": row("", "this is a PDF", corpus="a.pdf"),
-    "an experiment on another index": row("", "indexes/sample is of another corpus", "more/sample"),
+    "an experiment on another index": row(
+        "", "indexes/sample was built from another corpus", "more/sample"
+    ),
 }
 
 # --- an index that was harmed: how, what to run on it, what the message must say
@@ -594,7 +596,7 @@ def test_a_query_that_is_too_long_for_the_heap(workplace: Path) -> None:
     (workplace / "q.json").write_text(json.dumps({"title": "T", "abstract": abstract}))
 
     arguments = ("recommend", "--query", "q.json", "--heap", "64m")
-    in_a_process(*arguments, cwd=workplace, says="give it more: --heap 4g")
+    in_a_process(*arguments, cwd=workplace, says="increase it, such as --heap 4g")
 
 
 def test_an_empty_standard_input(workplace: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_draft_in_a_foreign_script_is_warned_of_in_one_line(
     captured = capsys.readouterr()
     warning, *_ = captured.err.splitlines()
     assert captured.err.count("warning") == 1
-    assert warning.startswith("citerec: warning: most of the words of this draft are in a script")
+    assert warning.startswith("citerec: warning: most words of this draft are in a script")
     assert json.loads(captured.out) == []
 
 
@@ -192,5 +192,7 @@ def on_a_terminal(index: IndexFolder, *more: str) -> str:
 def test_a_terminal_shows_what_is_loading_unless_it_is_to_be_quiet(
     sample_index: IndexFolder,
 ) -> None:
-    assert "loading the index sample · the ranker" in " ".join(on_a_terminal(sample_index).split())
+    assert "loading the index sample · the learning-to-rank model" in " ".join(
+        on_a_terminal(sample_index).split()
+    )
     assert on_a_terminal(sample_index, "--quiet") == ""

@@ -194,7 +194,7 @@ def test_markdown_says_what_was_dropped_and_missing() -> None:
     text = "\n".join(markdown(assess(evaluation(odd))))
 
     assert "a\\|b: queries with an empty ranking, counted as zero: 7." in text
-    assert "a\\|b: queries of its run that the qrels lack, dropped: 1." in text
+    assert "a\\|b: queries of its run that are not in the qrels, dropped: 1." in text
     assert "## Comparisons" not in text
 
 

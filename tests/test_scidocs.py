@@ -153,7 +153,7 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
         BadInputError, match="no such folder; choose that of the published SciDocs data, or"
     ):
         run_published(folder / "nowhere", by_topic)
-    with pytest.raises(BadInputError, match="an index, not the published data; say: --index"):
+    with pytest.raises(BadInputError, match="an index, not the published data; use --index"):
         run_published(sample_index.path, by_topic)
 
 
@@ -369,7 +369,9 @@ def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) 
     assert venue.left_out == {
         "venue": "its label is part of the encoder's input, title+venue+abstract"
     }
-    with pytest.raises(ConfigError, match="no task is left: venue: the encoder reads title"):
+    with pytest.raises(
+        ConfigError, match=r"no task is left: venue: its label is part of the encoder.s input, title"
+    ):
         evaluate(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
 
 

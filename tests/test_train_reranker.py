@@ -398,7 +398,7 @@ def test_out_of_memory_halves_the_steps_and_gives_the_same_gradient(
     for mine, other in zip(net.parameters(), expected, strict=True):
         assert mine.grad.ravel().tolist() == pytest.approx(other.ravel().tolist(), abs=1e-5)
     fits = 1
-    with pytest.raises(ConfigError, match="not enough memory for one example"):
+    with pytest.raises(ConfigError, match="memory is too small for one example"):
         update(Alone(), net, {"drawn": drawn})
     handle.remove()
 

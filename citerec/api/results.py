@@ -63,7 +63,7 @@ class Recommendations(Sequence[Recommendation]):
         from citerec.export.jsonl import FIELDS, items
 
         if unknown := [name for name in fields if name not in FIELDS]:
-            raise ConfigError(f"no field {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+            raise ConfigError(f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
         return items(self._result, fields)
 
     def to_pandas(self, fields: Sequence[str] = ()) -> "DataFrame":

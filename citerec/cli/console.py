@@ -204,7 +204,7 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         _write(pieces, output, output)
         return
     file = output.resolve()
-    with replacing(file) as temporary:
+    with replacing(file, output) as temporary:
         _write(pieces, temporary, output)
 
 

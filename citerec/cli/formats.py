@@ -48,5 +48,5 @@ def checked_fields(fields: str | None, format: str) -> tuple[str, ...]:
         raise ConfigError(f"--fields is for --format json and jsonl, not {format}")
     names = tuple(name for part in fields.split(",") if (name := part.strip()))
     if unknown := [name for name in names if name not in FIELDS]:
-        raise ConfigError(f"--fields: no field {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+        raise ConfigError(f"--fields: no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
     return names

@@ -118,7 +118,7 @@ def tune(
         ValueError: If there is no such metric.
     """
     if metric not in PER_QUERY:
-        raise ValueError(f"no metric {metric!r}; there are: {', '.join(PER_QUERY)}")
+        raise ValueError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
         config = replace(config, rerank=replace(config.rerank, weight=1.0, early_stop=False))
     systems = Systems(index, task, config, log, progress)

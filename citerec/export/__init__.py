@@ -120,7 +120,7 @@ def pieces(
 
 def _exporter(name: str) -> Exporter:
     if name not in formats():
-        raise ConfigError(f"no format {name!r}; there are: {', '.join(formats())}")
+        raise ConfigError(f"no format {name!r}; choose from {', '.join(formats())}")
     return plugins.load(plugins.EXPORTERS, name)
 
 
