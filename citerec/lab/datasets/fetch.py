@@ -104,14 +104,14 @@ def _existing_record(dataset: Dataset, folder: Path) -> DatasetRecord | None:
     first = read_record(folder)
     if first and first.dataset != dataset.name:
         raise ConfigError(
-            f"{folder} contains {first.dataset}, not {dataset.name}; choose another folder with --to"
+            f"{folder} contains {first.dataset}, not {dataset.name}; choose another folder with --output"
         )
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; choose a folder with --to")
+        raise ConfigError(f"{folder} is a file; choose a folder with --output")
     with writing(folder):
         if first is None and folder.exists() and any(folder.iterdir()):
             raise ConfigError(
-                f"{folder} is not empty and contains no dataset; choose another folder with --to"
+                f"{folder} is not empty and contains no dataset; choose another folder with --output"
             )
     return first
 
