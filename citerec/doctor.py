@@ -1,7 +1,6 @@
 """Examines this machine: whether it can run all of citerec, and how to fix what it cannot run.
 
-The JVM, torch and the network may crash, hang or load slowly, so they are tried in separate processes. A check that
-fails becomes a note: `citerec doctor` gives an answer on every machine.
+The JVM, torch and the network may crash or hang, so they are tried in separate processes. A failed check is a note.
 """
 
 import json
@@ -90,7 +89,7 @@ def examine(*areas: str) -> tuple[Finding, ...]:
         "packages": _packages,
         "extras": _extras,
         "hub": _hub,
-        "indexes": _indexes,
+        "indexes": _folders,
     }
     requested = areas or tuple(checks)
     with ThreadPoolExecutor(len(requested)) as pool:
@@ -105,8 +104,8 @@ def healthy(findings: tuple[Finding, ...]) -> bool:
 
 def as_json(findings: tuple[Finding, ...]) -> str:
     """Write findings as one JSON object: `healthy`, and the list `findings`."""
-    found = [asdict(finding) for finding in findings]
-    return json.dumps({"healthy": healthy(findings), "findings": found}, indent=2)
+    content = {"healthy": healthy(findings), "findings": [*map(asdict, findings)]}
+    return json.dumps(content, indent=2)
 
 
 def as_table(findings: tuple[Finding, ...]) -> "Table":
@@ -116,8 +115,8 @@ def as_table(findings: tuple[Finding, ...]) -> "Table":
 
     table = Table("", "area", "what", "found", "what to do")
     for item in findings:
-        cells = (item.area, item.name, item.found, item.advice)
-        table.add_row(Text(item.status, STYLES[item.status]), *map(Text, cells))
+        cells = map(Text, (item.area, item.name, item.found, item.advice))
+        table.add_row(Text(item.status, STYLES[item.status]), *cells)
     return table
 
 
@@ -194,8 +193,8 @@ def _cpu() -> Iterator[Finding]:
     yield Finding("cpu", "model", "ok", model or platform.processor() or "unknown")
     yield Finding("cpu", "cores", "ok", machine.cores())
     present, missing = machine.features(flags)
-    found = ", ".join(present) + (f" (not: {', '.join(missing)})" if missing else "")
-    found = found.strip() if flags else "unknown"
+    known = ", ".join(present) + (f" (not: {', '.join(missing)})" if missing else "")
+    found = known.strip() if flags else "unknown"
     yield _finding("cpu", "features", bool(present), found, "models may be slow; BM25 is not")
 
 
@@ -210,13 +209,11 @@ def _memory() -> Iterator[Finding]:
 def _disk() -> Iterator[Finding]:
     free = shutil.disk_usage(Path.cwd()).free
     found = f"{machine.gigabytes(free)} in {Path.cwd()}"
-    advice = "a large index needs more; build it elsewhere: --index DIR"
-    yield _finding("disk", "free", free >= ENOUGH_BYTES, found, advice)
+    yield _finding("disk", "free", free >= ENOUGH_BYTES, found, "build elsewhere: --index DIR")
 
 
 def _gpu() -> Iterator[Finding]:
-    names = machine.gpus()
-    found = "; ".join(names) or "no NVIDIA GPU found"
+    found = "; ".join(names := machine.gpus()) or "no NVIDIA GPU found"
     yield _finding("gpu", "device", bool(names), found, "not needed: everything runs on the CPU")
     if names and find_spec("torch"):
         usable, output = machine.python_runs(TRY_TORCH, TORCH_SECONDS)
@@ -287,7 +284,8 @@ def _hub() -> Iterator[Finding]:
     yield _finding("hub", "models", answers, found, HUB_ADVICE)
 
 
-def _indexes() -> Iterator[Finding]:
+def _folders() -> Iterator[Finding]:
+    from citerec.cache import cache_folder, private_folder
     from citerec.folder import INDEXES
 
     folder = INDEXES if INDEXES.exists() else Path.cwd()
@@ -297,3 +295,6 @@ def _indexes() -> Iterator[Finding]:
     except OSError as error:
         found = f"{folder.resolve()} cannot be written: {error.strerror}"
         yield Finding("indexes", str(INDEXES), "note", found, "build elsewhere: --index DIR")
+    usable = (cache := cache_folder()) is not None and private_folder(cache)
+    advice = "it cannot be written: set XDG_CACHE_HOME to a folder of yours"
+    yield _finding("indexes", "cache", usable, str(cache), advice)

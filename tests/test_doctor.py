@@ -232,7 +232,7 @@ def test_looking_at_indexes_leaves_nothing_behind(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    [finding] = examine("indexes")
+    finding, _ = examine("indexes")
 
     assert finding == Finding("indexes", "indexes", "ok", f"{tmp_path} can be written")
     assert list(tmp_path.iterdir()) == []
@@ -244,7 +244,7 @@ def test_indexes_that_cannot_be_written_are_a_note(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "indexes").write_text("a file stands where the folder should be")
 
-    [finding] = examine("indexes")
+    finding, _ = examine("indexes")
 
     assert finding.status == "note"
     assert finding.found.startswith(f"{tmp_path}/indexes cannot be written: ")
@@ -332,3 +332,14 @@ def test_the_doctor_loads_nothing_that_could_be_broken() -> None:
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert {"jnius", "numpy", "pyarrow", "torch", "rich"}.isdisjoint(json.loads(child.stdout))
+
+
+def test_the_cache_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    [usable] = [one for one in examine("indexes") if one.name == "cache"]
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    [unusable] = [one for one in examine("indexes") if one.name == "cache"]
+
+    assert (usable.status, usable.found) == ("ok", str(tmp_path / "cache" / "citerec"))
+    assert unusable.status == "note" and "XDG_CACHE_HOME" in unusable.advice
