@@ -72,8 +72,8 @@ def reranking() -> Picture:
 def ranking() -> Picture:
     """Feature groups, trees, score, probability."""
     groups = [
-        "words (BM25)",
-        "meaning (vectors)",
+        "lexical (BM25)",
+        "semantic (vectors)",
         "cross-encoder",
         "citation graph",
         "popularity and age",

@@ -19,8 +19,8 @@ def pipeline() -> Picture:
     title = "A draft goes to BM25 and vectors; fusion, expansion, reranking and LambdaMART make one list"
     boxes = [
         box(16, 76, 104, 76, ["draft", "title,", "abstract"]),
-        box(156, 34, 132, 62, ["BM25", "words · Lucene"]),
-        box(156, 132, 132, 62, ["vectors", "meaning · faiss"]),
+        box(156, 34, 132, 62, ["BM25", "lexical · Lucene"]),
+        box(156, 132, 132, 62, ["vectors", "semantic · faiss"]),
         box(322, 76, 98, 76, ["fusion", "RRF or", "tuned weights"], "b-main"),
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
         box(452, 132, 138, 62, ["cross-encoder", "if there is one"]),
