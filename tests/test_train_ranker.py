@@ -140,9 +140,9 @@ def test_the_whole_pools_of_dev_queries_are_measured(chain: IndexFolder) -> None
 def test_a_query_that_another_index_asks_is_known_by_id_and_by_title(chain: IndexFolder) -> None:
     apart = held_out([chain], ("dev", "test"))
 
-    spared = apart.spares(["p8", "other", "p1", "x"], ["?", "PAPER 9!", "Paper 1", ""])
+    allowed = apart.allowed_mask(["p8", "other", "p1", "x"], ["?", "PAPER 9!", "Paper 1", ""])
 
-    assert spared.tolist() == [False, False, True, True]
+    assert allowed.tolist() == [False, False, True, True]
 
 
 def test_dev_queries_that_another_index_tests_are_left_out(chain: IndexFolder) -> None:
