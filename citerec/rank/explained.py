@@ -34,9 +34,8 @@ def ranker_reasons(
     """
     matrix = candidates.features_of(candidates.hits.rows)
     contributions = ranker.contributions(matrix)
-    if (
-        cascade and not ranker.reads_reranker
-    ):  # the reranker's scores were interpolated after the model
+    if cascade and not ranker.reads_reranker:
+        # The reranker follows the model, so its probability is used as its contribution.
         probabilities = [
             cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
             for i in result

@@ -64,7 +64,9 @@ FEATURES: tuple[Feature, ...] = (
         Group.RERANKER,
         "probability of a citation by the cross-encoder; NaN where not reranked",
     ),
-    Feature("cited_by_similar", Group.GRAPH, "weight of the neighbours that cite it, as a share"),
+    Feature(
+        "cited_by_similar", Group.GRAPH, "total weight of the neighbours that cite it, in [0, 1]"
+    ),
     Feature("cited_by_closest", Group.GRAPH, f"likewise, of the {CLOSEST} closest neighbours"),
     Feature("cited_by_similar_count", Group.GRAPH, "number of neighbours that cite it"),
     Feature("co_cited", Group.GRAPH, "weighted cosine of co-citation with the neighbours"),
@@ -233,9 +235,9 @@ def _graph(candidates: ExpandedCandidates) -> Columns:
 
 
 def _popularity(candidates: ExpandedCandidates, years: npt.NDArray[np.int32]) -> Columns:
-    known, rows, of_paper = candidates.snapshot, candidates.rows, years[candidates.rows]
+    known, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
     counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
-    age = np.where(of_paper == NO_YEAR, np.nan, (known.year - of_paper).clip(0, OLDEST))
+    age = np.where(paper_years == NO_YEAR, np.nan, (known.year - paper_years).clip(0, OLDEST))
     if known.is_empty:
         return {**dict.fromkeys(counts, _missing(len(rows))), "age": age}
     return {**{name: np.log1p(count) for name, count in counts.items()}, "age": age}

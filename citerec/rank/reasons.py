@@ -53,8 +53,8 @@ def reasons(case: Case, contributions: npt.NDArray[np.floating]) -> tuple[str, .
     added = dict(zip(NAMES, contributions.tolist(), strict=False))
     weighted = [(sum(added[name] for name in one.features), one) for one in REASONS]
     weighted.sort(key=lambda pair: -pair[0])
-    fact = _texts(case, [one for weight, one in weighted if weight > 0])
-    return tuple(islice(fact, MOST))  # facts of further reasons are not looked up
+    texts = _texts(case, [one for weight, one in weighted if weight > 0])
+    return tuple(islice(texts, MOST))  # facts of further reasons are not looked up
 
 
 def _texts(case: Case, best: Sequence[Reason]) -> Iterator[str]:

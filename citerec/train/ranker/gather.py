@@ -69,7 +69,7 @@ class LabelledQueries(QueryBatch):
 
 
 class LaggedGraph(TemporalGraph):
-    """The citation graph where the newest citations have not arrived yet.
+    """The citation graph without the newest citations.
 
     The citations of dev and test papers are unknown in an evaluation, as are recent citations if the corpus is some
     years older than the query.
@@ -83,9 +83,9 @@ class LaggedGraph(TemporalGraph):
     def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
         snapshot = super()._at(year, own)
         citing = snapshot.citing & (self._years < snapshot.year - self._stale)
-        lately = citing & (self._years >= snapshot.year - LATELY)
+        recent = citing & (self._years >= snapshot.year - LATELY)
         return replace(
-            snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(lately)
+            snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(recent)
         )
 
 
@@ -94,9 +94,7 @@ class ExcludedModels:
     """The models of an index that are not run on its train queries; their features are learned from dev queries."""
 
     encoder: bool = False  # trained by citerec, usually on the citations of the train queries
-    reranker: bool = (
-        False  # likewise; and reranking the candidates of all train queries takes hours
-    )
+    reranker: bool = False  # likewise; reranking for all train queries takes hours
 
     def __bool__(self) -> bool:
         """Whether any model is excluded."""
