@@ -149,7 +149,7 @@ class Recommender:
         index, config, ranker = self.index, self.config, self.ranker
         lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
         if self.cascade and ranker and ranker.reads_reranker:
-            lines.append(f"rerank weight: none, it is a feature of {ranker}")
+            lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
         elif self.cascade:
             last, requested = self.cascade.stages[-1], config.reranker
             weight = weight_in_force(
