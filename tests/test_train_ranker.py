@@ -63,7 +63,7 @@ class Everything:
     ) -> list[CandidateSet]:
         found: list[CandidateSet] = []
         for rule in eligible:
-            rows = [r for r, y in enumerate(self._years.tolist()) if r not in rule.excluded]
+            rows = [r for r in range(len(self._years)) if r not in rule.excluded]
             rows = [r for r in rows if rule.year_max is None or self._years[r] <= rule.year_max]
             scores = np.arange(len(rows), 0, -1, dtype=np.float32)
             hits = Hits(np.array(rows, np.int32), scores)
