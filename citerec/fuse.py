@@ -1,4 +1,4 @@
-"""Fuses rankings of one query into one: pure functions on hits."""
+"""Fuses the rankings of one query into one ranking."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,22 +11,22 @@ from citerec.types import Hits
 Points = npt.NDArray[np.float64]
 Rank = npt.NDArray[np.int32]
 
-_LEAST_SPREAD = 1e-9  # of scores, as in ranx: what is closer than that is all the same
+_LEAST_SPREAD = 1e-9  # least range of scores, as in ranx; a smaller range counts as this one
 
 
 def fuse(
-    found: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
+    rankings: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
 ) -> Hits:
-    """Fuse what the stages found, as `config` says.
+    """Fuse the hits of retrievers as configured.
 
     Args:
-        found: By the name of the stage, a name of `config.weights`.
-        id_rank: Of each row's docid among all docids; breaks ties.
-        config: The method and what it needs.
-        k: At most this many; None for all.
+        rankings: The hits by the name of the retriever, a name in `config.weights`.
+        id_rank: The rank of each row's docid among all docids; breaks ties.
+        config: The method and its parameters.
+        k: The maximum number of papers; None for all.
     """
     read = {
-        name: Hits(h.rows[: config.depth], h.scores[: config.depth]) for name, h in found.items()
+        name: Hits(h.rows[: config.depth], h.scores[: config.depth]) for name, h in rankings.items()
     }
     if config.method is FuseMethod.RRF:
         return rrf([*read.values()], id_rank, k0=config.k0, k=k)
@@ -34,7 +34,7 @@ def fuse(
 
 
 def rrf(
-    found: Sequence[Hits],
+    rankings: Sequence[Hits],
     id_rank: Rank,
     *,
     k0: int = 60,
@@ -46,53 +46,52 @@ def rrf(
     Only ranks are read, so BM25 scores and inner products may be mixed.
 
     Args:
-        found: One per stage; a paper missing from one gets nothing from it.
-        id_rank: Of each row's docid among all docids; breaks ties.
+        rankings: One per retriever; a paper missing from one gets nothing from it.
+        id_rank: The rank of each row's docid among all docids; breaks ties.
         k0: Damping; 60 in the source.
-        weights: One per stage; all 1 in the source, and by default.
-        k: At most this many; None for all.
+        weights: One per ranking; all 1 in the source, and by default.
+        k: The maximum number of papers; None for all.
 
     Returns:
-        Every paper that any stage found; scores lie in (0, sum of weights / (k0 + 1)].
+        Every paper of any ranking; scores lie in (0, sum of weights / (k0 + 1)].
 
     Raises:
-        ValueError: If `k0` is negative, or there is not one weight per stage.
+        ValueError: If `k0` is negative, or there is not one weight per ranking.
 
     Source: Cormack et al., SIGIR 2009, https://doi.org/10.1145/1571941.1572114.
     """
     if k0 < 0:
         raise ValueError(f"k0 must not be negative, got {k0}")
-    points = [1 / (k0 + np.arange(1, len(hits) + 1)) for hits in found]
-    return _summed(found, points, weights or [1.0] * len(found), id_rank, k)
+    points = [1 / (k0 + np.arange(1, len(hits) + 1)) for hits in rankings]
+    return _summed(rankings, points, weights or [1.0] * len(rankings), id_rank, k)
 
 
 def weighted_sum(
-    found: Sequence[Hits], weights: Sequence[float], id_rank: Rank, *, k: int | None = None
+    rankings: Sequence[Hits], weights: Sequence[float], id_rank: Rank, *, k: int | None = None
 ) -> Hits:
-    """Fuse by scores: a paper scores the weighted sum of its scores, each stage's stretched to [0, 1].
+    """Fuse by scores: a paper scores the weighted sum of its scores, min-max scaled to [0, 1] in each ranking.
 
-    A stage's last hit gets 0 from it, as do all of them where all have the same score (as in ranx): such a
-    stage says nothing of who is better.
+    The last hit of a ranking gets 0 from it. If all hits have the same score, all get 0, as in ranx.
 
     Args:
-        found: One per stage; a paper missing from one gets nothing from it.
-        weights: One per stage.
-        id_rank: Of each row's docid among all docids; breaks ties.
-        k: At most this many; None for all.
+        rankings: One per retriever; a paper missing from one gets nothing from it.
+        weights: One per ranking.
+        id_rank: The rank of each row's docid among all docids; breaks ties.
+        k: The maximum number of papers; None for all.
 
     Returns:
-        Every paper that any stage found; scores lie in [0, sum of weights].
+        Every paper of any ranking; scores lie in [0, sum of weights].
 
     Raises:
-        ValueError: If there is not one weight per stage.
+        ValueError: If there is not one weight per ranking.
     """
-    return _summed(found, [min_max(hits.scores) for hits in found], weights, id_rank, k)
+    return _summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
 
 
 def stage_hits(
     hits: Hits, rows: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Return where one stage put some papers: rank from 1 and score, both in the shape of `rows`.
+    """Return the rank, from 1, and the score of papers in the hits of one stage, both in the shape of `rows`.
 
     A paper that the stage did not find has rank 0 and score NaN.
     """
@@ -101,14 +100,14 @@ def stage_hits(
     if len(hits):
         order = np.argsort(hits.rows)
         place = order[np.searchsorted(hits.rows, rows, sorter=order).clip(max=len(hits) - 1)]
-        there = hits.rows[place] == rows
-        ranks[there] = place[there] + 1
-        scores[there] = hits.scores[place[there]]
+        is_hit = hits.rows[place] == rows
+        ranks[is_hit] = place[is_hit] + 1
+        scores[is_hit] = hits.scores[place[is_hit]]
     return ranks, scores
 
 
 def min_max(scores: npt.NDArray[np.float32]) -> Points:
-    """Stretch the scores of one list to [0, 1]; all 0 where all are the same."""
+    """Scale the scores of one list linearly to [0, 1]; all 0 if all scores are equal."""
     if not len(scores):
         return np.zeros(0)
     wide = scores.astype(np.float64)
@@ -116,18 +115,18 @@ def min_max(scores: npt.NDArray[np.float32]) -> Points:
 
 
 def _summed(
-    found: Sequence[Hits],
+    rankings: Sequence[Hits],
     points: Sequence[Points],
     weights: Sequence[float],
     id_rank: Rank,
     k: int | None,
 ) -> Hits:
-    """Sum the points of each paper; ordered by the scores as they come back, in float32."""
-    if len(weights) != len(found):
-        raise ValueError(f"{len(weights)} weights for {len(found)} rankings")
-    if not found:
+    """Sum the points of each paper; the order is that of the returned scores, in float32."""
+    if len(weights) != len(rankings):
+        raise ValueError(f"{len(weights)} weights for {len(rankings)} rankings")
+    if not rankings:
         return Hits(np.zeros(0, np.int32), np.zeros(0, np.float32))
-    rows, place = np.unique(np.concatenate([hits.rows for hits in found]), return_inverse=True)
+    rows, place = np.unique(np.concatenate([hits.rows for hits in rankings]), return_inverse=True)
     weighted = np.concatenate([w * p for w, p in zip(weights, points, strict=True)])
     scores = np.bincount(place, weighted, len(rows)).astype(np.float32)
     return Hits.ordered(rows, scores, id_rank, k)

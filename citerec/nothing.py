@@ -1,4 +1,4 @@
-"""Explains why a query has no recommendations: with numbers, and what to change."""
+"""Explains why a query has no recommendations, with numbers and a remedy."""
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.eligibility import within
@@ -8,12 +8,12 @@ from citerec.types import Eligible
 
 
 def why_nothing(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
-    """Return why no paper was found: none is eligible, or none has a word of the query.
+    """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
 
     Args:
         index: The index that was searched.
         rule: Which papers are eligible.
-        has_vectors: Whether vectors were searched, too: they find every eligible paper.
+        has_vectors: Whether vectors were searched; dense retrieval finds every eligible paper.
     """
     import numpy as np
 

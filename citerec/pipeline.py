@@ -1,7 +1,6 @@
-"""The pipeline, composed once: recommendation, evaluation and the training of rankers all run it.
+"""The pipeline of recommendation, evaluation and the training of rankers.
 
-A retriever makes a candidate set for each query of a batch; the sets flow through a sequence of stages, each of which
-adds to them or orders them anew:
+A retriever makes a candidate set for each query of a batch. Each stage adds candidates or reorders them:
 
     retrieve (BM25, vectors, fusion) -> expand -> rerank -> rank -> diversify
 
@@ -15,7 +14,7 @@ from typing import Protocol
 from citerec.config import RerankConfig
 from citerec.rank.custom import LtrModel
 from citerec.rank.diversity import DEPTH as DIVERSE
-from citerec.rank.diversity import Alike, diversified
+from citerec.rank.diversity import SimilarityFunction, diversified
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Group
 from citerec.rank.known import Rows, TemporalGraph
@@ -33,7 +32,7 @@ from citerec.types import (
     no_progress,
 )
 
-BLEND = 0.4  # weight of a reranker whose probabilities the ranker has not learned to read
+BLEND = 0.4  # weight of a reranker whose probabilities are no feature of the ranker
 
 
 class Finder(Protocol):
@@ -47,7 +46,7 @@ class Finder(Protocol):
 
 
 class Stage(Protocol):
-    """Adds to candidate sets, or orders them anew; the same batch always gives the same."""
+    """Adds candidates to candidate sets or reorders them; the same batch always gives the same result."""
 
     def run(
         self, batch: QueryBatch, candidates: Sequence[CandidateSet], progress: Progress = ...
@@ -63,9 +62,7 @@ class Pipeline:
     retriever: Finder
     stages: tuple[Stage, ...] = ()
     depth: int = 1000  # candidates of the retriever
-    together: int = (
-        64  # queries that go through the stages together: their candidates are in memory
-    )
+    together: int = 64  # queries per part; the candidates of one part are in memory
 
     def run(
         self, batch: QueryBatch, progress: Progress = no_progress
@@ -73,8 +70,8 @@ class Pipeline:
         """Yield the queries of a batch, part by part, with their candidates in the order of the last stage.
 
         Args:
-            batch: Its queries are searched at once.
-            progress: Receives how many pairs of query and paper are reranked.
+            batch: The queries; all are searched at once.
+            progress: Receives the number of reranked pairs of query and paper.
         """
         retrieved = self.retriever.find(batch.queries, batch.eligible, self.depth)
         for start in range(0, len(batch), self.together):
@@ -92,10 +89,10 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class RerankingStage:
-    """Orders the best candidates by cross-encoders, each by its weight against the order before."""
+    """Orders the best candidates by cross-encoders, whose scores are interpolated with the previous ones."""
 
     cascade: Cascade
-    k: int  # of the best candidates that must be right, if reading may stop early
+    k: int  # first candidates that must be exact if scoring may stop early
     calibrated: bool = True  # whether the probabilities of the cross-encoder follow the new order
 
     def run(
@@ -104,7 +101,7 @@ class RerankingStage:
         candidates: Sequence[CandidateSet],
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
-        """Score the pairs of all queries together; papers beneath the depth keep their order."""
+        """Score the pairs of all queries together; papers below the depth keep their order."""
         done = self.cascade.rerank(
             batch.queries, [one.hits for one in candidates], self.k, progress
         )
@@ -153,7 +150,7 @@ class RerankFeature:
 class DiversityStage:
     """Chooses `k` of the best candidates that differ from each other."""
 
-    alike: Callable[[Rows], Alike]  # the similarity of papers
+    similarity: Callable[[Rows], SimilarityFunction]  # of the papers at some rows
     diversity: float  # in [0, 1]
     k: int
 
@@ -168,7 +165,7 @@ class DiversityStage:
 
     def _chosen(self, hits: Hits) -> Hits:
         top = hits.best(max(self.k, DIVERSE))
-        return diversified(top, self.alike(top.rows), self.diversity, self.k)
+        return diversified(top, self.similarity(top.rows), self.diversity, self.k)
 
 
 def rank_stages(
@@ -183,12 +180,12 @@ def rank_stages(
     """Return the stages of a learning-to-rank model: expansion, reranking where the model reads it, the model.
 
     Args:
-        graph: The citations that queries may know.
+        graph: The citation graph with the known citations.
         ranker: The model.
-        cascade: The cross-encoders, as `configure_for_ranker` returns them; None for none. A model that has not
-            learned to read them is followed by them.
-        k: Of the best candidates that must be right, if reading may stop early.
-        expander: By default one as the model learned with.
+        cascade: The cross-encoders, as `configure_for_ranker` returns them; None for none. They follow a model that
+            does not read their probabilities.
+        k: First candidates that must be exact if scoring may stop early.
+        expander: The expansion; by default that of the model's training.
         disabled_features: Feature groups to leave out; without the graph there is no expansion.
     """
     expand = expander or CandidateExpander(graph, ranker.expand)
@@ -199,17 +196,17 @@ def rank_stages(
         return expand, order
     if ranker.reads_reranker:
         return expand, RerankFeature(cascade, k), order
-    # A mixed score has no probability, and that of the model would not follow the order.
+    # Interpolated scores are not calibrated, and the probabilities of the model have another order.
     return expand, order, RerankingStage(cascade, k, calibrated=False)
 
 
 def configure_for_ranker(
     cascade: Cascade, ranker: LtrModel, requested: RerankConfig | None = None
 ) -> Cascade:
-    """Return cross-encoders as they work with a learning-to-rank model.
+    """Return cross-encoders configured for a learning-to-rank model.
 
-    For a model that reads them they score all candidates of their depth. Otherwise they follow the model with the
-    weight that is requested, else `BLEND`.
+    For a model that reads their probabilities they score all candidates of their depth. Otherwise they rerank after
+    the model, with the requested weight or `BLEND`.
 
     Args:
         cascade: The cross-encoders.
@@ -229,7 +226,7 @@ def depth_for(k: int, *, cascade: Cascade | None, ranks: bool, diversifies: bool
         k: Recommendations.
         cascade: The cross-encoders, if any.
         ranks: Whether a learning-to-rank model orders the candidates.
-        diversifies: Whether papers are chosen that differ.
+        diversifies: Whether the list is diversified.
     """
     read = cascade.depth if cascade else 0
     return max(k, read, RANKED if ranks else 0, DIVERSE if diversifies else 0)

@@ -1,4 +1,4 @@
-"""The pipeline on one index: `Recommender` opens the stages and runs them for drafts."""
+"""`Recommender` opens the stages of the pipeline on one index and runs them for drafts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -24,7 +24,7 @@ from citerec.query.exclude import Excluded
 from citerec.query.recognise import listed_rows, recognised
 from citerec.rank import explained
 from citerec.rank.custom import CustomRanker, RankModel
-from citerec.rank.diversity import Alike, by_vectors, by_words
+from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.known import KnownGraph, Rows, TemporalGraph
 from citerec.rank.ltr import RankedCandidates
@@ -48,10 +48,10 @@ from citerec.types import (
     no_progress,
 )
 
-REASON_WORDS = 6  # matching words that a reason names
+REASON_WORDS = 6  # maximum number of matching words in a reason
 AT_ONCE = 256  # queries of a batch that are searched together
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
-PAIRS_AT_ONCE = 4096  # of a batch that are reranked together: enough to sort by length, soon done
+PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 
 
 class Recommender:
@@ -72,13 +72,13 @@ class Recommender:
         Args:
             index: The index.
             config: The stages and their settings.
-            log: Receives what is fetched from the hub, before.
-            retrievers: The first stage, in place of BM25 and the vectors of the index.
+            log: Receives a message before a download from the hub.
+            retrievers: The first-stage retrievers, in place of BM25 and the vectors of the index.
             reranker: Scores the best candidates, in place of the reranker that `config` names.
             ranker: Orders the candidates by their features, in place of the model that `config` names.
 
         Raises:
-            CiterecError: If a part of it, or a model, cannot be opened.
+            CiterecError: If a part of the index, or a model, cannot be opened.
         """
         self.index, self._log = index, log
         self.config = config or RecommendConfig()
@@ -122,7 +122,7 @@ class Recommender:
         elif cascade:
             stages.append(RerankingStage(cascade, config.k))
         if config.diversity:
-            stages.append(DiversityStage(self._alike, config.diversity, config.k))
+            stages.append(DiversityStage(self._similarity, config.diversity, config.k))
         return tuple(stages)
 
     @property
@@ -132,24 +132,24 @@ class Recommender:
 
     @property
     def reranker(self) -> str:
-        """The name of what reranks; empty for nothing."""
+        """The name of the reranker; empty without one."""
         return self.cascade.name if self.cascade else ""
 
     @property
     def reranks(self) -> str:
-        """What reranks, and how, in one line; empty for nothing."""
+        """The rerankers and their settings in one line; empty without one."""
         if self.cascade is None:
             return ""
-        mixes = self.ranker and not self.ranker.reads_reranker
-        return f"{self.cascade}, against {self.ranker}" if mixes else str(self.cascade)
+        interpolates = self.ranker and not self.ranker.reads_reranker
+        return f"{self.cascade}, against {self.ranker}" if interpolates else str(self.cascade)
 
     @property
     def in_force(self) -> tuple[str, ...]:
-        """How the stages are put together, and where each setting comes from (tuned, default or option), in lines."""
+        """The settings of the stages and the origin of each (tuned, default or option), one per line."""
         index, config, ranker = self.index, self.config, self.ranker
         lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
         if self.cascade and ranker and ranker.reads_reranker:
-            lines.append(f"rerank weight: none, it is a feature of {ranker}")
+            lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
         elif self.cascade:
             last, requested = self.cascade.stages[-1], config.reranker
             weight = weight_in_force(
@@ -169,7 +169,7 @@ class Recommender:
         return self._retriever.names
 
     def with_k(self, k: int) -> Self:
-        """Return a recommender of `k` papers per query; both share the index and the models, opened once."""
+        """Return a recommender of `k` papers per query that shares the index and the models of this one."""
         other = copy(self)
         other.config = replace(self.config, k=k)
         other.pipeline = other._composed()
@@ -188,16 +188,16 @@ class Recommender:
 
         Args:
             queries: One query is a batch of one.
-            year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
-            excluded: Rows of papers that must not come back.
-            cited: Rows of papers that the queries cite already: the ranker knows, and they do not come back.
-            explain: Whether to say why, which takes longer.
+            year_max: The latest year of papers and of known citations; by default each query's year.
+            excluded: Rows of papers that are not recommended.
+            cited: Rows of known references of the queries; the ranker uses them, and they are not recommended.
+            explain: Whether to add reasons, which takes longer.
 
         Returns:
             For each query, in the order given, at most `config.k` papers; none if nothing matches.
 
         Raises:
-            ConfigError: If `year_max` is no year, or a row is none of the corpus.
+            ConfigError: If `year_max` is not a year, or a row is not in the corpus.
         """
         results = self.stream(
             queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
@@ -214,9 +214,9 @@ class Recommender:
         explain: bool = False,
         progress: Progress = no_progress,
     ) -> Iterator[tuple[Recommendation, ...]]:
-        """Yield what `recommend` returns, in memory that does not grow with the batch.
+        """Yield the results of `recommend`, in memory that does not grow with the batch.
 
-        `progress` receives how many pairs are reranked.
+        `progress` receives the number of reranked pairs.
         """
         if year_max is not None and not year_max >= 1:
             raise ConfigError(f"year_max must be a year such as 2019, got {year_max}")
@@ -234,7 +234,7 @@ class Recommender:
                         yield self._with_reasons(query, one, items) if explain else items
 
     def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
-        """Return some rows of the corpus; a number that is none would be read outside of an array."""
+        """Return rows as a set; a `ConfigError` if one is not in the corpus."""
         checked, papers = frozenset(rows), len(self.index.papers)
         if bad := [row for row in checked if not 0 <= row < papers]:
             raise ConfigError(
@@ -243,9 +243,9 @@ class Recommender:
         return checked
 
     def unreadable(self, query: Query) -> float:
-        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
+        """Return the share of a query's letters in words that are unknown to the encoder and the corpus, in [0, 1].
 
-        From about a half on, what is recommended means little: the text is in a script or language that nothing covers.
+        From about 0.5, recommendations are unreliable: the index does not cover the script or language of the text.
         """
         bm25 = self._retriever.bm25
         return unreadable_share(query, bm25, self._retriever.tokens) if bm25 else 0.0
@@ -253,12 +253,12 @@ class Recommender:
     def why_nothing(
         self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
     ) -> str:
-        """Return why nothing is recommended for a query, with numbers, and what to change.
+        """Return why a query has no recommendations, with numbers and a remedy.
 
         Args:
-            query: For which `recommend` returned nothing.
-            year_max: As it was given to `recommend`.
-            excluded: The rows that were excluded, known citations among them.
+            query: A query without recommendations.
+            year_max: As given to `recommend`.
+            excluded: The excluded rows and the known references.
         """
         [rule] = eligible(
             [query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
@@ -266,10 +266,10 @@ class Recommender:
         return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
 
     def rows_of(self, excluded: Excluded) -> frozenset[int]:
-        """Return the rows of the papers that a list of references names, by id, DOI or title."""
+        """Return the rows of the papers in a list of references, matched by id, DOI or title."""
         return frozenset[int]().union(*listed_rows(excluded, self.index.papers))
 
-    def _alike(self, rows: Rows) -> Alike:
+    def _similarity(self, rows: Rows) -> SimilarityFunction:
         if self._retriever.dense:
             return by_vectors(self._retriever.dense.vectors(rows))
         titles = self.index.papers.texts("title", rows).to_pylist()
@@ -278,7 +278,7 @@ class Recommender:
     def _with_papers(
         self, candidates: Sequence[CandidateSet]
     ) -> Iterator[tuple[Recommendation, ...]]:
-        """Read each paper once for all queries of a part: many share theirs."""
+        """Read each paper once for all queries of a part."""
         for start in range(0, len(candidates), READ_AT_ONCE):
             part = candidates[start : start + READ_AT_ONCE]
             papers = self.index.papers.at(row for one in part for row in one.rows.tolist())
@@ -290,5 +290,5 @@ class Recommender:
         rows, bm25 = candidates.rows.tolist(), self._retriever.bm25
         words = bm25.matches(query, rows, most=REASON_WORDS) if bm25 else [[] for _ in rows]
         if isinstance(candidates, RankedCandidates) and self.ranker:
-            return explained.weighed(self.ranker, candidates, result, words, self.cascade)
-        return explained.plain(result, words, self.cascade)
+            return explained.ranker_reasons(self.ranker, candidates, result, words, self.cascade)
+        return explained.stage_reasons(result, words, self.cascade)

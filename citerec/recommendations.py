@@ -1,4 +1,4 @@
-"""From the candidate set of a query to what is shown: papers with ranks, scores and probabilities."""
+"""Converts the candidate set of a query to recommendations: papers with ranks, scores and probabilities."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from citerec.types import CandidateSet, Hits, Paper, Recommendation, StageHit
 def as_recommendations(
     candidates: CandidateSet, papers: Mapping[int, Paper]
 ) -> tuple[Recommendation, ...]:
-    """Return candidates as recommendations, in their order; `papers` are theirs, by row."""
+    """Return candidates as recommendations, in their order; `papers` holds each candidate by row."""
     rows = candidates.rows
     places = {name: _places(candidates.stages[name], candidates) for name in candidates.stages}
     values: list[float | None] = [None] * len(rows)
@@ -26,7 +26,7 @@ def as_recommendations(
             stages={
                 name: StageHit(*of_stage[rank - 1])
                 for name, of_stage in places.items()
-                if of_stage[rank - 1][0]  # 0 where the stage did not find it
+                if of_stage[rank - 1][0]  # rank 0 if the stage did not find it
             },
         )
         for rank, (row, score, probability) in enumerate(scored, start=1)
@@ -34,6 +34,6 @@ def as_recommendations(
 
 
 def _places(hits: Hits, candidates: CandidateSet) -> list[tuple[int, float]]:
-    """Return rank and score that a stage gave each paper; rank 0 where it did not find one."""
+    """Return the rank and the score of each candidate in the hits of a stage; rank 0 if it is not a hit."""
     ranks, scores = stage_hits(hits, candidates.rows)
     return list(zip(ranks.tolist(), scores.tolist(), strict=True))

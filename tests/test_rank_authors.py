@@ -56,7 +56,7 @@ def test_the_papers_of_some_people_are_found(build: Callable[..., IndexFolder]) 
     found = Authors(index.papers).written_by(["Anna Bee", "C Dee", "Carl Dee", "Nobody Else", "?"])
 
     assert found.rows.tolist() == [0, 0, 2]  # the first by both
-    assert found.asked == 3  # Bee, Dee, Else
+    assert found.author_count == 3  # Bee, Dee, Else
     assert Authors(index.papers).named.tolist() == [True, False, True]
     assert Authors(index.papers).written_by(["?"]).rows.tolist() == []
 

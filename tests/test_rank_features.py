@@ -84,7 +84,7 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
     assert pool.rows.tolist() == [0, 1, 3, 2]  # found, then what they cite: old by both of them
     assert pool.stages["expand"].rows.tolist() == [3, 2]
     assert pool.neighbour_scores.counts.tolist() == [0, 0, 2, 1]
-    assert pool.neighbour_scores.asked == 2
+    assert pool.neighbour_scores.neighbour_count == 2
 
 
 def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:

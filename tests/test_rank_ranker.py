@@ -145,7 +145,7 @@ def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
         'cited by 2 of the 2 most similar papers, such as "R"',
         "shares an author with you",
         "matches: sparse, attention",
-        "close in meaning: number 3 of all",
+        "semantic similarity: rank 3",
     )
 
 

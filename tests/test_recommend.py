@@ -262,7 +262,7 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
     assert all(item.stages["bm25"].rank <= 30 for item in found)
     for item in found:
         likely = 1 / (1 + exp(-item.score))
-        assert f"judged citable: probability {percentage(likely)}" in item.reasons
+        assert f"reranker: probability {percentage(likely)}" in item.reasons
 
 
 def test_papers_beneath_the_depth_follow_as_they_stood(

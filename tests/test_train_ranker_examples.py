@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from citerec.rank.features import FEATURES, NAMES, Group, without
+from citerec.rank.features import FEATURES, NAMES, Group, without_groups
 from citerec.train.ranker.examples import Examples, always_present, sampled, with_copies
 
 POOL = 10
@@ -67,7 +67,7 @@ def test_queries_that_cite_nothing_or_all_of_it_teach_nothing() -> None:
 
 
 def test_a_missing_source_takes_all_its_features() -> None:
-    changed = without(pool({1}).matrix, [Group.AUTHORS])
+    changed = without_groups(pool({1}).matrix, [Group.AUTHORS])
 
     gone = {name for name, column in zip(NAMES, changed.T, strict=True) if np.isnan(column).all()}
     assert gone == {"author_overlap", "self_cited"}
@@ -78,7 +78,7 @@ def test_without_vectors_the_fused_rank_is_that_of_words() -> None:
     matrix = pool({1}).matrix
     matrix[:, NAMES.index("bm25_rank")] = 7
 
-    changed = without(matrix, [Group.SEMANTIC])
+    changed = without_groups(matrix, [Group.SEMANTIC])
 
     assert changed[:, NAMES.index("rrf")].tolist() == [7] * POOL
     assert np.isnan(changed[:, NAMES.index("dense")]).all()
@@ -87,7 +87,7 @@ def test_without_vectors_the_fused_rank_is_that_of_words() -> None:
 def test_without_a_graph_age_is_still_known() -> None:
     groups = [Group.GRAPH, Group.POPULARITY]
 
-    changed = without(pool({1}).matrix, groups, spare=always_present(groups))
+    changed = without_groups(pool({1}).matrix, groups, keep=always_present(groups))
 
     assert np.isnan(changed[:, NAMES.index("citations")]).all()
     assert not np.isnan(changed[:, NAMES.index("age")]).any()

@@ -1,4 +1,4 @@
-"""Stages that do nothing twice: the systems of an evaluation share most of what they search and score."""
+"""Retrievers and scorers with caches, because the systems of an evaluation share most searches and pairs."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from citerec.types import Eligible, Hits, Progress, Query, Retriever
 
 
 class Cached(Protocol):
-    """A stage that keeps its results."""
+    """A stage that caches its results."""
 
     @property
     def saved(self) -> float:
-        """The seconds that results from the cache would have taken so far."""
+        """The computing time of the results returned from the cache, in seconds."""
         ...
 
 
 class CachedRetriever:
-    """Searches as another retriever does; the same queries are searched once."""
+    """A retriever that caches the hits of another: the same queries are searched once."""
 
     def __init__(self, retriever: Retriever) -> None:
         """Begin with an empty cache."""
@@ -39,7 +39,7 @@ class CachedRetriever:
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
     ) -> list[Hits]:
-        """Return one `Hits` per query; queries of the same ids have the same rules in an evaluation."""
+        """Return one `Hits` per query. The cache assumes the same rules for the same query ids."""
         key = tuple(query.id for query in queries), k
         if key in self._hits:
             self.saved += self._hits[key][1]
@@ -51,7 +51,7 @@ class CachedRetriever:
 
 
 class CachedScorer:
-    """Scores pairs as a cross-encoder does; each pair of query and row is scored once."""
+    """A cross-encoder with a cache: each pair of query and row is scored once."""
 
     def __init__(self, scorer: Scorer) -> None:
         """Begin with an empty cache."""
@@ -66,7 +66,7 @@ class CachedScorer:
         rows: Sequence[Rows],
         progress: Progress | None = None,
     ) -> list[Scores]:
-        """Return the score of each candidate of each query; only those not yet known are scored."""
+        """Return the score of each candidate of each query; only pairs outside the cache are computed."""
         pairs = [*zip(queries, rows, strict=True)]
         new = [(query, self._unknown(query, candidates)) for query, candidates in pairs]
         new = [(query, missing) for query, missing in new if len(missing)]
@@ -87,7 +87,7 @@ class CachedScorer:
 
     @property
     def saved(self) -> float:
-        """The seconds that scores from the cache would have taken so far."""
+        """The estimated computing time of the scores returned from the cache, in seconds."""
         return self._cached * self._seconds / self._scored if self._scored else 0.0
 
     def _unknown(self, query: Query, rows: Rows) -> Rows:

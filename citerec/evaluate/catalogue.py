@@ -1,4 +1,4 @@
-"""The names of the systems that an evaluation compares, and what each is made of."""
+"""The names and the stages of the systems that an evaluation compares."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,23 +17,23 @@ from citerec.types import Hits
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
 
-FUSED = ("bm25", "dense")  # the stages that the fusions read
+FUSED = ("bm25", "dense")  # the retrievers of the fusions
 FORMS: Mapping[str, QueryForm | None] = {
-    "bm25": None,  # as the setting says
+    "bm25": None,  # as configured
     "bm25-title": QueryForm.TITLE,
     "bm25-key-terms": QueryForm.KEY_TERMS,
 }
 FUSIONS = ("rrf", "weighted")
-RERANKED: Mapping[str, str | None] = {  # and whose candidates
-    "bm25+rerank": "bm25",  # as the reranker paper has it
-    "rerank": None,  # as the setting says
-    "rerank-alone": None,  # the same, in the reranker's own order
+RERANKED: Mapping[str, str | None] = {  # with the system that finds their candidates
+    "bm25+rerank": "bm25",  # as in the reranker paper
+    "rerank": None,  # as configured
+    "rerank-alone": None,  # likewise, in the order of the reranker's scores
 }
-DEPTH = 100  # candidates reranked unless told otherwise: no figure depends on the machine
+DEPTH = 100  # reranked candidates by default, on every machine, so that results can be compared
 BASELINES = ("most-cited", "random")
-CEILINGS = frozenset({"oracle"})  # made from the gold itself: no system to be compared with
-EXPANDED = "expanded"  # what close papers cite joins the candidates
-RANKED: Mapping[str, Variant] = {  # by the final ranker
+CEILINGS = frozenset({"oracle"})  # upper bounds, made from the gold references
+EXPANDED = "expanded"  # the first-stage candidates with the expansion
+RANKED: Mapping[str, Variant] = {  # ordered by the learning-to-rank model
     "ranker": Variant.FULL,
     "ranker-no-popularity": Variant.NO_POPULARITY,
     "ranker-no-authors": Variant.NO_AUTHORS,
@@ -48,9 +48,9 @@ SYSTEMS = (
     *BASELINES,
     *sorted(CEILINGS),
 )
-WITH_POOLS = frozenset({EXPANDED, *RANKED})  # that ask the citation graph
+WITH_EXPANSION = frozenset({EXPANDED, *RANKED})  # that expand the candidates by the citation graph
 NEED_VECTORS = frozenset({"dense", *FUSIONS})
-CANDIDATES = ("bm25", "dense", *FUSIONS)  # what "rerank" may read
+CANDIDATES = ("bm25", "dense", *FUSIONS)  # the choices for the candidates of "rerank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class System:
     """A system that another package adds by an entry point of the group `citerec.systems`."""
 
     search: "Callable[[IndexFolder, EvalSet, EvalConfig, Encoder | None], list[Hits]]"
-    needs_vectors: bool = False  # whether it is given the encoder of the index
+    needs_vectors: bool = False  # whether `search` receives the encoder of the index
 
 
 def systems() -> tuple[str, ...]:
@@ -86,18 +86,24 @@ def needs_vectors(name: str) -> bool:
 
 
 def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
-    """Return the systems that an evaluation compares unless told otherwise; with a reranker if there is one."""
+    """Return the systems that an evaluation compares by default.
+
+    Args:
+        index: The index.
+        rerank: Whether there is a reranker.
+        ranker: The ranker, as for `find_ranker`.
+    """
     dense = ["dense", "rrf"] if index.is_embedded else []
     if candidates(index) == "weighted":
         dense.append("weighted")  # as `recommend` fuses
-    reranked = [name for name, found_by in RERANKED.items() if dense or not found_by]
+    reranked = [name for name, retriever in RERANKED.items() if dense or not retriever]
     reranked = reranked if rerank else []
     ranked = [EXPANDED, "ranker"] if find_ranker(ranker, index) else [EXPANDED]
     return ["bm25", *dense, *reranked, *ranked, *BASELINES, *sorted(CEILINGS)]
 
 
 def candidates(index: IndexFolder) -> str:
-    """Return the system that finds candidates as `recommend` does."""
+    """Return the system that finds the candidates of `recommend`."""
     if not index.is_embedded:
         return "bm25"
     tuned = read_tuned(index)
@@ -105,30 +111,30 @@ def candidates(index: IndexFolder) -> str:
 
 
 def weights(index: IndexFolder) -> FuseConfig:
-    """Return the weights of the system "weighted": as tuned on the index, else both alike."""
+    """Return the weights of the system "weighted": as tuned on the index, else equal weights."""
     tuned = read_tuned(index)
     return replace(tuned or FuseConfig(), method=FuseMethod.WEIGHTED)
 
 
-def read_by(name: str, index: IndexFolder, setting: EvalConfig) -> str:
-    """Return the system whose list a system reranks, expands or ranks; of any other, itself."""
-    if name not in RERANKED and name not in WITH_POOLS:
+def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:
+    """Return the system whose list a system reranks, expands or ranks; any other system is its own."""
+    if name not in RERANKED and name not in WITH_EXPANSION:
         return name
-    return RERANKED.get(name) or setting.candidates or candidates(index)
+    return RERANKED.get(name) or config.candidates or candidates(index)
 
 
-def bm25_of(name: str, setting: EvalConfig) -> Bm25Config | None:
-    """Return what BM25 searches with in a system; None for one without BM25."""
+def bm25_of(name: str, config: EvalConfig) -> Bm25Config | None:
+    """Return the BM25 settings of a system; None without BM25."""
     if name in FUSIONS:
-        return setting.bm25
+        return config.bm25
     if name not in FORMS:
         return None
     form = FORMS[name]
-    return replace(setting.bm25, form=form) if form else setting.bm25
+    return replace(config.bm25, form=form) if form else config.bm25
 
 
-def fuse_of(name: str, setting: EvalConfig) -> FuseConfig | None:
-    """Return how a system fuses; None for one that does not."""
+def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
+    """Return the fusion settings of a system; None without a fusion."""
     if name == "rrf":
-        return FuseConfig(k0=setting.fuse.k0, depth=setting.depth)
-    return replace(setting.fuse, depth=setting.depth) if name == "weighted" else None
+        return FuseConfig(k0=config.fuse.k0, depth=config.depth)
+    return replace(config.fuse, depth=config.depth) if name == "weighted" else None

@@ -1,6 +1,6 @@
 """The systems that an evaluation compares: pipelines with stages left out, baselines, a ceiling.
 
-Each retriever searches once and a reranker scores a pair once, however many systems use them.
+The systems share the results of retrievers and rerankers: each search and each pair is computed once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,70 +48,69 @@ from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_prog
 
 
 def run_system(
-    name: str, index: IndexFolder, task: EvalSet, setting: EvalConfig
+    name: str, index: IndexFolder, eval_set: EvalSet, config: EvalConfig
 ) -> tuple[Run, float | None]:
-    """Run one system over the queries of a task; for several, `Systems` is quicker."""
-    return Systems(index, task, setting).run(name)
+    """Run one system on an evaluation set; `Systems` is faster for several."""
+    return Systems(index, eval_set, config).run(name)
 
 
 class Systems:
-    """The systems over one task."""
+    """The systems on one evaluation set."""
 
     def __init__(
         self,
         index: IndexFolder,
-        task: EvalSet,
-        setting: EvalConfig,
+        eval_set: EvalSet,
+        config: EvalConfig,
         log: Log | None = None,
         progress: Progress = no_progress,
     ) -> None:
         """Prepare to run systems.
 
         Args:
-            index: What is searched.
-            task: The queries.
-            setting: How the systems search.
-            log: Receives what is fetched from the hub, before.
-            progress: Receives how many pairs are reranked.
+            index: The index that is searched.
+            eval_set: The queries.
+            config: The settings of the systems.
+            log: Receives a message before a download from the hub.
+            progress: Receives the number of reranked pairs.
         """
         self._log, self._progress = log, progress
-        self._index, self._task, self._setting = index, task, setting
+        self._index, self._eval_set, self._config = index, eval_set, config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
 
     def run(self, name: str) -> tuple[Run, float | None]:
-        """Run one system over the queries of the task.
+        """Run one system on the evaluation set.
 
         Args:
             name: One of `catalogue.systems`.
 
         Returns:
-            The run, and the seconds that it took, those of the stages that it reads included (None for the
-            oracle, which does not search).
+            The run and its seconds, with those of cached results (None for the oracle, which does not search).
 
         Raises:
-            ConfigError: If there is no such system, or it needs vectors or a reranker that are not there.
-            ModelError: If the encoder of the index is not there any more, or the reranker is none.
+            ConfigError: If there is no such system, or it needs missing vectors or a missing reranker.
+            ModelError: If the encoder of the index is missing, or the reranker is invalid.
         """
-        plugged(name)  # which refuses an unknown name
+        plugged(name)  # refuses an unknown name
         if name in CEILINGS:
-            return oracle_run(self._task.qrels, name), None
+            return oracle_run(self._eval_set.qrels, name), None
         hits, seconds = self._hits(name)
-        return as_run(name, self._index, self._task, hits), seconds
+        return as_run(name, self._index, self._eval_set, hits), seconds
 
     def stages(self) -> list[Mapping[str, Hits]]:
-        """Return, for each query, what each of the retrievers `FUSED` finds.
+        """Return, for each query, the hits of the retrievers `FUSED`.
 
         Raises:
             ConfigError: If the index has no vectors.
         """
         self._need_vectors(FUSED[-1])
         batch = self._batch
-        candidates = self._hybrid("rrf").find(batch.queries, batch.eligible, self._setting.depth)
+        candidates = self._hybrid("rrf").find(batch.queries, batch.eligible, self._config.depth)
         return [one.stages for one in candidates]
 
     def hits(self, name: str) -> list[Hits]:
-        """Return the hits of a system, but no ceiling, for each query.
+        """Return the hits of a system, except a ceiling, for each query.
 
         Raises:
             ConfigError, ModelError: As for `run`.
@@ -119,56 +118,58 @@ class Systems:
         return self._hits(name)[0]
 
     def cascade_of(self, name: str) -> Cascade:
-        """Return how a system reranks: a weight that was tuned for the fused list is no word on another.
+        """Return the cascade of a system; a weight that was tuned on the fused list is not used for another list.
 
         Args:
             name: One of `RERANKED` or `RANKED`.
 
         Raises:
-            ConfigError, ModelError: As for `cascade`, and as for `run`.
+            ConfigError, ModelError: As for `cascade` and `run`.
         """
-        asked = self._setting.rerank
+        requested = self._config.rerank
         if name in RANKED:
-            return configure_for_ranker(self.cascade, self._need_ranker(name), asked)
-        alone = name == "rerank-alone" or (RERANKED[name] and asked and asked.weight is None)
+            return configure_for_ranker(self.cascade, self._need_ranker(name), requested)
+        alone = name == "rerank-alone" or (
+            RERANKED[name] and requested and requested.weight is None
+        )
         return self.cascade.with_weight(1) if alone else self.cascade
 
     def reranked(self, hits: list[Hits], cascade: Cascade) -> list[Hits]:
-        """Rerank lists of the task's queries; a pair that was scored before is not scored again.
+        """Rerank lists of the queries; a pair that was scored before is not scored again.
 
         Args:
             hits: One list per query.
-            cascade: `cascade`, or another that weighs the same models otherwise.
+            cascade: `cascade`, or the same models with other weights.
         """
-        done = cascade.rerank(self._task.queries, hits, self._setting.depth, self._progress)
+        done = cascade.rerank(self._eval_set.queries, hits, self._config.depth, self._progress)
         return [one.hits for one in done]
 
     @cached_property
     def cascade(self) -> Cascade:
-        """The rerankers, which score a pair once.
+        """The rerankers with cached scores.
 
         Raises:
-            ConfigError: If there is none.
-            ModelError: If it is none.
+            ConfigError: If there is no reranker.
+            ModelError: If a reranker is invalid.
         """
-        if self._setting.rerank is None:
+        if self._config.rerank is None:
             path = self._index.path
             raise ConfigError(
                 f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
                 "or name a model: --reranker MODEL"
             )
-        opened = open_cascade(self._index, self._setting.rerank, self._log, depth=DEPTH)
+        opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
         stages = (replace(one, scorer=CachedScorer(one.scorer)) for one in opened.stages)
         return replace(opened, stages=tuple(stages))
 
     @property
     def reranks(self) -> bool:
         """Whether there is a reranker."""
-        return self._setting.rerank is not None
+        return self._config.rerank is not None
 
     def as_run(self, name: str, hits: list[Hits]) -> Run:
-        """Name what was found for each query of the task, as a run."""
-        return as_run(name, self._index, self._task, hits)
+        """Return the hits of each query as a run."""
+        return as_run(name, self._index, self._eval_set, hits)
 
     def _need_vectors(self, name: str) -> None:
         if not self._index.is_embedded:
@@ -178,13 +179,8 @@ class Systems:
             )
 
     def _need_ranker(self, name: str) -> Ranker:
-        """Open the ranker of a system.
-
-        Raises:
-            ConfigError: If there is none.
-            ModelError: If it cannot be made out, or has not that variant.
-        """
-        folder = find_ranker(self._setting.ranker, self._index)
+        """Open the ranker of a system; `ConfigError` if there is none, `ModelError` if it is invalid."""
+        folder = find_ranker(self._config.ranker, self._index)
         if folder is None:
             path = self._index.path
             raise ConfigError(
@@ -196,19 +192,18 @@ class Systems:
         if needs_vectors(name):
             self._need_vectors(name)
         if name in RERANKED:
-            _ = self.cascade  # opened before anything is searched: it may be none
+            _ = self.cascade  # fails before the search if there is none
         if name in RANKED:
             self._need_ranker(name)
         if name not in self._results:
-            search = self._searcher(name)  # opened outside of what is timed
+            search = self._searcher(name)  # opened outside the timed block
             start, saved = perf_counter(), self._saved()
             hits = search()
-            took = perf_counter() - start + self._saved() - saved
-            self._results[name] = hits, took
+            self._results[name] = hits, perf_counter() - start + self._saved() - saved
         return self._results[name]
 
     def _saved(self) -> float:
-        """Return the seconds that cached results have saved so far."""
+        """Return the seconds that the caches have saved so far."""
         cascade: Cascade | None = self.__dict__.get("cascade")
         scorers = [stage.scorer for stage in cascade.stages] if cascade else []
         cached = [*self._retrievers.values(), *scorers]
@@ -217,88 +212,88 @@ class Systems:
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in BASELINES:
             baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
-            return lambda: baseline(self._index, self._task, self._setting)
+            return lambda: baseline(self._index, self._eval_set, self._config)
         if system := plugged(name):
             encoder = self._encoder if system.needs_vectors else None
-            return lambda: system.search(self._index, self._task, self._setting, encoder)
+            return lambda: system.search(self._index, self._eval_set, self._config, encoder)
         pipeline = self._pipeline(name)
         return lambda: [
-            one.hits.best(self._setting.depth) for one in pipeline.all(self._batch, self._progress)
+            one.hits.best(self._config.depth) for one in pipeline.all(self._batch, self._progress)
         ]
 
     def _pipeline(self, name: str) -> Pipeline:
-        """Return a system as a pipeline: that of `recommend` with stages left out."""
-        setting = self._setting
-        retriever, depth = self._hybrid(name), setting.depth
+        """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
+        config = self._config
+        retriever, depth = self._hybrid(name), config.depth
         if name in RERANKED:
             stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name), depth),)
-            return Pipeline(retriever, stages, depth, together=len(self._task.queries))
+            return Pipeline(retriever, stages, depth, together=len(self._eval_set.queries))
         if name == EXPANDED:
             return Pipeline(retriever, (CandidateExpander(self._graph),), depth)
         if name not in RANKED:
             return Pipeline(retriever, (), depth)
-        cascade = self.cascade_of(name) if setting.rerank else None
-        disabled = setting.disabled_features
+        cascade = self.cascade_of(name) if config.rerank else None
+        disabled = config.disabled_features
         stages = rank_stages(
             self._graph, self._need_ranker(name), cascade, k=depth, disabled_features=disabled
         )
         return Pipeline(retriever, stages, depth)
 
     def _hybrid(self, name: str) -> HybridRetriever:
-        """Return the retrievers of a system, which search the same queries once for all systems."""
-        first = read_by(name, self._index, self._setting)
+        """Return the retrievers of a system; all systems share their cached hits."""
+        first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
         retrievers = [self._retriever(one) for one in names]
-        return HybridRetriever(self._index, retrievers, fuse_of(first, self._setting))
+        return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:
             self._retrievers[name] = CachedRetriever(
-                DenseRetriever(self._index, self._encoder, self._setting.dense)
+                DenseRetriever(self._index, self._encoder, self._config.dense)
                 if name == "dense"
-                else Bm25Retriever(self._index, bm25_of(name, self._setting))
+                else Bm25Retriever(self._index, bm25_of(name, self._config))
             )
         return self._retrievers[name]
 
     @cached_property
     def _batch(self) -> QueryBatch:
-        return QueryBatch(self._task.queries, self._task.eligible)
+        return QueryBatch(self._eval_set.queries, self._eval_set.eligible)
 
     @cached_property
     def _graph(self) -> TemporalGraph:
-        return TemporalGraph(self._index, self._setting.known_graph)
+        return TemporalGraph(self._index, self._config.known_graph)
 
     def candidates(self) -> list[CandidateSet]:
-        """Return what the retrievers find for each query, fused as `recommend` does or the configuration says.
+        """Return the first-stage candidates of each query, fused as in `recommend` or as configured.
 
         Raises:
             ConfigError, ModelError: As for `run`.
         """
-        name = read_by(EXPANDED, self._index, self._setting)
+        name = read_by(EXPANDED, self._index, self._config)
         if needs_vectors(name):
             self._need_vectors(name)
         batch = self._batch
-        return self._hybrid(name).find(batch.queries, batch.eligible, self._setting.depth)
+        return self._hybrid(name).find(batch.queries, batch.eligible, self._config.depth)
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
-        """Prove that what some systems gave hangs on nothing that a query may not know, as `audit` does."""
+        """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
         lists = [self.hits(name) for name in names]
         rankers = [self._need_ranker(name) for name in names if name in RANKED]
         expand = rankers[0].expand if rankers else ExpandConfig()
-        found = self.candidates()
-        return audit(self._index, self._task, self._setting, found, lists, expand, progress)
+        candidates = self.candidates()
+        return audit(self._index, self._eval_set, self._config, candidates, lists, expand, progress)
 
     def check(self, names: Sequence[str]) -> None:
-        """Open the models of some systems, but the reranker, before anything is searched; raises as `run` does."""
+        """Open the models of some systems except the reranker, before any search; raises as `run` does."""
         for name in names:
             if name in RANKED:
                 self._need_ranker(name)
-            if needs_vectors(name) or needs_vectors(read_by(name, self._index, self._setting)):
+            if needs_vectors(name) or needs_vectors(read_by(name, self._index, self._config)):
                 self._need_vectors(name)
                 _ = self._encoder
 
     @cached_property
     def _encoder(self) -> Encoder:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
-        threads = EncodeConfig(threads=self._setting.dense.threads)
+        threads = EncodeConfig(threads=self._config.dense.threads)
         return reopen(recorded, self._index.path, threads, log=self._log)

@@ -25,7 +25,7 @@ NEAREST = 100  # nearest papers whose references are candidates
 
 
 def nnselected(
-    index: IndexFolder, task: EvalSet, config: EvalConfig, encoder: Encoder | None
+    index: IndexFolder, eval_set: EvalSet, config: EvalConfig, encoder: Encoder | None
 ) -> list[Hits]:
     """Run NNSelect on an evaluation set; one list per query, in their order.
 
@@ -36,8 +36,8 @@ def nnselected(
         raise ValueError("NNSelect needs the encoder of the index")
     dense = DenseRetriever(index, encoder, config.dense)
     known = TemporalGraph(index, config.known_graph)
-    rules = task.eligible
-    return nn_select(index, dense, encoder, known, task.queries, rules, k=config.depth)
+    rules = eval_set.eligible
+    return nn_select(index, dense, encoder, known, eval_set.queries, rules, k=config.depth)
 
 
 NNSELECT = System(search=nnselected, needs_vectors=True)

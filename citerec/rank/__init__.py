@@ -1,1 +1,1 @@
-"""The last word: what the citation graph says of candidates, features of each, a learned ranker, reasons in words."""
+"""Learning to rank: candidate expansion by the citation graph, features, the model, and reasons as text."""

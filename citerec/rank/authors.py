@@ -1,6 +1,7 @@
-"""Who wrote what: authors known by the first initial and the last name, however a corpus writes them.
+"""The authors of papers, identified by first initial and last name.
 
-`Ribler, R. L.`, `Randy L. Ribler` and `Ribler RL` are one, as are two people of one initial and name.
+`Ribler, R. L.`, `Randy L. Ribler` and `Ribler RL` are the same author. Two people with the same initial and last name
+are not distinguished.
 """
 
 from collections.abc import Sequence
@@ -15,14 +16,14 @@ from citerec.rank.known import Rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Written:
-    """Papers by some authors."""
+    """The papers of some authors."""
 
-    rows: Rows  # each as often as it has different ones of them, rising
-    asked: int  # how many different authors were asked for
+    rows: Rows  # rising; a row occurs once for each of these authors that the paper has
+    author_count: int  # different authors among the given names
 
 
 class Authors:
-    """The authors of all papers of a corpus; reads them all, so make it once and only if need be."""
+    """The authors of all papers of a corpus. The constructor reads them all, so reuse the object."""
 
     def __init__(self, papers: Papers) -> None:
         names, counts = papers.authors()
@@ -32,12 +33,12 @@ class Authors:
         keys = [number(name_key(name), len(self._numbers)) for name in distinct.to_pylist()]
         self._authors = np.array(keys, np.int32)[which]
         self._rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        self.named = counts > 0  # which papers name an author, shape (papers,)
+        self.named = counts > 0  # whether a paper has an author, shape (papers,)
 
     def written_by(self, names: Sequence[str]) -> Written:
-        """Return the papers that any of some people wrote."""
+        """Return the papers with at least one of the given authors."""
         keys = {key for name in names if (key := name_key(name))}
         wanted = sorted(self._numbers[key] for key in keys if key in self._numbers)
-        mine = np.flatnonzero(np.isin(self._authors, wanted))
-        pairs = np.unique(np.stack([self._rows[mine], self._authors[mine]]), axis=1)
+        places = np.flatnonzero(np.isin(self._authors, wanted))
+        pairs = np.unique(np.stack([self._rows[places], self._authors[places]]), axis=1)
         return Written(pairs[0], len(keys))

@@ -1,4 +1,4 @@
-"""Learning-to-rank models that a user brings: an object that scores a matrix of features."""
+"""User-defined learning-to-rank models: objects that score a matrix of features."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,21 +26,21 @@ class RankModel(Protocol):
 
 
 class LtrModel(Protocol):
-    """A learning-to-rank model with what the pipeline needs to know of it; `Ranker` and `CustomRanker` are such."""
+    """A learning-to-rank model with the properties that the pipeline reads, such as `Ranker` and `CustomRanker`."""
 
     @property
     def expand(self) -> ExpandConfig:
-        """How the candidates are expanded that it orders."""
+        """How the candidates of the model are expanded."""
         ...
 
     @property
     def calibration(self) -> Calibration | None:
-        """Probabilities of its scores; None where they have none."""
+        """Maps its scores to probabilities; None without a calibration."""
         ...
 
     @property
     def reads_reranker(self) -> bool:
-        """Whether it learned to read the probabilities of a reranker."""
+        """Whether the model reads the probabilities of a reranker."""
         ...
 
     def score(self, matrix: Matrix) -> npt.NDArray[np.float32]:
@@ -54,7 +54,7 @@ class LtrModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CustomRanker:
-    """A model of a user in the place of a trained one: it reads no reranker and has no calibration."""
+    """A user-defined model in place of a trained one. It reads no reranker and has no calibration."""
 
     model: RankModel
     expand: ExpandConfig = ExpandConfig()
@@ -78,5 +78,5 @@ class CustomRanker:
         return scores
 
     def contributions(self, matrix: Matrix) -> npt.NDArray[np.float64]:
-        """Return what each feature adds to each score: unknown, so 0, shape (papers, len(NAMES) + 1)."""
+        """Return 0 for each contribution, because they are unknown; shape (papers, len(NAMES) + 1)."""
         return np.zeros((len(matrix), len(NAMES) + 1))

@@ -1,4 +1,4 @@
-"""Keeps a list from saying the same thing twice: maximal marginal relevance.
+"""Diversifies a ranked list by maximal marginal relevance.
 
 Source: Carbonell and Goldstein, SIGIR 1998, https://doi.org/10.1145/290941.291025.
 """
@@ -11,54 +11,61 @@ import numpy.typing as npt
 from citerec.fuse import min_max
 from citerec.types import Hits
 
-Likeness = npt.NDArray[np.float32]
-Alike = Callable[[int], Likeness]  # of one paper of the list, by its place, with each of them
+Similarities = npt.NDArray[np.float32]
+SimilarityFunction = Callable[
+    [int], Similarities
+]  # from the position of one paper to its similarity with each paper, shape (papers,)
 
-_K0 = 60  # of the ranks
-DEPTH = 200  # of a list, at least: what may come up from below
+_K0 = 60  # damping of ranks, as in reciprocal rank fusion
+DEPTH = 200  # least number of papers of the list to choose from
 
 
-def diversified(hits: Hits, alike: Alike, diversity: float, k: int) -> Hits:
-    """Choose `k` papers one by one, each worth (1 - d) * merit - d * its greatest likeness to those chosen.
+def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k: int) -> Hits:
+    """Choose `k` papers one by one by the highest (1 - d) * relevance - d * maximum similarity to the chosen papers.
 
-    The merit is 1 / (60 + rank), stretched to [0, 1]: scores beneath a reranker's depth are of another kind.
+    The relevance is 1 / (60 + rank), min-max scaled to [0, 1]. Scores are not read: those below the depth of a reranker
+    are not comparable with those above it.
 
     Args:
         hits: The list, best first.
-        alike: The likeness of papers, at most 1; below 0 it counts as 0.
-        diversity: d, in [0, 1]: 0 leaves the list as it is.
-        k: How many.
+        similarity: Computes the similarity of papers, at most 1; values below 0 count as 0.
+        diversity: d, in [0, 1]; 0 keeps the order of the list.
+        k: The number of papers to choose.
     """
-    merit = min_max((1 / (_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
-    worth = ((1 - diversity) * merit).astype(np.float32)
-    nearest = np.zeros(len(hits), np.float32)
+    relevance = min_max((1 / (_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
+    weighted_relevance = ((1 - diversity) * relevance).astype(np.float32)
+    max_similarity = np.zeros(len(hits), np.float32)
     chosen: list[int] = []
     scores: list[float] = []
-    left = np.ones(len(hits), np.bool_)
+    is_left = np.ones(len(hits), np.bool_)
     for _ in range(min(k, len(hits))):
-        value = np.where(left, worth - np.float32(diversity) * nearest, np.float32(-np.inf))
-        place = int(np.argmax(value))  # of equal ones the first
+        value = np.where(
+            is_left,
+            weighted_relevance - np.float32(diversity) * max_similarity,
+            np.float32(-np.inf),
+        )
+        place = int(np.argmax(value))  # the first of equal values
         chosen.append(place)
         scores.append(float(value[place]))
-        left[place] = False
-        nearest = np.maximum(nearest, alike(place))
+        is_left[place] = False
+        max_similarity = np.maximum(max_similarity, similarity(place))
     return Hits(hits.rows[chosen], np.array(scores, np.float32))
 
 
-def by_vectors(vectors: npt.NDArray[np.float32]) -> Alike:
-    """Return the cosine of vectors as likeness."""
+def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
+    """Return the cosine of vectors as a similarity function."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.maximum(length, 1e-9)
     return lambda place: (unit @ unit[place]).astype(np.float32)
 
 
-def by_words(words: Sequence[frozenset[str]]) -> Alike:
-    """Return the Jaccard similarity of sets of words as likeness."""
+def by_words(words: Sequence[frozenset[str]]) -> SimilarityFunction:
+    """Return the Jaccard similarity of sets of words as a similarity function."""
 
-    def alike(place: int) -> Likeness:
-        mine = words[place]
-        shared = np.array([len(mine & theirs) for theirs in words])
-        either = np.array([len(mine | theirs) for theirs in words])
+    def similarity(place: int) -> Similarities:
+        paper_words = words[place]
+        shared = np.array([len(paper_words & other_words) for other_words in words])
+        either = np.array([len(paper_words | other_words) for other_words in words])
         return (shared / np.maximum(either, 1)).astype(np.float32)
 
-    return alike
+    return similarity

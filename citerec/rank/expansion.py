@@ -1,4 +1,4 @@
-"""Expansion: papers that the neighbours of a query cite join its candidates."""
+"""Expansion: adds papers that the neighbours of a query cite to its candidates."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,28 +13,28 @@ from citerec.rank.known import GraphSnapshot, Rows, TemporalGraph
 from citerec.rank.neighbours import NeighbourScores, neighbour_scores
 from citerec.types import CandidateSet, Eligible, Hits, Progress, QueryBatch, no_progress
 
-EXPAND = "expand"  # the name of the hits that the neighbours contribute
+EXPAND = "expand"  # the name of the hits of the expansion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpandedCandidates(CandidateSet):
-    """The candidates of one query and of its neighbours, before a learning-to-rank model orders them.
+    """The retrieved and the added candidates of one query, before a learning-to-rank model orders them.
 
-    Their order is that of a weighted reciprocal rank fusion of the retrieved list and the expansion.
+    The order is the weighted reciprocal rank fusion of the retrieved list and the expansion.
     """
 
     neighbour_scores: NeighbourScores  # of each paper of `hits`, in its order
-    snapshot: GraphSnapshot  # the citations that the query may know
+    snapshot: GraphSnapshot  # the citations that are known for the query
     rerank_probabilities: Hits | None = (
         None  # of the papers that a reranker scored; None without one
     )
 
 
 class CandidateExpander:
-    """A stage that adds the papers which the neighbours of each query cite."""
+    """A stage that adds the papers that the neighbours of each query cite."""
 
     def __init__(self, graph: TemporalGraph, config: ExpandConfig | None = None) -> None:
-        """Prepare; `graph` says whose citations count, `config` which candidates are neighbours."""
+        """Prepare; `graph` defines the known citations, `config` the number and the weights of neighbours."""
         self.config = config or ExpandConfig()
         self.graph = graph
         self._id_rank: Rank = graph.index.id_rank
@@ -49,9 +49,9 @@ class CandidateExpander:
         """Add to each query the eligible papers that its neighbours cite or are cited together with.
 
         Args:
-            batch: The references that a query is known to have are its first neighbours.
-            candidates: One per query, deep enough to be ranked.
-            progress: Not called: expansion takes a moment.
+            batch: The queries. The known references of a query are its first neighbours.
+            candidates: One candidate set per query; its first papers are the neighbours.
+            progress: Not called, because expansion is fast.
 
         Returns:
             One per query, in the order given.
@@ -88,8 +88,7 @@ class CandidateExpander:
         weight = scores.cites + scores.co
         keep = within(rule, self._years, scores.rows) & (weight > 0)
         rows, weight = scores.rows[keep], weight[keep]
-        order = np.lexsort((self._id_rank[rows], -weight))[: self.config.extra]
-        return Hits(rows[order], weight[order])
+        return Hits.ordered(rows, weight, self._id_rank, self.config.extra)
 
 
 def _closest_first(retrieved: Rows, cited: Sequence[int]) -> Rows:

@@ -1,4 +1,4 @@
-"""Gives each recommended paper the reasons for it: what weighed most, or, without a ranker, what each stage found."""
+"""Reasons of recommended papers: the largest feature contributions, or, without a ranker, the hits of each stage."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,65 +12,78 @@ from citerec.rerank.cascade import Cascade
 from citerec.text import percentage
 from citerec.types import Recommendation
 
-CLOSE = 100  # rank of dense retrieval down to which it is a reason
-LIKELY = 0.01  # probability from which on a reranker's word is a reason
+MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason
+MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
 
 
-def weighed(
+def ranker_reasons(
     ranker: LtrModel,
-    found: RankedCandidates,
+    candidates: RankedCandidates,
     result: tuple[Recommendation, ...],
     words: Sequence[Sequence[str]],
     cascade: Cascade | None,
 ) -> tuple[Recommendation, ...]:
-    """Give each paper the reasons that weighed most for the ranker."""
-    matrix = found.features_of(found.hits.rows)
-    added = ranker.contributions(matrix)
-    if cascade and not ranker.reads_reranker:  # which read after it: what it thinks was mixed in
-        likely = [
+    """Add to each paper the reasons with the largest contributions to its score.
+
+    Args:
+        ranker: The learning-to-rank model.
+        candidates: The papers of `result` in the order of the model.
+        result: The recommended papers.
+        words: For each paper, the matching words of the query, highest BM25 weight first.
+        cascade: The reranker; None without one.
+    """
+    matrix = candidates.features_of(candidates.hits.rows)
+    contributions = ranker.contributions(matrix)
+    if cascade and not ranker.reads_reranker:
+        # The reranker follows the model, so its probability is used as its contribution.
+        probabilities = [
             cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
             for i in result
         ]
-        matrix[:, NAMES.index(RERANK)] = added[:, NAMES.index(RERANK)] = likely
+        matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = probabilities
     cases = [
         reasons.Case(
             item=item,
             features=dict(zip(NAMES, features.tolist(), strict=True)),
             matched=matched,
             row=row,
-            facts=found.facts,
+            facts=candidates.facts,
         )
         for item, features, matched, row in zip(
-            result, matrix, words, found.hits.rows.tolist(), strict=True
+            result, matrix, words, candidates.hits.rows.tolist(), strict=True
         )
     ]
     return tuple(
-        replace(case.item, reasons=reasons.reasons(case, mine))
-        for case, mine in zip(cases, added, strict=True)
+        replace(case.item, reasons=reasons.reasons(case, of_paper))
+        for case, of_paper in zip(cases, contributions, strict=True)
     )
 
 
-def plain(
+def stage_reasons(
     result: tuple[Recommendation, ...], words: Sequence[Sequence[str]], cascade: Cascade | None
 ) -> tuple[Recommendation, ...]:
-    """Give each paper what can be said of it without a ranker.
+    """Add to each paper the reasons of the stages that found or scored it.
 
     Args:
-        result: The papers.
-        words: Of each, words of the query that matched, what weighed most first.
-        cascade: What reranked them, if anything did.
+        result: The recommended papers.
+        words: For each paper, the matching words of the query, highest BM25 weight first.
+        cascade: The reranker; None without one.
     """
     return tuple(
-        replace(item, reasons=tuple(_said(item, matched, cascade)))
+        replace(item, reasons=tuple(_stage_reasons(item, matched, cascade)))
         for item, matched in zip(result, words, strict=True)
     )
 
 
-def _said(item: Recommendation, matched: Sequence[str], cascade: Cascade | None) -> Iterator[str]:
+def _stage_reasons(
+    item: Recommendation, matched: Sequence[str], cascade: Cascade | None
+) -> Iterator[str]:
     if matched:
         yield f"matches: {', '.join(matched)}"
-    if (dense := item.stages.get("dense")) and dense.rank <= CLOSE:
-        yield f"close in meaning: number {dense.rank} of all"
-    judged = item.stages.get(RERANK)
-    if judged and cascade and (likely := cascade.probability(judged.score)) >= LIKELY:
-        yield f"judged citable: probability {percentage(likely)}"
+    if (dense := item.stages.get("dense")) and dense.rank <= MAX_DENSE_RANK:
+        yield f"semantic similarity: rank {dense.rank}"
+    reranked = item.stages.get(RERANK)
+    if reranked and cascade:
+        probability = cascade.probability(reranked.score)
+        if probability >= MIN_PROBABILITY:
+            yield f"reranker: probability {percentage(probability)}"

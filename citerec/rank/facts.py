@@ -1,4 +1,4 @@
-"""Facts of the citation graph that tie a candidate to papers like the query: each names a paper, with true counts.
+"""Facts of the citation graph that connect a candidate with the neighbours of a query, with titles and counts.
 
 Only citations that are known at the query's time count, as in the features (`known.GraphSnapshot`).
 """
@@ -15,34 +15,34 @@ from citerec.rank.neighbours import NeighbourScores
 
 @dataclass(frozen=True, slots=True)
 class CitedBy:
-    """Some of the most similar papers cite the candidate."""
+    """The neighbours that cite the candidate."""
 
-    count: int  # how many do
-    of: int  # how many most similar papers there are whose references are known
-    closest: str  # the title of the closest that cites it
+    count: int  # neighbours that cite the candidate
+    of: int  # all neighbours whose references are known
+    closest: str  # the title of the closest neighbour that cites the candidate
 
 
 @dataclass(frozen=True, slots=True)
 class CoCitation:
-    """Papers cite the candidate and a similar paper together."""
+    """The papers that cite both the candidate and a neighbour."""
 
-    partner: str  # the title of the similar paper
+    partner: str  # the title of the neighbour
     citing: str  # the title of the newest paper that cites both
-    others: int  # how many more cite both
+    others: int  # the number of other papers that cite both
 
 
 @dataclass(frozen=True, slots=True)
 class SharedReferences:
-    """The candidate cites papers that another paper cites."""
+    """The references that the candidate shares with another paper."""
 
-    count: int
+    count: int  # shared references
     with_paper: (
-        str  # the title of the other paper; of a shared reference where the other is the query
+        str  # the title of the other paper; if that is the query, the title of a shared reference
     )
 
 
 class Facts:
-    """Looks up what ties papers to one query."""
+    """Looks up the citations that connect papers with one query."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Facts:
 
         Args:
             known: The citation graph.
-            snapshot: Whose citations the query may know.
-            neighbour_scores: Its neighbours.
-            cited: Rows of references that the query is known to have.
+            snapshot: The citations that are known for the query.
+            neighbour_scores: The neighbours of the query.
+            cited: Rows of the known references of the query.
         """
         self._known, self._snapshot, self._neighbour_scores = known, snapshot, neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
 
     def cited_by_similar(self, row: int) -> CitedBy | None:
-        """Return which neighbours cite a paper; None if none does."""
+        """Return the neighbours that cite a paper; None if there is none."""
         neighbours = self._neighbour_scores.neighbours
         citing = neighbours[np.isin(neighbours, self._citing(row))]
         if not len(citing):
@@ -71,10 +71,10 @@ class Facts:
         return CitedBy(len(citing), len(neighbours), self._title(citing[0]))
 
     def co_citation(self, row: int) -> CoCitation | None:
-        """Return with which neighbour a paper is cited most often, and by whom; None if with none."""
-        mine = self._citing(row)
+        """Return the neighbour with the most co-citations of a paper; None without a co-citation."""
+        citing = self._citing(row)
         neighbours = self._neighbour_scores.cited_neighbours
-        both = [np.intersect1d(mine, self._citing(other)) for other in neighbours.tolist()]
+        both = [np.intersect1d(citing, self._citing(other)) for other in neighbours.tolist()]
         best = self._largest(row, neighbours, both)
         if best is None:
             return None
@@ -83,22 +83,27 @@ class Facts:
         return CoCitation(self._title(neighbours[best]), self._title(newest), len(both[best]) - 1)
 
     def shared_references(self, row: int) -> SharedReferences | None:
-        """Return with which neighbour a paper shares the most references; None if with none."""
-        mine, neighbours = self._references(row), self._neighbour_scores.neighbours
-        both = [np.intersect1d(mine, self._references(other)) for other in neighbours.tolist()]
+        """Return the neighbour that shares the most references with a paper; None if no reference is shared."""
+        references, neighbours = self._references(row), self._neighbour_scores.neighbours
+        both = [
+            np.intersect1d(references, self._references(other)) for other in neighbours.tolist()
+        ]
         best = self._largest(row, neighbours, both)
         if best is None:
             return None
         return SharedReferences(len(both[best]), self._title(neighbours[best]))
 
     def own_references(self, row: int) -> SharedReferences | None:
-        """Return which of the query's known references a paper cites; None if none."""
+        """Return the known references of the query that a paper cites; None if there is none."""
         both = np.intersect1d(self._references(row), self._cited)
         return SharedReferences(len(both), self._title(both[0])) if len(both) else None
 
     @staticmethod
     def _largest(row: int, neighbours: Rows, both: Sequence[Rows]) -> int | None:
-        """Return the place of the neighbour with most in common, the closest of equals; never the paper itself."""
+        """Return the position of the neighbour with the most shared papers; None if there is none.
+
+        Ties go to the closest neighbour. The paper itself does not count.
+        """
         sizes = [
             0 if other == row else len(rows)
             for other, rows in zip(neighbours.tolist(), both, strict=True)

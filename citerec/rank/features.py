@@ -1,4 +1,4 @@
-"""What a ranker knows of each candidate: one name, one meaning each, all as of the query's year."""
+"""The features of candidates for a learning-to-rank model, computed as of the query's year."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from citerec.types import Query
 Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source is missing
 Columns = dict[str, npt.NDArray[Any]]  # each of shape (papers,)
 
-OLDEST = 30  # years: older papers are as old
-_K0 = 60  # of the ranks
+OLDEST = 30  # years; the largest age
+_K0 = 60  # damping of ranks, as in reciprocal rank fusion
 
 
 class Group(StrEnum):
-    """Where features come from; a source is missing or there as a whole."""
+    """The source of a feature. All features of a group are present or missing together."""
 
     LEXICAL = "lexical"
     SEMANTIC = "semantic"
@@ -55,24 +55,28 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "dense",
         Group.SEMANTIC,
-        "similarity of the vectors, stretched to [0, 1] over what was found",
+        "similarity of the vectors, min-max scaled to [0, 1] over the hits",
     ),
     Feature("dense_rank", Group.SEMANTIC, "1 / (60 + rank by vectors); 0 where not found"),
-    Feature("rrf", Group.LEXICAL, "mean of 1 / (60 + rank) over the first stages"),
+    Feature("rrf", Group.LEXICAL, "mean of 1 / (60 + rank) over the first-stage retrievers"),
     Feature(
         "rerank",
         Group.RERANKER,
-        "probability of a citation, by the cross-encoder; NaN where not read",
+        "probability of a citation by the cross-encoder; NaN where not reranked",
     ),
-    Feature("cited_by_similar", Group.GRAPH, "share of the weight of close papers that cite it"),
-    Feature("cited_by_closest", Group.GRAPH, f"likewise, of the {CLOSEST} closest papers"),
-    Feature("cited_by_similar_count", Group.GRAPH, "how many of the close papers cite it"),
-    Feature("co_cited", Group.GRAPH, "weighted cosine of co-citation with close papers"),
-    Feature("coupled", Group.GRAPH, "weighted cosine of its references and those of close papers"),
+    Feature(
+        "cited_by_similar", Group.GRAPH, "total weight of the neighbours that cite it, in [0, 1]"
+    ),
+    Feature("cited_by_closest", Group.GRAPH, f"likewise, of the {CLOSEST} closest neighbours"),
+    Feature("cited_by_similar_count", Group.GRAPH, "number of neighbours that cite it"),
+    Feature("co_cited", Group.GRAPH, "weighted cosine of co-citation with the neighbours"),
+    Feature(
+        "coupled", Group.GRAPH, "weighted cosine of bibliographic coupling with the neighbours"
+    ),
     Feature(
         "coupling",
         Group.GRAPH,
-        "cosine of its references and the query's known ones; NaN if none is known",
+        "cosine of its references and the query's known references; NaN if none is known",
     ),
     Feature("citations", Group.POPULARITY, "log(1 + known citations)"),
     Feature("citations_3y", Group.POPULARITY, "log(1 + known citations of the last 3 years)"),
@@ -90,10 +94,10 @@ NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
 
 
 class Features:
-    """Computes features on one index; it keeps what it reads of the corpus, so make it once for many queries."""
+    """Computes features on one index. It caches what it reads of the corpus, so reuse the object."""
 
     def __init__(self, index: IndexFolder, known: TemporalGraph) -> None:
-        """Prepare; `known` is the graph that the candidates are expanded by."""
+        """Prepare; `known` is the citation graph of the expansion."""
         self._papers, self._known = index.papers, known
         self._titles = Titles(index.papers)
 
@@ -104,8 +108,8 @@ class Features:
 
         Args:
             query: The query.
-            candidates: Of the query, with the probabilities of a reranker if there is one.
-            cited_rows: References that the query is known to have.
+            candidates: The candidates of the query, with the probabilities of a reranker if there is one.
+            cited_rows: The known references of the query.
         """
         columns = {
             **_retrieval(candidates),
@@ -128,13 +132,13 @@ class Features:
     def _people(self, query: Query, candidates: ExpandedCandidates) -> Columns:
         if not query.authors or not self._authors.named.any():
             return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(candidates.rows)))
-        mine = self._authors.written_by(query.authors)
-        shared = np.bincount(mine.rows, minlength=len(self._papers))[candidates.rows]
+        written = self._authors.written_by(query.authors)
+        shared = np.bincount(written.rows, minlength=len(self._papers))[candidates.rows]
         overlap = np.where(
-            self._authors.named[candidates.rows], shared / max(mine.asked, 1), np.nan
+            self._authors.named[candidates.rows], shared / max(written.author_count, 1), np.nan
         )
         citing = np.zeros(len(self._papers), np.float32)
-        citing[mine.rows] = candidates.snapshot.citing[mine.rows]
+        citing[written.rows] = candidates.snapshot.citing[written.rows]
         cited = _missing(len(candidates.rows))
         if not candidates.snapshot.is_empty:
             cited = np.log1p(self._known.cited_by[candidates.rows] @ citing)
@@ -152,37 +156,39 @@ class Features:
     def _coupling(
         self, candidates: ExpandedCandidates, cited_rows: Sequence[int]
     ) -> npt.NDArray[np.floating]:
-        """Return the cosine of each paper's references and the query's, as far as both are known."""
+        """Return the cosine of each paper's references and the query's known references, shape (papers,)."""
         if not cited_rows:
             return _missing(len(candidates.rows))
-        theirs = self._known.cites[candidates.rows]
-        mine = np.zeros(len(self._papers), np.float32)
-        mine[list(cited_rows)] = 1
-        size = np.sqrt(np.maximum(np.diff(theirs.indptr), 1) * mine.sum())
-        return np.where(candidates.snapshot.citing[candidates.rows], theirs @ mine / size, 0)
+        references = self._known.cites[candidates.rows]
+        is_cited = np.zeros(len(self._papers), np.float32)
+        is_cited[list(cited_rows)] = 1
+        size = np.sqrt(np.maximum(np.diff(references.indptr), 1) * is_cited.sum())
+        return np.where(
+            candidates.snapshot.citing[candidates.rows], references @ is_cited / size, 0
+        )
 
 
-def without(
+def without_groups(
     matrix: Matrix,
     groups: Collection[Group],
     rows: npt.NDArray[np.bool_] | None = None,
     *,
-    spare: Collection[str] = (),
+    keep: Collection[str] = (),
 ) -> Matrix:
-    """Return features with some sources missing.
+    """Return features with disabled groups: NaN in their columns.
 
-    Without vectors the fused rank is that of BM25 alone, as it is on an index that has none.
+    Without the semantic group the fused rank is that of BM25 alone, as on an index without vectors.
 
     Args:
         matrix: Shape (papers, features).
-        groups: The sources.
-        rows: Of which papers, flagged, shape (papers,); None for all.
-        spare: Names of their features that stay.
+        groups: The disabled groups.
+        rows: Mask of the papers to change, shape (papers,); None for all.
+        keep: Names of features of these groups that stay enabled.
     """
     changed = matrix.copy()
     where = np.ones(len(matrix), np.bool_) if rows is None else rows
     for column, feature in enumerate(FEATURES):
-        if feature.group in groups and feature.name not in spare:
+        if feature.group in groups and feature.name not in keep:
             changed[where, column] = np.nan
     if Group.SEMANTIC in groups:
         changed[where, NAMES.index("rrf")] = changed[where, NAMES.index("bm25_rank")]
@@ -190,29 +196,29 @@ def without(
 
 
 def _retrieval(candidates: ExpandedCandidates) -> Columns:
-    """Return the features of the retrievers and the reranker; 0 for a paper that a retriever did not find."""
-    nothing = _missing(len(candidates.rows))
+    """Return the features of the retrievers (0 where a retriever did not find the paper) and the reranker."""
+    missing = _missing(len(candidates.rows))
     columns: Columns = dict.fromkeys(
-        ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), nothing
+        ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), missing
     )
     ranked: list[npt.NDArray[np.floating]] = []
     for name, hits in candidates.stages.items():
         if name == EXPAND or name.startswith(RERANK):
             continue
         places, _ = stage_hits(hits, candidates.rows)
-        there = places > 0
-        ranked.append(np.where(there, 1 / (_K0 + places), 0))
+        is_hit = places > 0
+        ranked.append(np.where(is_hit, 1 / (_K0 + places), 0))
         if scaled := _SCALES.get(name):
             points = np.zeros(len(candidates.rows))
-            points[there] = scaled(hits.scores)[places[there] - 1]
+            points[is_hit] = scaled(hits.scores)[places[is_hit] - 1]
             columns |= {name: points, f"{name}_rank": ranked[-1]}
     if candidates.rerank_probabilities is not None:
         columns["rerank"] = stage_hits(candidates.rerank_probabilities, candidates.rows)[1]
-    return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else nothing}
+    return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else missing}
 
 
 def _graph(candidates: ExpandedCandidates) -> Columns:
-    """Return the scores of the neighbours; missing where no citation at all is known."""
+    """Return the neighbour scores; missing if no citation is known."""
     scores = candidates.neighbour_scores
     columns = {
         "cited_by_similar": scores.cites,
@@ -229,9 +235,9 @@ def _graph(candidates: ExpandedCandidates) -> Columns:
 
 
 def _popularity(candidates: ExpandedCandidates, years: npt.NDArray[np.int32]) -> Columns:
-    known, rows, mine = candidates.snapshot, candidates.rows, years[candidates.rows]
+    known, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
     counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
-    age = np.where(mine == NO_YEAR, np.nan, (known.year - mine).clip(0, OLDEST))
+    age = np.where(paper_years == NO_YEAR, np.nan, (known.year - paper_years).clip(0, OLDEST))
     if known.is_empty:
         return {**dict.fromkeys(counts, _missing(len(rows))), "age": age}
     return {**{name: np.log1p(count) for name, count in counts.items()}, "age": age}
@@ -244,7 +250,7 @@ def _of_best(scores: Scores) -> npt.NDArray[np.floating]:
 _SCALES: Mapping[str, Callable[[Scores], npt.NDArray[np.floating]]] = {
     "bm25": _of_best,
     "dense": min_max,
-}  # retrievers whose scores are features of their own; of others the ranks count, by way of `rrf`
+}  # retrievers with features of their own; the ranks of the others enter `rrf`
 
 
 def _missing(papers: int) -> Scores:

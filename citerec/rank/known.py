@@ -1,13 +1,13 @@
-"""Which citations a query knows: never its own, and none that was made after it was written.
+"""The citation graph as of a query's year: without the query's own citations and without later citations.
 
-- Evaluation and training are strict: citations made in an earlier year than the query's, by train papers (`TRAIN`) or
-  by all papers (`EARLIER`).
-- `recommend` (`PUBLISHED`) is strict, too, for a query that is a paper of the corpus. A draft that is not was written
-  after everything that it may be given was published, so it knows the citations of all papers of no later year than its
-  own, or of all papers if it has no year.
+- Evaluation and training use citations of an earlier year than the query's, made by train papers (`TRAIN`) or by all
+  papers (`EARLIER`).
+- `recommend` (`PUBLISHED`) uses citations of an earlier year for a query that is a paper of the corpus. A draft outside
+  the corpus is newer than all its eligible papers. Its known citations are those of all papers up to its own year, or
+  of all papers if it has no year.
 
-With `--year-max Y` a query knows nothing that was published after Y; a draft knows the citations of Y, too.
-`first_unknown_year` is the one place that decides this.
+With `--year-max Y`, citations of papers that were published after Y are unknown; for a draft, those of Y are known.
+Only `first_unknown_year` decides this.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ Counts = npt.NDArray[np.int32]
 
 Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
 
-LATELY = 3  # years that count as the last ones
-_KEPT = 16  # years whose counts are in memory at once
+LATELY = 3  # years of recent citations
+_KEPT = 16  # snapshots in memory at once
 
 
 class KnownGraph(StrEnum):
@@ -43,21 +43,21 @@ class KnownGraph(StrEnum):
 
     TRAIN = "train"  # of train papers of an earlier year
     EARLIER = "earlier"  # of all papers of an earlier year
-    PUBLISHED = "published"  # as `recommend`: likewise, and those of its own year for a draft that is not in the corpus
+    PUBLISHED = "published"  # of all papers of an earlier year; for a draft outside the corpus, of its own year, too
 
 
-PROTOCOL = (KnownGraph.TRAIN, KnownGraph.EARLIER)  # what an evaluation may choose from
+PROTOCOL = (KnownGraph.TRAIN, KnownGraph.EARLIER)  # the choices of an evaluation
 
 
 def first_unknown_year(
     query: Query, eligible: Eligible, graph: KnownGraph, *, in_corpus: bool
 ) -> int | None:
-    """Return the first year whose citations a query does not know; None if it knows those of every year.
+    """Return the first year whose citations are unknown for a query; None if all citations are known.
 
     Args:
-        query: A query of a year does not know the citations made in that year, unless it is a draft (see `PUBLISHED`).
-        eligible: Its rule; `recommend` knows no citation that was made after the last year of this rule.
-        graph: Whose citations count.
+        query: Citations made in the query's year are unknown, unless the query is a draft (see `PUBLISHED`).
+        eligible: The rule of the query. For `PUBLISHED`, citations after the last year of the rule are unknown.
+        graph: The papers whose citations count.
         in_corpus: Whether the query is a paper of the corpus.
     """
     if graph in PROTOCOL:
@@ -70,20 +70,20 @@ def first_unknown_year(
 
 
 def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
-    """Return which papers have citations that were made before a year, shape (n,); None for all papers."""
+    """Return a mask of the papers that were published before a year, shape (n,); all papers for None."""
     if year is None:
         return np.ones(len(years), np.bool_)
     return (years < year) & (years != NO_YEAR)
 
 
 def train_papers(index: IndexFolder) -> Flags:
-    """Return which papers are of the train split, shape (n,).
+    """Return a mask of the papers of the train split, shape (n,).
 
-    Where a corpus ships queries of its own, those are all papers but the ones whose ids dev or test queries have.
+    In a corpus with queries of its own, these are all papers except those with the id of a dev or test query.
     """
     ships_queries = (index.splits / QUERIES).is_file()
-    named = ("dev", "test") if ships_queries else ("train",)
-    ids = [docid for split in named for docid in read_ids(index.splits / f"{split}.ids")]
+    split_names = ("dev", "test") if ships_queries else ("train",)
+    ids = [docid for split in split_names for docid in read_ids(index.splits / f"{split}.ids")]
     rows = index.papers.rows_of(ids)
     train = np.full(len(index.papers), ships_queries)
     train[rows[rows >= 0]] = not ships_queries
@@ -92,32 +92,30 @@ def train_papers(index: IndexFolder) -> Flags:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphSnapshot:
-    """What is known at one query's time."""
+    """The citations that are known at one query's time."""
 
-    year: (
-        int  # the query's, to which ages are counted; see `TemporalGraph.at` for one without a year
-    )
-    citing: Flags  # who has citations that are known, shape (papers,)
+    year: int  # the query's, for ages; `TemporalGraph.at` defines it for a query without a year
+    citing: Flags  # whether the references of a paper are known, shape (papers,)
     counts: Counts  # known citations of each paper, shape (papers,)
-    recent: Counts  # of those, the ones made in the last `LATELY` years
+    recent: Counts  # those of the last `LATELY` years, shape (papers,)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no citation is known at all."""
+        """Whether no citation is known."""
         return not self.counts.any()
 
 
 class TemporalGraph:
-    """The citation graph of an index, as known at each query's time."""
+    """The citation graph of an index, with a snapshot for each query's time."""
 
     def __init__(self, index: IndexFolder, graph: KnownGraph) -> None:
-        """Read the graph of an index when it is first asked for; `graph` says whose citations count."""
+        """Prepare; the citations are read on first use. `graph` selects the papers whose citations count."""
         self.index, self.graph = index, graph
         self._years = index.papers.years
-        self._seen: dict[Key, GraphSnapshot] = {}
+        self._snapshots: dict[Key, GraphSnapshot] = {}
 
     def of(self, queries: Sequence[Query], eligible: Sequence[Eligible]) -> list[GraphSnapshot]:
-        """Return what each query knows; queries that know the same share one object.
+        """Return the snapshot of each query; queries with the same known citations share one object.
 
         Args:
             queries: Papers of the corpus, or drafts.
@@ -136,29 +134,32 @@ class TemporalGraph:
     def at(
         self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False
     ) -> GraphSnapshot:
-        """Return what is known just before a year begins.
+        """Return the snapshot before the first day of a year.
 
         Args:
-            year: The first whose citations are unknown; None if all are known, which is the year after the latest.
-            own: The query's own rows, as `own_rows` gives them; none for a query outside the corpus.
-            is_draft: Whether the query is a draft of the year before that one, whose citations it knows.
+            year: The first year of unknown citations. None if all are known; the snapshot's year is then the year after
+                the latest paper.
+            own: The query's own rows, as `own_rows` returns them; empty for a query outside the corpus.
+            is_draft: Whether the query is a draft of the previous year, whose citations are known.
         """
         own = self._known_rows(year, own)
         key = year, own, is_draft
-        if key not in self._seen:
-            if len(self._seen) >= _KEPT:
-                self._seen.pop(next(iter(self._seen)))
+        if key not in self._snapshots:
+            if len(self._snapshots) >= _KEPT:
+                self._snapshots.pop(next(iter(self._snapshots)))
             snapshot = self._at(year, own)
-            self._seen[key] = replace(snapshot, year=snapshot.year - 1) if is_draft else snapshot
-        return self._seen[key]
+            self._snapshots[key] = (
+                replace(snapshot, year=snapshot.year - 1) if is_draft else snapshot
+            )
+        return self._snapshots[key]
 
     def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:
-        """Return those of a query's own rows whose citations would be known otherwise."""
+        """Return the query's own rows whose citations a snapshot would include otherwise."""
         return tuple(row for row in own if citing_before(year, self._years[row : row + 1])[0])
 
     @cached_property
     def cites(self) -> Any:
-        """Who cites whom, all of it, as a sparse matrix of ones, shape (papers, papers)."""
+        """The references of all papers, a sparse matrix of ones, shape (citing papers, cited papers)."""
         from scipy.sparse import csr_array
 
         graph, papers = self.index.graph, len(self._years)
@@ -167,15 +168,15 @@ class TemporalGraph:
 
     @cached_property
     def cited_by(self) -> Any:
-        """By whom each paper is cited: `cites`, transposed."""
+        """The transpose of `cites`, shape (cited papers, citing papers)."""
         return self.cites.T.tocsr()
 
     def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
-        citing = citing_before(year, self._years) & self._speaking
+        citing = citing_before(year, self._years) & self._papers_with_references
         citing[list(own)] = False
         now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
-        lately = citing & (self._years != NO_YEAR) & (self._years >= now - LATELY)
-        return GraphSnapshot(now, citing, self._counted(citing), self._counted(lately))
+        recent = citing & (self._years != NO_YEAR) & (self._years >= now - LATELY)
+        return GraphSnapshot(now, citing, self._counted(citing), self._counted(recent))
 
     def _counted(self, citing: Flags) -> Counts:
         cited = self.index.graph.indices[citing[self._citing]]
@@ -186,7 +187,7 @@ class TemporalGraph:
         return self.index.graph.citing
 
     @cached_property
-    def _speaking(self) -> Flags:
-        """Who cites anything, of those whose citations count at all."""
+    def _papers_with_references(self) -> Flags:
+        """Mask of the papers with references that count, shape (papers,)."""
         cites: Flags = np.diff(self.index.graph.indptr) > 0
         return cites & train_papers(self.index) if self.graph is KnownGraph.TRAIN else cites

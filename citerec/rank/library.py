@@ -1,4 +1,4 @@
-"""The one door to lightgbm, which is slow to import."""
+"""The only import of lightgbm, which is slow."""
 
 import logging
 import sys
@@ -19,56 +19,56 @@ LOG = logging.getLogger(__name__)
 Inputs = npt.NDArray[np.float64]  # shape (rows, features); NaN where a value is missing
 
 
-_NEEDLESS = (
+_OPTIONAL = (
     "pandas",
     "sklearn",
     "matplotlib",
     "graphviz",
     "dask",
-)  # lightgbm takes them if it finds them
+)  # lightgbm imports them if they are installed
 
 
 def load(*, alone: bool = False) -> Any:
     """Import lightgbm.
 
     Args:
-        alone: Without the libraries that it can work with, which take longer to import than itself. It will not
-            know them for as long as the process lives: for a command, not for a library.
+        alone: Hide the optional libraries of lightgbm, whose import takes longer than its own. lightgbm does not
+            use them until the process ends, so set it in a command only.
     """
     lightgbm = _import(alone=alone)
-    lightgbm.register_logger(_Log())  # by itself it writes to stdout
+    lightgbm.register_logger(_Log())  # its default logger writes to stdout
     return lightgbm
 
 
 class _Log:
-    """Takes what LightGBM has to say to the log of this module."""
+    """Passes messages of LightGBM to the log of this module."""
 
     def info(self, message: str) -> None:
         """Log a message."""
         LOG.debug(message.strip())
 
     def warning(self, message: str) -> None:
-        """Log a warning: of no use to who recommends, so it is not shown."""
+        """Log a warning at level INFO, because it does not help the user of a recommendation."""
         LOG.info(message.strip())
 
 
 def _import(*, alone: bool) -> Any:
-    if not alone or not sys.modules.keys().isdisjoint({"lightgbm", *_NEEDLESS}):
+    if not alone or not sys.modules.keys().isdisjoint({"lightgbm", *_OPTIONAL}):
         return import_module("lightgbm")
-    hidden: dict[str, Any] = dict.fromkeys(_NEEDLESS)
+    hidden: dict[str, Any] = dict.fromkeys(_OPTIONAL)
     sys.modules.update(hidden)
     try:
         return import_module("lightgbm")
     finally:
-        for name in _NEEDLESS:
+        for name in _OPTIONAL:
             del sys.modules[name]
 
 
 @dataclass(frozen=True, slots=True)
 class Booster:
-    """A model of boosted trees, which runs on one thread: a pool is scored in a moment."""
+    """A model of boosted trees. It runs on one thread, which is fast enough for a candidate set."""
 
-    model: Any  # of lightgbm
+    model: Any  # a `lightgbm.Booster`
 
     def predict(self, inputs: Inputs) -> Inputs:
         """Return the score of each row, shape (rows,)."""
@@ -76,7 +76,7 @@ class Booster:
 
     @property
     def used(self) -> npt.NDArray[np.bool_]:
-        """Which features any tree asks for, shape (features,)."""
+        """Mask of the features that at least one tree reads, shape (features,)."""
         return np.asarray(self.model.feature_importance("split")) > 0
 
     def contributions(self, inputs: Inputs) -> Inputs:
@@ -88,7 +88,7 @@ def read_booster(file: Path, features: int) -> Booster:
     """Read a model that was saved as text.
 
     Raises:
-        ModelError: If it cannot be made out, or does not read so many features.
+        ModelError: If the file is not a valid model, or reads another number of features.
     """
     lightgbm = load()
     try:

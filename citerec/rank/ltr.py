@@ -9,19 +9,19 @@ from citerec.fuse import Rank
 from citerec.rank.custom import LtrModel
 from citerec.rank.expansion import ExpandedCandidates
 from citerec.rank.facts import Facts
-from citerec.rank.features import Features, Group, Matrix, without
+from citerec.rank.features import Features, Group, Matrix, without_groups
 from citerec.rank.known import Rows, TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
-NAME = "ranker"  # the name of its hits
-DEPTH = 1000  # candidates of the first stage that it orders, at least
+NAME = "ranker"  # the name of the hits of this stage
+DEPTH = 1000  # least number of first-stage candidates that the model orders
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCandidates(CandidateSet):
-    """The candidates of one query in the order of the model, with what it read."""
+    """The candidates of one query in the order of the model, with its features."""
 
-    matrix: Matrix  # of features, shape (papers, features)
+    matrix: Matrix  # shape (papers, features)
     matrix_rows: Rows  # the papers of `matrix`, in its order
     facts: Facts  # citations that connect these papers with the query
 
@@ -40,7 +40,7 @@ class LtrStage:
         """Prepare.
 
         Args:
-            graph: The one that the candidates were expanded by.
+            graph: The citation graph of the expansion.
             ranker: The model.
             disabled_features: Feature groups to leave out, for comparisons.
         """
@@ -59,7 +59,7 @@ class LtrStage:
         Args:
             batch: The queries.
             candidates: One `ExpandedCandidates` per query.
-            progress: Not called: ranking takes a moment.
+            progress: Not called, because ranking is fast.
 
         Raises:
             TypeError: If the candidates were not expanded.
@@ -74,10 +74,9 @@ class LtrStage:
     ) -> RankedCandidates:
         matrix = self._features.matrix(query, candidates, cited)
         if self._disabled:
-            matrix = without(matrix, self._disabled)
+            matrix = without_groups(matrix, self._disabled)
         scores = self._ranker.score(matrix)
-        order = np.lexsort((self._id_rank[candidates.rows], -scores))
-        hits = Hits(candidates.rows[order], scores[order])
+        hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
         if calibration := self._ranker.calibration:
             values = calibration.probabilities(hits.scores).astype(np.float32)
@@ -93,10 +92,10 @@ class LtrStage:
 
 
 def expanded(candidates: CandidateSet) -> ExpandedCandidates:
-    """Return candidates as expanded ones.
+    """Return candidates with the type of expanded candidates.
 
     Raises:
-        TypeError: If they are not.
+        TypeError: If the candidates are not expanded.
     """
     if not isinstance(candidates, ExpandedCandidates):
         raise TypeError(

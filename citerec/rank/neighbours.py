@@ -1,9 +1,10 @@
-"""What close papers say by their references: candidates from the citation graph, and a weight for each.
+"""Neighbour scores: candidates from the citation graph of the papers retrieved for a query, with weights.
 
-A close paper, a neighbour, weighs 1 / (k0 + rank), on a scale on which the best `neighbours` weigh 1 together. It
-speaks for the papers that it cites (`cites`, and `closest` for the first few of them), for those that are cited
-together with it (`co`), and for those that cite what it cites (`coupled`). Where nothing is known of a paper's
-references, or of who cites it, it has nothing to say, and the next best is asked.
+The neighbours of a query are its first retrieved papers with known references (for co-citation: with known
+citations). A neighbour has the weight 1 / (k0 + rank), normalised so that the weights of the first `neighbours` ranks
+sum to 1. Its weight adds to the scores of the papers that it cites (`cites`; `closest` counts the first neighbours
+only), of the papers that are co-cited with it (`co`), and of the papers that are bibliographically coupled with it
+(`coupled`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,37 +20,37 @@ from citerec.rank.known import Counts, Flags, GraphSnapshot, Rows, Scores, Tempo
 
 Weights = npt.NDArray[np.float64]
 
-CLOSEST = 10  # neighbours that speak for `closest`
-_LEAST = 1e-6  # of a cosine: below it is what rounding leaves of none
+CLOSEST = 10  # neighbours that `closest` counts
+_LEAST = 1e-6  # least cosine; smaller values are rounding errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighbourScores:
-    """What the neighbours of one query say."""
+    """The scores that the neighbours of one query give to papers; each array has the shape of `rows`."""
 
-    rows: Rows
-    cites: Scores  # share of the neighbours' weight that cites it, in [0, 1]
-    closest: Scores  # likewise, of the first `CLOSEST`
-    counts: Counts  # how many neighbours cite it
-    co: Scores  # its cosines of co-citation with the neighbours, summed by their weight, in [0, 1]
-    coupled: Scores  # likewise, of bibliographic coupling; 0 where its references are not known
-    neighbours: Rows  # who was asked what they cite, closest first
-    cited_neighbours: Rows  # those whose co-citations count, closest first
+    rows: Rows  # the scored papers
+    cites: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
+    closest: Scores  # likewise, for the first `CLOSEST` neighbours
+    counts: Counts  # neighbours that cite the paper
+    co: Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
+    coupled: Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
+    neighbours: Rows  # those with known references, closest first; shape (neighbours,)
+    cited_neighbours: Rows  # those with known citations, closest first; shape (neighbours,)
 
     @property
-    def asked(self) -> int:
-        """How many were asked."""
+    def neighbour_count(self) -> int:
+        """The number of neighbours with known references."""
         return len(self.neighbours)
 
     def at(self, rows: Rows) -> Self:
-        """Return the same of other rows, 0 where nothing is said; `self.rows` must rise."""
+        """Return the scores of other rows, 0 for rows without a score; `self.rows` must rise."""
         place = np.searchsorted(self.rows, rows).clip(max=max(len(self.rows) - 1, 0))
-        said = self.rows[place] == rows if len(self.rows) else np.zeros(len(rows), np.bool_)
+        is_known = self.rows[place] == rows if len(self.rows) else np.zeros(len(rows), np.bool_)
 
         def of(values: Any) -> Any:
-            mine = np.zeros(len(rows), values.dtype)
-            mine[said] = values[place[said]]
-            return mine
+            column = np.zeros(len(rows), values.dtype)
+            column[is_known] = values[place[is_known]]
+            return column
 
         columns = of(self.cites), of(self.closest), of(self.counts), of(self.co), of(self.coupled)
         return type(self)(rows, *columns, self.neighbours, self.cited_neighbours)
@@ -58,34 +59,35 @@ class NeighbourScores:
 def neighbour_scores(
     known: TemporalGraph, snapshot: GraphSnapshot, lists: Sequence[Rows], config: ExpandConfig
 ) -> list[NeighbourScores]:
-    """Ask the neighbours of queries that know the same citations.
+    """Compute the neighbour scores of queries with the same known citations.
 
-    Co-citation of p and c is the cosine of who cites them: both / sqrt(cite p * cite c); coupling that of whom they
-    cite. No matrix of all pairs is made: with W the weights, (W A^T) A and (W A) A^T.
+    The co-citation of p and c is the cosine of their citing papers: common / sqrt(citing p * citing c). Coupling is the
+    cosine of their references. With the weights W and the citation matrix A, the sums are (W A^T) A and (W A) A^T, so
+    no matrix of all pairs is computed.
 
     Args:
         known: The citation graph.
-        snapshot: What these queries know of it.
-        lists: For each query, the papers that the first stages found, best first.
-        config: How many of these are neighbours, and what each weighs.
+        snapshot: The known citations of these queries.
+        lists: For each query, the retrieved papers, best first.
+        config: The number of neighbours, and k0 of their weights.
 
     Returns:
-        One per query, in the order given, of all papers that anything is said of, rising.
+        One per query, in the order given, for all papers with a score; rows rise.
     """
     citing = _weights(lists, snapshot.citing, config)
     first = replace(config, neighbours=min(CLOSEST, config.neighbours))
-    said = {
+    scores = {
         "cites": citing @ known.cites,
         "closest": _weights(lists, snapshot.citing, first) @ known.cites,
         "counts": _ones(citing) @ known.cites,
         "co": _co_cited(known, snapshot, _weights(lists, snapshot.counts > 0, config)),
         "coupled": _coupled(known, snapshot, citing),
     }
-    for matrix in said.values():
+    for matrix in scores.values():
         matrix.sort_indices()
     return [
         _merged(
-            {name: _row(matrix, i) for name, matrix in said.items()},
+            {name: _row(matrix, i) for name, matrix in scores.items()},
             _best(rows, snapshot.citing, config),
             _best(rows, snapshot.counts > 0, config),
         )
@@ -93,22 +95,22 @@ def neighbour_scores(
     ]
 
 
-def _best(rows: Rows, chosen: Flags, config: ExpandConfig) -> Rows:
-    """Return the neighbours among some papers, the closest first: the first that are flagged."""
-    return rows[chosen[rows]][: config.neighbours]
+def _best(rows: Rows, mask: Flags, config: ExpandConfig) -> Rows:
+    """Return the first `config.neighbours` papers that the mask selects."""
+    return rows[mask[rows]][: config.neighbours]
 
 
 def _co_cited(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
-    """Return the weighted co-citations of each paper, shape (queries, papers), none with itself."""
+    """Return the weighted co-citations of each paper, without those with itself, shape (queries, papers)."""
     size = np.sqrt(np.maximum(snapshot.counts, 1))
-    shared = _scaled(weights, 1 / size) @ known.cited_by  # who cites the neighbours
+    shared = _scaled(weights, 1 / size) @ known.cited_by  # the papers that cite the neighbours
     shared.data[~snapshot.citing[shared.indices]] = 0
     shared.eliminate_zeros()
     return _others(_scaled(shared @ known.cites, 1 / size), weights)
 
 
 def _coupled(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
-    """Return the weighted coupling of each paper, shape (queries, papers), none with itself."""
+    """Return the weighted coupling of each paper, without that with itself, shape (queries, papers)."""
     size = np.sqrt(np.maximum(np.diff(known.cites.indptr), 1))
     both = _scaled((_scaled(weights, 1 / size) @ known.cites) @ known.cited_by, 1 / size)
     both.data[~snapshot.citing[both.indices]] = 0
@@ -116,28 +118,29 @@ def _coupled(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any
 
 
 def _others(both: Any, weights: Any) -> Any:
-    """Return cosines without those of each neighbour with itself, which are 1."""
+    """Subtract the cosine of each neighbour with itself, which is 1."""
     rest = both - weights
     rest.data[rest.data < _LEAST] = 0
     rest.eliminate_zeros()
     return rest
 
 
-def _weights(lists: Sequence[Rows], able: Flags, config: ExpandConfig) -> Any:
-    """Return what each neighbour weighs, a sparse matrix of shape (queries, papers)."""
+def _weights(lists: Sequence[Rows], mask: Flags, config: ExpandConfig) -> Any:
+    """Return the weights of the neighbours, a sparse matrix of shape (queries, papers)."""
     from scipy.sparse import csr_array
 
-    places = [np.flatnonzero(able[rows])[: config.neighbours] for rows in lists]
-    chosen = [rows[mine] for rows, mine in zip(lists, places, strict=True)]
+    places = [np.flatnonzero(mask[rows])[: config.neighbours] for rows in lists]
+    neighbours = [rows[of_query] for rows, of_query in zip(lists, places, strict=True)]
     of_rank: Weights = 1 / (config.k0 + np.arange(1, max(map(len, lists), default=0) + 1))
     whole = (1 / (config.k0 + np.arange(1, config.neighbours + 1))).sum()
     data = of_rank[np.concatenate([*places, np.zeros(0, np.int64)])] / whole
-    ends = np.cumsum([0, *map(len, chosen)])
-    indices = np.concatenate([*chosen, np.zeros(0, np.int32)])
-    return csr_array((data, indices, ends), shape=(len(lists), len(able)))
+    ends = np.cumsum([0, *map(len, neighbours)])
+    indices = np.concatenate([*neighbours, np.zeros(0, np.int32)])
+    return csr_array((data, indices, ends), shape=(len(lists), len(mask)))
 
 
 def _ones(matrix: Any) -> Any:
+    """Return a sparse matrix with all its values replaced by 1."""
     other = matrix.copy()
     other.data[:] = 1
     return other
@@ -151,18 +154,18 @@ def _scaled(matrix: Any, by: Weights) -> Any:
 
 
 def _row(matrix: Any, i: int) -> tuple[Rows, Weights]:
-    mine = slice(matrix.indptr[i], matrix.indptr[i + 1])
-    return matrix.indices[mine].astype(np.int32), matrix.data[mine]
+    entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
+    return matrix.indices[entries].astype(np.int32), matrix.data[entries]
 
 
 def _merged(
-    said: Mapping[str, tuple[Rows, Weights]], neighbours: Rows, cited_neighbours: Rows
+    scores: Mapping[str, tuple[Rows, Weights]], neighbours: Rows, cited_neighbours: Rows
 ) -> NeighbourScores:
-    rows = reduce(np.union1d, (mine for mine, _ in said.values()))
+    rows = reduce(np.union1d, (of_score for of_score, _ in scores.values()))
     columns: dict[str, Any] = {}
-    for name, (mine, values) in said.items():
+    for name, (of_score, values) in scores.items():
         columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)
-        columns[name][np.searchsorted(rows, mine)] = values
+        columns[name][np.searchsorted(rows, of_score)] = values
     return NeighbourScores(
         rows=rows, **columns, neighbours=neighbours, cited_neighbours=cited_neighbours
     )

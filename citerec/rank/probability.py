@@ -1,9 +1,8 @@
-"""From the scores of a ranker to the probability that a paper is cited.
+"""Calibration: maps the scores of a ranker to probabilities that a paper is cited.
 
-A ranker's scores order the papers of one query; between queries and corpora they are shifted. So a score is read
-relative to its own list: less the mean of the best `TOP` scores of that list. The probability is
-sigmoid(scale * (score - mean) + offset); Platt, Advances in Large Margin Classifiers, 1999. It rises strictly with the
-score, so a list has the same order by both.
+A ranker's scores order the papers of one query. Their level differs between queries and corpora, so the mean of the
+best `TOP` scores of the list is subtracted. The probability is sigmoid(scale * (score - mean) + offset); Platt,
+Advances in Large Margin Classifiers, 1999. It rises strictly with the score, so both give the same order.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from citerec.rank.known import Scores
 
-TOP = 100  # scores of a list, the best ones, whose mean it is read against, and that the calibration is fitted on
+TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +33,26 @@ class Calibration:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `to_json` gave.
+        """Read the JSON values of `to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: If it is something else.
+            KeyError, TypeError, ValueError: If `content` is not of this form.
         """
         if content["top"] != TOP:
             raise ValueError(f"a calibration reads the best {TOP} scores, got {content['top']}")
         return cls(scale=float(content["scale"]), offset=float(content["offset"]))
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the calibration as JSON values."""
         return {"top": TOP, "scale": self.scale, "offset": self.offset}
 
     def probabilities(self, scores: Scores) -> npt.NDArray[np.float64]:
-        """Return the probability of each paper of one whole list, in the order of its scores, shape (papers,)."""
+        """Return the probability of each paper, shape (papers,); `scores` are those of one whole list, in any order."""
         z = self.scale * relative(scores) + self.offset
         return 0.5 * (1 + np.tanh(z / 2))
 
 
 def relative(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Return the scores of one whole list less the mean of its best `TOP`, in any order, shape (papers,)."""
+    """Subtract the mean of the best `TOP` scores of one whole list, in any order; shape (papers,)."""
     wide = scores.astype(np.float64)
     return wide - np.sort(wide)[-TOP:].mean() if len(wide) else wide

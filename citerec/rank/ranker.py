@@ -1,8 +1,8 @@
-"""A learned ranker: a folder of one LightGBM model, as text, for each choice of features that may be read.
+"""The learned ranker: a folder with one LightGBM model, as text, for each variant of the features.
 
 ranker.json: {"format": 1, "neighbours": 50, "variants": {"full": {"file": "full.txt", "features": [names, in the order
 of the model], "calibration": {"top": 100, "scale": 1.1, "offset": -2.8}}, …}, "provenance": {…}}. A ranker without a
-calibration gives no probabilities. Each model reads the columns of `features.Features.matrix` that it names.
+calibration gives no probabilities. Each model reads the columns of `features.Features.matrix` that its `features` name.
 """
 
 import os
@@ -29,16 +29,16 @@ from citerec.rank.library import Booster, read_booster
 from citerec.rank.probability import Calibration
 
 SPEC, FORMAT = "ranker.json", 1
-RERANKED = "rerank"  # the feature that a reranker gives
-OWN = "ranker"  # the folder of an index's own, under models/
-TRAINING = "training.json"  # in which our trainers tell what a model was trained on
-DEFAULT = Path(__file__).parent / "default"  # of the package
+RERANKED = "rerank"  # the feature with the probability of a reranker
+OWN = "ranker"  # the folder of an index's own ranker, under models/
+TRAINING = "training.json"  # the training record that citerec's trainers write
+DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 
 Contributions = npt.NDArray[np.float64]
 
 
 class Variant(StrEnum):
-    """Which features a ranker may read."""
+    """The feature groups that a ranker may read."""
 
     FULL = "full"
     NO_POPULARITY = "no-popularity"
@@ -47,14 +47,14 @@ class Variant(StrEnum):
 
     @classmethod
     def of(cls, *, popularity: bool, authors: bool) -> "Variant":
-        """Return the variant that may read of popularity and authors, or not."""
+        """Return the variant with or without the features of popularity and of authors."""
         if popularity:
             return cls.FULL if authors else cls.NO_AUTHORS
         return cls.NO_POPULARITY if authors else cls.NO_POPULARITY_NO_AUTHORS
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The features that it may read, in the order of `FEATURES`."""
+        """The features of the variant, in the order of `FEATURES`."""
         barred = {Group.POPULARITY, Group.AUTHORS}
         if self in (Variant.FULL, Variant.NO_AUTHORS):
             barred.discard(Group.POPULARITY)
@@ -65,23 +65,23 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True)
 class Ranker:
-    """One variant of a ranker, open."""
+    """One opened variant of a ranker."""
 
     folder: Path
-    shown: str  # as it is told
+    shown: str  # its name in messages and reports
     variant: Variant
-    features: tuple[str, ...]  # that it reads, in the order of its model
+    features: tuple[str, ...]  # the columns of its model, in their order
     booster: Booster
-    expand: ExpandConfig = ExpandConfig()  # how the pools were made that it learned from
-    calibration: Calibration | None = None  # None where its scores have no probabilities
+    expand: ExpandConfig = ExpandConfig()  # the expansion of its training data
+    calibration: Calibration | None = None  # None if its scores have no probabilities
 
     def __str__(self) -> str:
-        """Say which it is, in a few words."""
+        """Return the name and the variant."""
         how = "" if self.variant is Variant.FULL else f", {self.variant}"
         return f"{self.shown}{how}"
 
     def score(self, matrix: Matrix) -> Scores:
-        """Return how much each paper of a matrix of features is worth, shape (papers,)."""
+        """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
         return self.booster.predict(self._read(matrix)).astype(np.float32)
@@ -89,7 +89,7 @@ class Ranker:
     def contributions(self, matrix: Matrix) -> Contributions:
         """Return what each feature adds to each score, shape (papers, len(FEATURES) + 1); the last is the base.
 
-        A feature that is not read adds 0.
+        A feature that the model does not read adds 0.
         """
         whole = np.zeros((len(matrix), len(NAMES) + 1))
         if len(matrix):
@@ -98,7 +98,7 @@ class Ranker:
 
     @property
     def reads_reranker(self) -> bool:
-        """Whether any of its trees reads the probability of a reranker."""
+        """Whether at least one tree reads the probability of a reranker."""
         return self._used.get(RERANKED, False)
 
     @cached_property
@@ -107,7 +107,7 @@ class Ranker:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of its model."""
+        """The sha256 of the model file."""
         return sha256_of(self.folder / f"{self.variant}.txt")
 
     @cached_property
@@ -119,22 +119,22 @@ class Ranker:
 
 
 def find_ranker(name: str, index: IndexFolder) -> Path | None:
-    """Return the folder of the ranker that is meant; None for none.
+    """Return the folder of the ranker with a name; None for none.
 
     Args:
-        name: auto: the index's own, else the package's; none; or a folder.
-        index: Which may have its own.
+        name: `auto` for the index's own ranker, else the package's; `none`; or a folder.
+        index: An index, which may have its own ranker.
 
     Raises:
-        ModelError: If there is none in the folder that is named.
-        IndexDamagedError: If there is a folder for the index's own, and no ranker in it.
+        ModelError: If the named folder holds no ranker.
+        IndexDamagedError: If the folder of the index's own ranker holds no ranker.
     """
     if name == "none":
         return None
     if name != "auto":
         if not is_regular(Path(name) / SPEC):
             raise ModelError(
-                f"{name} is no ranker (it holds no {SPEC}); name the folder of one, or say --ranker none"
+                f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or --ranker none"
             )
         return Path(name)
     own = index.models / OWN
@@ -144,65 +144,65 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
 
 
 def trained_on_other_data(folder: Path, index: IndexFolder) -> bool:
-    """Whether a ranker tells that it learned from other papers or other splits than an index has.
+    """Whether the training record of a ranker names other papers or other splits than those of an index.
 
-    An index that is built anew takes its models along: what they learned from may be its test queries now.
+    A rebuilt index keeps its models, so their training queries may be its test queries now.
     """
     try:
-        told: Any = orjson.loads(read_record(folder / TRAINING))
-        learned = [(one["corpus_sha256"], one["splits_sha256"]) for one in told["indexes"]]
+        record: Any = orjson.loads(read_record(folder / TRAINING))
+        trained = [(one["corpus_sha256"], one["splits_sha256"]) for one in record["indexes"]]
     except (OSError, ValueError, KeyError, TypeError):
-        return False  # nothing is told
-    return (index.manifest.corpus["sha256"], splits_sha256(index.splits)) not in learned
+        return False  # no training record
+    return (index.manifest.corpus["sha256"], splits_sha256(index.splits)) not in trained
 
 
 def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
     """Open one variant of the ranker in a folder.
 
     Raises:
-        ModelError: If it is damaged or cannot be made out, has no such variant, or reads an unknown feature.
+        ModelError: If the ranker is damaged or invalid, has no such variant, or reads an unknown feature.
     """
     check_model(folder)
     spec = read_spec(folder)
-    told: Any = spec["variants"].get(variant.value)
-    if told is None:
-        there = ", ".join(sorted(spec["variants"]))
-        raise ModelError(f"{folder} has no ranker of the kind {variant}; it has: {there}")
+    variant_spec: Any = spec["variants"].get(variant.value)
+    if variant_spec is None:
+        variants = ", ".join(sorted(spec["variants"]))
+        raise ModelError(f"{folder} has no ranker of the kind {variant}; it has: {variants}")
     allowed = {feature.name for feature in variant.features}
-    if strange := [name for name in told["features"] if name not in allowed]:
+    if unknown := [name for name in variant_spec["features"] if name not in allowed]:
         raise ModelError(
-            f"{folder} ranks by {strange[0]!r}, which this version of citerec does not know for {variant}; "
+            f"{folder} ranks by {unknown[0]!r}, which this version of citerec does not know for {variant}; "
             "train it again: citerec train-ranker"
         )
-    booster = read_booster(folder / told["file"], len(told["features"]))
+    booster = read_booster(folder / variant_spec["file"], len(variant_spec["features"]))
     shown = "the default ranker" if folder == DEFAULT else folder.name
     expand = ExpandConfig(neighbours=spec["neighbours"])
-    found: Any = told.get("calibration")
-    calibration = None if found is None else Calibration.from_json(found)
-    return Ranker(folder, shown, variant, tuple(told["features"]), booster, expand, calibration)
+    calibration_json: Any = variant_spec.get("calibration")
+    calibration = None if calibration_json is None else Calibration.from_json(calibration_json)
+    return Ranker(
+        folder, shown, variant, tuple(variant_spec["features"]), booster, expand, calibration
+    )
 
 
 def ranker_of(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
-    """Open the ranker that a config names, for an index; None for none.
+    """Open the ranker of a config for an index; None for none.
 
     Raises:
-        ConfigError: If there is none, and the config keeps it from features.
-        ModelError: If there is none in the folder that is named, or it is damaged.
+        ConfigError: If there is no ranker, but the config disables features.
+        ModelError: If the named folder holds no ranker, or it is damaged.
     """
     variant = Variant.of(popularity=config.popularity, authors=config.authors)
     folder = find_ranker(config.ranker, index)
     if folder is None and variant is not Variant.FULL:
-        raise ConfigError(
-            f"{index.path} has no ranker, so there is nothing that reads popularity or authors"
-        )
+        raise ConfigError(f"{index.path} has no ranker, so no stage reads popularity or authors")
     return open_ranker(folder, variant) if folder else None
 
 
 def read_spec(folder: Path) -> dict[str, Any]:
-    """Return what the `ranker.json` of a folder says.
+    """Return the content of the `ranker.json` of a folder.
 
     Raises:
-        ModelError: If it cannot be made out, or is of another format.
+        ModelError: If the file is invalid or of another format.
     """
     try:
         spec: Any = orjson.loads(read_record(folder / SPEC))
@@ -210,12 +210,12 @@ def read_spec(folder: Path) -> dict[str, Any]:
             raise ModelError(
                 f"{folder} holds a ranker of format {spec['format']}, expected {FORMAT}; train it again"
             )
-        for told in spec["variants"].values():
-            _ = [str(name) for name in told["features"]]
-            if fault := name_fault(told["file"]):
-                raise ModelError(f"{folder / SPEC}: {shown(told['file'])} {fault}")
-            if told.get("calibration") is not None:
-                Calibration.from_json(told["calibration"])
+        for variant_spec in spec["variants"].values():
+            _ = [str(name) for name in variant_spec["features"]]
+            if fault := name_fault(variant_spec["file"]):
+                raise ModelError(f"{folder / SPEC}: {shown(variant_spec['file'])} {fault}")
+            if variant_spec.get("calibration") is not None:
+                Calibration.from_json(variant_spec["calibration"])
         ExpandConfig(neighbours=spec["neighbours"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise ModelError(f"{folder / SPEC} cannot be made out; train the ranker again") from error
@@ -229,25 +229,25 @@ def write_spec(
     provenance: Mapping[str, Any],
     calibrations: Mapping[Variant, Calibration] | None = None,
 ) -> None:
-    """Write the `ranker.json` beside the models `<variant>.txt` of a folder.
+    """Write the `ranker.json` of a folder with the models `<variant>.txt`.
 
     Args:
-        folder: Where they lie.
+        folder: The folder of the models.
         variants: The features of each model, in its order.
-        expand: How the pools were made that they learned from.
-        provenance: Where it comes from.
-        calibrations: Of the variants that have one.
+        expand: The expansion of their training data.
+        provenance: The origin of the ranker, as JSON values.
+        calibrations: The calibrations by variant; a variant may have none.
     """
-    told: dict[str, dict[str, Any]] = {
+    variant_specs: dict[str, dict[str, Any]] = {
         variant.value: {"file": f"{variant}.txt", "features": list(names)}
         for variant, names in variants.items()
     }
     for variant, calibration in (calibrations or {}).items():
-        told[variant.value]["calibration"] = calibration.to_json()
+        variant_specs[variant.value]["calibration"] = calibration.to_json()
     content = {
         "format": FORMAT,
         "neighbours": expand.neighbours,
-        "variants": told,
+        "variants": variant_specs,
         "provenance": dict(provenance),
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE

@@ -1,4 +1,4 @@
-"""Why the ranker put a paper where it is, in words: what added most to its score."""
+"""Reasons of a recommendation as text: the features with the largest contributions to the score of the ranker."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,89 +14,87 @@ from citerec.rank.known import LATELY
 from citerec.text import percentage, plural
 from citerec.types import Recommendation
 
-MOST = 4  # reasons of a paper
-_TITLE = 60  # characters of a title, at most
-_LEAST = 0.01  # probability from which on a reranker's word is a reason
+MOST = 4  # reasons per paper
+_TITLE = 60  # maximum characters of a title
+MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One recommended paper, and what is known of it."""
+    """One recommended paper with its features and facts."""
 
     item: Recommendation
     features: Mapping[str, float]  # by name; NaN where missing
-    matched: Sequence[str]  # words of the query that weighed most
-    row: int  # of the paper
+    matched: Sequence[str]  # matching words of the query, highest BM25 weight first
+    row: int  # the row of the paper
     facts: Facts
 
     def number(self, feature: str) -> int:
-        """Return a feature that is the logarithm of 1 + a count as that count; 0 where missing."""
+        """Return the count of a feature that is log(1 + count); 0 if missing."""
         value = self.features[feature]
         return round(float(np.expm1(value))) if np.isfinite(value) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that can be said, and the features whose weight it has."""
+    """A reason and the features that contribute to it."""
 
     features: tuple[str, ...]
-    log: Callable[[Case], str]  # empty where there is nothing to say
+    describe: Callable[[Case], str]  # its text; empty if the reason does not apply
 
 
 def reasons(case: Case, contributions: npt.NDArray[np.floating]) -> tuple[str, ...]:
-    """Return what raised a paper's score, what raised it most first.
+    """Return the reasons that raised a paper's score, largest contribution first.
 
     Args:
         case: The paper.
-        contributions: What each feature added to its score, in the order of `NAMES`.
+        contributions: The contribution of each feature to the score, in the order of `NAMES`.
     """
     added = dict(zip(NAMES, contributions.tolist(), strict=False))
-    weighed = [(sum(added[name] for name in one.features), one) for one in REASONS]
-    weighed.sort(key=lambda pair: -pair[0])
-    found = _said(case, [one for weight, one in weighed if weight > 0])
-    return tuple(islice(found, MOST))  # what is not shown is not looked up
+    weighted = [(sum(added[name] for name in one.features), one) for one in REASONS]
+    weighted.sort(key=lambda pair: -pair[0])
+    texts = _texts(case, [one for weight, one in weighted if weight > 0])
+    return tuple(islice(texts, MOST))  # facts of further reasons are not looked up
 
 
-def _said(case: Case, best: Sequence[Reason]) -> Iterator[str]:
+def _texts(case: Case, best: Sequence[Reason]) -> Iterator[str]:
     for reason in best:
-        if words := reason.log(case):
+        if words := reason.describe(case):
             yield words
 
 
 def _cited_by_similar(case: Case) -> str:
-    found = case.facts.cited_by_similar(case.row)
-    if found is None:
+    fact = case.facts.cited_by_similar(case.row)
+    if fact is None:
         return ""
-    if found.of == 1:
-        return f"cited by the most similar paper, {_quoted(found.closest)}"
-    such_as = "," if found.count == 1 else ", such as"
-    return f"cited by {found.count} of the {found.of} most similar papers{such_as} {_quoted(found.closest)}"
+    if fact.of == 1:
+        return f"cited by the most similar paper, {_quoted(fact.closest)}"
+    such_as = "," if fact.count == 1 else ", such as"
+    return f"cited by {fact.count} of the {fact.of} most similar papers{such_as} {_quoted(fact.closest)}"
 
 
 def _co_cited(case: Case) -> str:
-    found = case.facts.co_citation(case.row)
-    if found is None:
+    fact = case.facts.co_citation(case.row)
+    if fact is None:
         return ""
-    others = "" if not found.others else f" and {plural(found.others, 'other')}"
-    return f"cited together with {_quoted(found.partner)} by {_quoted(found.citing)}{others}"
+    others = "" if not fact.others else f" and {plural(fact.others, 'other')}"
+    return f"cited together with {_quoted(fact.partner)} by {_quoted(fact.citing)}{others}"
 
 
 def _coupled(case: Case) -> str:
-    found = case.facts.shared_references(case.row)
-    if found is None:
+    fact = case.facts.shared_references(case.row)
+    if fact is None:
         return ""
-    what = "the same paper" if found.count == 1 else f"the same {found.count:,} papers"
-    return f"cites {what} as {_quoted(found.with_paper)}"
+    what = "the same paper" if fact.count == 1 else f"the same {fact.count:,} papers"
+    return f"cites {what} as {_quoted(fact.with_paper)}"
 
 
 def _coupling(case: Case) -> str:
-    found = case.facts.own_references(case.row)
-    if found is None:
+    fact = case.facts.own_references(case.row)
+    if fact is None:
         return ""
-    such_as = "," if found.count == 1 else ", such as"
-    return (
-        f"cites {plural(found.count, 'paper')} that you cite{such_as} {_quoted(found.with_paper)}"
-    )
+    such_as = "," if fact.count == 1 else ", such as"
+    return f"cites {plural(fact.count, 'paper')} that you cite{such_as} {_quoted(fact.with_paper)}"
 
 
 def _quoted(title: str) -> str:
@@ -107,14 +105,16 @@ def _matches(case: Case) -> str:
     return f"matches: {', '.join(case.matched)}" if case.matched else ""
 
 
-def _close(case: Case) -> str:
-    found = case.item.stages.get("dense")
-    return f"close in meaning: number {found.rank} of all" if found else ""
+def _semantic(case: Case) -> str:
+    dense = case.item.stages.get("dense")
+    return f"semantic similarity: rank {dense.rank}" if dense else ""
 
 
-def _citable(case: Case) -> str:
-    likely = case.features["rerank"]
-    return f"judged citable: probability {percentage(likely)}" if likely >= _LEAST else ""
+def _reranked(case: Case) -> str:
+    probability = case.features["rerank"]
+    return (
+        f"reranker: probability {percentage(probability)}" if probability >= MIN_PROBABILITY else ""
+    )
 
 
 def _much_cited(case: Case) -> str:
@@ -148,8 +148,8 @@ def _same_venue(case: Case) -> str:
 
 REASONS = (
     Reason(("bm25", "bm25_rank", "rrf", "title_overlap"), _matches),
-    Reason(("dense", "dense_rank"), _close),
-    Reason(("rerank",), _citable),
+    Reason(("dense", "dense_rank"), _semantic),
+    Reason(("rerank",), _reranked),
     Reason(("cited_by_similar", "cited_by_closest", "cited_by_similar_count"), _cited_by_similar),
     Reason(("co_cited",), _co_cited),
     Reason(("coupled",), _coupled),

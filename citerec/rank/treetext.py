@@ -1,4 +1,4 @@
-"""Checks the text of a LightGBM model before LightGBM parses it, which a wrong number can make end the process.
+"""Checks the text of a LightGBM model before LightGBM parses it: a wrong number can crash the process.
 
 Source: the format that `Booster.save_model` of LightGBM 4 writes.
 """
@@ -16,7 +16,7 @@ END = "end of trees\n"
 MAX_LEAVES, MAX_TREES = (
     1024,
     10_000,
-)  # far more than any ranker has; contributions take leaves squared
+)  # far above those of any ranker; the cost of contributions is quadratic in the leaves
 INTEGERS = (
     "split_feature",
     "decision_type",
@@ -33,22 +33,22 @@ NUMBERS = (
     "internal_value",
     "internal_weight",
 )
-OF_LEAVES = {"leaf_value", "leaf_weight", "leaf_count"}  # the others are of inner nodes
+OF_LEAVES = {"leaf_value", "leaf_weight", "leaf_count"}  # the other fields describe inner nodes
 _INTEGER = re.compile(r"[0-9]{1,9}")
-_NUMBERS = re.compile(r"[-+.0-9e ]*")  # the letters that they are written in
-_NUMERICAL = {0, 2, 4, 6, 8, 10}  # ways to split: odd ones are by categories
+_NUMBERS = re.compile(r"[-+.0-9e ]*")  # the characters of numbers
+_NUMERICAL = {0, 2, 4, 6, 8, 10}  # decision types of numerical splits; odd ones are categorical
 _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
 
 
 def checked(text: str, features: int) -> str:
-    """Return the part of a model's text that says what it predicts.
+    """Return the part of a model's text that determines its predictions.
 
     Args:
-        text: What `Booster.save_model` wrote.
-        features: How many the model should read.
+        text: The text that `Booster.save_model` wrote.
+        features: The expected number of features.
 
     Raises:
-        ValueError: If it is cut off, or anything in it does not fit the rest.
+        ValueError: If the text is cut off or inconsistent.
     """
     head, _, trees = text.partition("\n\n")
     sizes = _sizes(head, features)
@@ -57,7 +57,7 @@ def checked(text: str, features: int) -> str:
         _check_tree(trees[start : start + size], number, features)
         start += size
     if not trees[start:].startswith(END):
-        raise ValueError("its trees are cut off, or more than it says")
+        raise ValueError("its trees are cut off, or longer than its tree_sizes")
     return f"{head}\n\n{trees[:start]}{END}"
 
 
@@ -66,7 +66,7 @@ def _sizes(head: str, features: int) -> list[int]:
     first, *lines = head.split("\n")
     fields = _fields(lines, HEAD)
     if first != "tree" or any(fields.get(name) != value for name, value in FIXED.items()):
-        raise ValueError("its head is not that of a ranker")
+        raise ValueError("its head is not the head of a ranker")
     if fields.get("objective") not in OBJECTIVES:
         raise ValueError(f"its objective is {fields.get('objective', '')[:40]!r}")
     if fields.get("max_feature_idx") != str(features - 1):
@@ -76,17 +76,17 @@ def _sizes(head: str, features: int) -> list[int]:
     if "monotone_constraints" in fields:
         constraints = _integers(fields, "monotone_constraints", features)
     if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
-        raise ValueError(f"it does not tell of {features} features")
+        raise ValueError(f"its head does not describe {features} features")
     if not {-1, 0, 1}.issuperset(constraints):
-        raise ValueError("its constraints are none")
+        raise ValueError("its monotone_constraints are not -1, 0 or 1")
     sizes = fields.get("tree_sizes", "").split(" ")
     if not all(map(_INTEGER.fullmatch, sizes)) or len(sizes) > MAX_TREES:
-        raise ValueError("the sizes of its trees cannot be made out")
+        raise ValueError("its tree_sizes are invalid")
     return [int(size) for size in sizes]
 
 
 def _check_tree(text: str, number: int, features: int) -> None:
-    """Check one tree: its numbers, their counts, and that its nodes are a tree."""
+    """Check one tree: its numbers, their counts, and the structure of its nodes."""
     first, *lines = text.removesuffix("\n\n\n").split("\n")
     if first != f"Tree={number}" or not text.endswith("\n\n\n"):
         raise ValueError(f"tree {number} is cut off")
@@ -98,7 +98,7 @@ def _check_tree(text: str, number: int, features: int) -> None:
         raise ValueError(f"tree {number} has {leaves[:20]!r} leaves")
     if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
         raise ValueError(f"tree {number} is of another kind")
-    if leaves == "1":  # LightGBM reads no more of it
+    if leaves == "1":  # LightGBM reads no other field
         _numbers(fields, "leaf_value", 1)
         return
     counts = {name: int(leaves) - (name not in OF_LEAVES) for name in (*INTEGERS, *NUMBERS)}
@@ -115,13 +115,15 @@ def _check_nodes(tree: dict[str, list[int]], number: int, leaves: int, features:
     if not _NUMERICAL.issuperset(tree["decision_type"]):
         raise ValueError(f"tree {number} splits in another way")
     if any(count < 0 for name in ("leaf_count", "internal_count") for count in tree[name]):
-        raise ValueError(f"tree {number} counts less than nothing")
+        raise ValueError(f"tree {number} has a negative count")
     pairs = [*enumerate(tree["left_child"]), *enumerate(tree["right_child"])]
     nodes = sorted(child for _, child in pairs if child >= 0)
     ends = sorted(~child for _, child in pairs if child < 0)
     is_tree = nodes == [*range(1, leaves - 1)] and ends == [*range(leaves if pairs else 0)]
-    if not is_tree or any(0 <= child <= parent for parent, child in pairs):  # split in this order
-        raise ValueError(f"the nodes of tree {number} are no tree")
+    if not is_tree or any(
+        0 <= child <= parent for parent, child in pairs
+    ):  # nodes are numbered in the order of splits
+        raise ValueError(f"the nodes of tree {number} form no tree")
 
 
 def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
@@ -129,14 +131,14 @@ def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
     for line in lines:
         name, _, value = line.partition("=")
         if name not in known or name in fields:
-            raise ValueError(f"it says {line[:40]!r}")
+            raise ValueError(f"it has the unexpected line {line[:40]!r}")
         fields[name] = value
     return fields
 
 
 def _integers(fields: dict[str, str], name: str, count: int) -> list[int]:
     if {*".e+"}.intersection(fields.get(name, "")):
-        raise ValueError(f"its {name} are no whole numbers")
+        raise ValueError(f"its {name} are not integers")
     numbers = [*map(int, _numbers(fields, name, count))]
     if numbers and max(map(abs, numbers)) >= 2**31:
         raise ValueError(f"its {name} are too large")
@@ -145,10 +147,12 @@ def _integers(fields: dict[str, str], name: str, count: int) -> list[int]:
 
 def _numbers(fields: dict[str, str], name: str, count: int) -> list[float]:
     text = fields.get(name, "missing")
-    known = text.replace("inf", "1e308") if name == "threshold" else text  # all is below infinity
-    if not _NUMBERS.fullmatch(known):
-        raise ValueError(f"its {name} cannot be made out")
-    numbers = [*map(float, known.split())]
+    finite = (
+        text.replace("inf", "1e308") if name == "threshold" else text
+    )  # LightGBM may write an infinite threshold
+    if not _NUMBERS.fullmatch(finite):
+        raise ValueError(f"its {name} are not numbers")
+    numbers = [*map(float, finite.split())]
     if len(numbers) != count or not all(map(isfinite, numbers)):
         raise ValueError(f"it has {len(numbers)} {name}, expected {count} finite ones")
     return numbers

@@ -1,4 +1,4 @@
-"""Words of titles and names of venues, compared for all papers of a pool at once."""
+"""Compares title words and venue names of a query with those of all its candidates at once."""
 
 import re
 from collections.abc import Sequence
@@ -14,24 +14,24 @@ _KEPT = 100_000  # titles whose words are in memory at once
 
 
 class Titles:
-    """The words of titles; those read once are kept for the queries to come."""
+    """The words of titles, cached between queries."""
 
     def __init__(self, papers: Papers) -> None:
         self._papers = papers
         self._words: dict[int, frozenset[str]] = {}
 
     def overlap(self, title: str, rows: Rows) -> Scores:
-        """Return the Jaccard similarity of a title's words and those of some papers' titles, in [0, 1].
+        """Return the Jaccard similarity of a title and the titles of papers, in [0, 1], in the shape of `rows`.
 
-        Words are in lower case, without function words; where either title has none, it is 0.
+        Words are in lower case, without function words. The similarity is 0 if a title has no word.
         """
-        asked = title_words(title)
-        theirs = self._of(rows)
-        shared = [len(asked & words) for words in theirs]
+        query_words = title_words(title)
+        candidate_words = self._of(rows)
+        shared = [len(query_words & words) for words in candidate_words]
         return np.array(
             [
-                both / (len(asked) + len(words) - both) if both else 0.0
-                for both, words in zip(shared, theirs, strict=True)
+                both / (len(query_words) + len(words) - both) if both else 0.0
+                for both, words in zip(shared, candidate_words, strict=True)
             ],
             np.float32,
         )
@@ -51,24 +51,24 @@ def title_words(title: str) -> frozenset[str]:
 
 
 class Venues:
-    """The venues of all papers; they are read at once, and are few."""
+    """The venues of all papers. The constructor reads them all; distinct venues are few."""
 
     def __init__(self, papers: Papers) -> None:
         named, numbers = codes(papers.column("venue"))
         keys = [venue_key(name) for name in named.to_pylist()]
         number = {key: n for n, key in enumerate(dict.fromkeys(["", *keys]))}
-        self._numbers = number  # 0 for an unknown one
+        self._numbers = number  # by venue; 0 for an unknown venue
         self._venues = np.array([number[key] for key in keys], np.int32)[numbers]
 
     def same(self, venue: str, rows: Rows) -> Scores:
-        """Return 1 for the papers of a venue, 0 for those of others; NaN where either is unknown.
+        """Return 1 for the papers of a venue, 0 for the others, NaN if a venue is unknown; in the shape of `rows`.
 
-        Neither the year nor the volume counts, only letters.
+        Only letters are compared, without year and volume.
         """
-        mine = self._numbers.get(venue_key(venue), -1)
-        theirs = self._venues[rows]
-        unknown = (theirs == 0) | (mine == 0)
-        return np.where(unknown, np.nan, theirs == mine).astype(np.float32)
+        number = self._numbers.get(venue_key(venue), -1)
+        venues = self._venues[rows]
+        unknown = (venues == 0) | (number == 0)
+        return np.where(unknown, np.nan, venues == number).astype(np.float32)
 
 
 def venue_key(venue: str) -> str:

@@ -1,4 +1,4 @@
-"""Hybrid retrieval: what several retrievers find for a query becomes one candidate set."""
+"""Hybrid retrieval: the hits of several retrievers for a query are fused into one candidate set."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ class HybridRetriever:
             index: The index that is searched.
             retrievers: At least one, each with a name of its own.
             config: How hits are fused; reciprocal rank fusion by default.
-            dense: The one among the retrievers that has the vectors of papers, if any.
+            dense: The dense retriever among them, if any.
             encoder: The encoder of these vectors.
 
         Raises:
@@ -47,9 +47,7 @@ class HybridRetriever:
         self.dense = dense
         self.bm25 = next((one for one in retrievers if isinstance(one, Bm25Retriever)), None)
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
-        parts = getattr(
-            encoder, "parts", None
-        )  # of a transformer; other encoders have no tokenizer
+        parts = getattr(encoder, "parts", None)  # only a transformer has a tokenizer
         self.tokens: Tokens | None = parts.tokens if parts else None
         self._id_rank = index.id_rank
         if not self.names:
@@ -64,7 +62,7 @@ class HybridRetriever:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the retrievers, in the order in which their hits are shown."""
+        """The names of the retrievers, in the order of their hits."""
         return tuple(retriever.name for retriever in self.retrievers)
 
     def find(
@@ -75,7 +73,7 @@ class HybridRetriever:
         Args:
             queries: One query is a batch of one.
             eligible: One rule per query.
-            k: Papers per query; each retriever finds as many as the fusion reads, at least `k`.
+            k: Papers per query; each retriever returns as many as the fusion reads, at least `k`.
 
         Raises:
             ValueError: If `k` is less than 1.
@@ -99,14 +97,14 @@ def open_dense(
 
     Args:
         index: The index.
-        config: Which encoder, and how vectors are searched.
-        log: Receives what is fetched from the hub, before.
+        config: The name of the encoder, and the settings of the search.
+        log: Receives a message before a download from the hub.
 
     Raises:
         ConfigError: If an encoder is named and the index has no vectors.
         EncoderMismatchError: If the index was embedded by another encoder.
-        ModelError: If the encoder is not there.
-        IndexDamagedError: If the vectors are not what was written.
+        ModelError: If the encoder is missing.
+        IndexDamagedError: If the vectors are damaged.
     """
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
@@ -115,7 +113,7 @@ def open_dense(
             f"{index.path} has no vectors; embed its papers: "
             f"citerec encode --index {index.path} --encoder {config.encoder}"
         )
-    from citerec.encode.config import EncodeConfig  # a search by BM25 alone starts sooner without
+    from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
     from citerec.encode.encoder import open_encoder, reopen
     from citerec.encode.spec import Fingerprint
     from citerec.retrieve.dense import DenseRetriever
@@ -141,8 +139,8 @@ def open_hybrid(
     Args:
         index: The index.
         config: The settings of each.
-        log: Receives what is fetched from the hub, before.
-        retrievers: To be used in place of these, fused as configured.
+        log: Receives a message before a download from the hub.
+        retrievers: The retrievers to use instead, fused as configured.
 
     Raises:
         CiterecError: As `open_dense` raises, or if the Lucene part is damaged.

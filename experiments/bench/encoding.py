@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from bench.measure import Row, SkippedError, ratio, say
+from bench.measure import Row, SkippedError, log, ratio
 from bench.work import Work, build
 from bench.worker import Worker
 
@@ -67,12 +67,12 @@ def measure_encoding(work: Work, script: Path, rounds: int) -> list[Row]:
         try:
             workers.append(Worker(f"encode-{name}", work, script))
         except SkippedError as error:
-            say(f"skipped: {error}")
+            log(f"skipped: {error}")
     rates: dict[str, list[float]] = {_name(worker): [] for worker in workers}
     for number in range(rounds + 1):
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
-            say(f"round {number or 'to warm up'}: {_name(worker)} {took['seconds']:.2f} s")
+            log(f"round {number or 'to warm up'}: {_name(worker)} {took['seconds']:.2f} s")
             if number:
                 rates[_name(worker)].append(worker.queries / took["seconds"])
     paths = {_name(worker): worker.ask("vectors")["path"] for worker in workers}

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Sequence
 
-from bench.measure import Ran, Row, ratio, run, say
+from bench.measure import Ran, Row, log, ratio, run
 from bench.work import Work, build, index_command
 
 
@@ -22,7 +22,7 @@ def measure_indexing(
         rounds: How often each runs.
     """
     build(work)
-    say("converting the corpus for Anserini")
+    log("converting the corpus for Anserini")
     run(convert, log=work.log("convert"))
     ours: list[Ran] = []
     theirs: list[Ran] = []
@@ -30,7 +30,7 @@ def measure_indexing(
         ours.append(run(index_command(work, work.folder / "again"), log=work.log("index")))
         shutil.rmtree(work.folder / "lucene", ignore_errors=True)
         theirs.append(run(anserini, log=work.log("anserini")))
-        say(
+        log(
             f"round {number}: citerec {ours[-1].seconds:.1f} s, Anserini {theirs[-1].seconds:.1f} s"
         )
     whole = "citerec index: unpack, check, papers, graph, splits, Lucene, checksums"

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from bench.measure import Row, SkippedError, say
+from bench.measure import Row, SkippedError, log
 from bench.reranking import model_of
 from bench.work import Work, build_dense
 from bench.worker import Worker
@@ -37,7 +37,7 @@ def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
         try:
             worker = Worker(PREFIX + name, work, script)
         except SkippedError as error:
-            say(f"skipped: {error}")
+            log(f"skipped: {error}")
             continue
         answers = [worker.ask("round") for _ in range(rounds)]
         worker.close()

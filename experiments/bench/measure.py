@@ -76,6 +76,6 @@ def last_line(log: Path) -> str:
     return lines[-1] if lines else "nothing"
 
 
-def say(message: str) -> None:
+def log(message: str) -> None:
     """Report progress on stderr."""
     print(f"bench: {message}", file=sys.stderr, flush=True)

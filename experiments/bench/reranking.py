@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from bench.measure import Row, SkippedError, ratio, say
+from bench.measure import Row, SkippedError, log, ratio
 from bench.work import Work, build
 from bench.worker import Worker
 
@@ -142,13 +142,13 @@ def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
         try:
             workers.append(Worker(PREFIX + name, work, script))
         except SkippedError as error:
-            say(f"skipped: {error}")
+            log(f"skipped: {error}")
     rates: dict[str, list[float]] = {_name(worker): [] for worker in workers}
     for number in range(rounds):
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
             rates[_name(worker)].append(worker.queries / took["seconds"])
-            say(f"round {number + 1}: {_name(worker)} {rates[_name(worker)][-1]:.1f} pairs/s")
+            log(f"round {number + 1}: {_name(worker)} {rates[_name(worker)][-1]:.1f} pairs/s")
     paths = {_name(worker): worker.ask("scores")["path"] for worker in workers}
     for worker in workers:
         worker.close()
@@ -195,7 +195,7 @@ def model_of(work: Work) -> Path:
 
         base = find_model("minilm").folder
         torch.manual_seed(0)
-        say(
+        log(
             "no reranker/ in the work folder: MiniLM with a head of chance, whose quality means nothing"
         )
         model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)

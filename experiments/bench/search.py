@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from bench.measure import Row, SkippedError, ratio, run, say
+from bench.measure import Row, SkippedError, log, ratio, run
 from bench.systems import SYSTEMS
 from bench.work import Work, build
 from bench.worker import Worker
@@ -30,7 +30,7 @@ def measure_search(
         rounds: How often every system answers all queries, after one round to warm up.
     """
     build(work)
-    say("preparing the peers' indexes")
+    log("preparing the peers' indexes")
     run(command, log=work.log("prepare"))
     workers = list(_start(work, script))
     rows = _time(workers, rounds)
@@ -42,11 +42,11 @@ def measure_search(
 
 def _start(work: Work, script: Path) -> Iterator[Worker]:
     for name in SYSTEMS:
-        say(f"starting {name}")
+        log(f"starting {name}")
         try:
             yield Worker(name, work, script)
         except SkippedError as error:
-            say(f"skipped: {error}")
+            log(f"skipped: {error}")
 
 
 def _time(workers: list[Worker], rounds: int) -> list[Row]:
@@ -56,7 +56,7 @@ def _time(workers: list[Worker], rounds: int) -> list[Row]:
     for number in range(rounds + 1):
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
-            say(f"round {number or 'to warm up'}: {worker.name} {took['seconds']:.2f} s")
+            log(f"round {number or 'to warm up'}: {worker.name} {took['seconds']:.2f} s")
             if number:
                 rates[worker.name].append(worker.queries / took["seconds"])
                 cpu[worker.name].append(1000 * took["cpu"] / worker.queries)
@@ -97,7 +97,7 @@ def _compare(workers: list[Worker]) -> dict[str, Any]:
             hits += len(ids)
             if ids != other_ids or as_anserini(scores) != other_scores:
                 different.append(_difference(number, ids, other_ids))
-    say(f"hits: {len(different)} of {queries} queries differ between citerec and Pyserini")
+    log(f"hits: {len(different)} of {queries} queries differ between citerec and Pyserini")
     return {
         "queries": queries,
         "hits": hits,

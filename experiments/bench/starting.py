@@ -3,7 +3,7 @@
 import sys
 import time
 
-from bench.measure import Ran, Row, run, say
+from bench.measure import Ran, Row, log, run
 from bench.work import Work, build_dense, citerec_command
 
 TITLE = "Interactive visualization of large citation networks"
@@ -26,7 +26,7 @@ def measure_cold_start(work: Work, rounds: int) -> list[Row]:
     command = [*citerec_command(), "recommend", *options, "--reranker", "none"]
     run([*command, *PLAIN], log=work.log("cold"))
     _await_archive()
-    say(f"cold start: {rounds} runs")
+    log(f"cold start: {rounds} runs")
     ran: dict[str, list[Ran]] = {name: [] for name in SYSTEMS}
     for number in range(rounds + 1):
         for name, (_, more, _, _) in SYSTEMS.items():
@@ -45,7 +45,7 @@ def _await_archive() -> None:
     while file and not file.exists() and time.monotonic() < deadline:
         time.sleep(0.2)
     if not (file and file.exists()):
-        say(
+        log(
             "no archive of Java's classes could be made: the figures are those of a JVM without one"
         )
 
@@ -79,7 +79,7 @@ def _rows(name: str, ran: list[Ran]) -> list[Row]:
 
 def measure_import(rounds: int) -> list[Row]:
     """Time `import citerec`, less what a bare interpreter takes right beside it."""
-    say(f"import: {rounds} runs")
+    log(f"import: {rounds} runs")
     pairs = [
         (run([sys.executable, "-c", "import citerec"]), run([sys.executable, "-c", "pass"]))
         for _ in range(rounds + 1)

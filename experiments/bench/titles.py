@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from bench.measure import Ran, Row, SkippedError, run, say
+from bench.measure import Ran, Row, SkippedError, log, run
 from bench.work import Work
 
 TITLES, AGAINST = 1_000_000, 100_000
@@ -30,7 +30,7 @@ def measure_titles(work: Work, steps: Sequence[Sequence[str]], data: Path) -> li
         steps: The commands that run them, in the order of `STEPS`.
         data: The folder of the corpora whose titles are taken.
     """
-    say("writing titles")
+    log("writing titles")
     real = [title for corpus in sorted(data.glob("*/corpus.jsonl.gz")) for title in _titles(corpus)]
     if not real:
         raise SkippedError(f"no corpora in {data}")
@@ -38,7 +38,7 @@ def measure_titles(work: Work, steps: Sequence[Sequence[str]], data: Path) -> li
     ran: dict[str, Ran] = {}
     for name, step in zip(STEPS, steps, strict=True):
         ran[name] = run(step, log=work.log(name))
-        say(f"{name}: {ran[name].seconds:.1f} s")
+        log(f"{name}: {ran[name].seconds:.1f} s")
     truth = set(_by_brute_force(*_read(work)))
     asked = set(_sample())
     what = f"{TITLES:,} titles ({len(real):,} real) against {AGAINST:,}"

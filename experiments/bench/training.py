@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from bench.measure import Row, ratio, say
+from bench.measure import Row, log, ratio
 from bench.work import Work, build
 from bench.worker import Worker
 
@@ -121,7 +121,7 @@ def measure_training(work: Work, script: Path, rounds: int) -> list[Row]:
         for worker in workers if number % 2 else reversed(workers):
             name = worker.name.removeprefix(PREFIX)
             rates[name].append(worker.ask("round")["rate"])
-            say(f"round {number + 1}: {name} {rates[name][-1]:.1f} pairs/s")
+            log(f"round {number + 1}: {name} {rates[name][-1]:.1f} pairs/s")
     for worker in workers:
         worker.close()
     return [

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from bench.measure import run, say
+from bench.measure import log, run
 
 SHARDS = 8  # files of Anserini's copy of the corpus: it indexes a file in one thread
 TANTIVY_HEAP = 256_000_000  # bytes; what Lucene gets, too
@@ -77,7 +77,7 @@ def index_command(work: Work, index: Path) -> list[str]:
 def build(work: Work) -> None:
     """Build the citerec index, unless the folder holds that of this corpus."""
     if _corpus_of(work.index) != str(work.corpus):
-        say(f"building the index of {work.corpus}")
+        log(f"building the index of {work.corpus}")
         for peer in (work.bm25s, work.tantivy, work.anserini):
             shutil.rmtree(peer, ignore_errors=True)
         run(index_command(work, work.index), log=work.log("index"))
@@ -87,7 +87,7 @@ def build_dense(work: Work) -> None:
     """Build the index that has vectors, unless the folder holds one."""
     if (work.dense / "manifest.json").is_file():
         return
-    say(f"embedding {work.corpus}: half an hour for a hundred thousand papers")
+    log(f"embedding {work.corpus}: half an hour for a hundred thousand papers")
     options = ["--index", str(work.dense), "--encoder", "minilm", "--resume", "--quiet"]
     run([*citerec_command(), "index", str(work.corpus), *options], log=work.log("dense"))
 

@@ -16,19 +16,19 @@ from citerec.evaluate.calibration import Reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.manifest import seal_model
-from citerec.rank.features import Group, without
+from citerec.rank.features import Group, without_groups
 from citerec.rank.probability import TOP
 from citerec.rank.ranker import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
-from citerec.train.ranker.calibrate import Lists, fitted, measured_at_top
+from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
 from citerec.train.ranker.gather import Gatherer, dev_queries
 
 HEADING = "## Probabilities"
 NEXT = "## What each source is worth"
-LACKING = {
+DISABLED = {
     "all sources": (),
-    "without vectors": (Group.MEANING,),
+    "without vectors": (Group.SEMANTIC,),
     "without citations": (Group.GRAPH, Group.POPULARITY),
 }
 
@@ -47,16 +47,16 @@ def main() -> None:
     expand = ExpandConfig(neighbours=spec["neighbours"])
     write_spec(DEFAULT, features, expand, spec["provenance"], calibrations)
 
-    full, mine = rankers[Variant.FULL], lists[Variant.FULL]
+    full, of_full = rankers[Variant.FULL], lists[Variant.FULL]
     rows: list[tuple[str, str, Reliability]] = []
     for name, examples in test.items():
-        for label, groups in LACKING.items():
-            matrix = without(examples.matrix, groups)
+        for label, groups in DISABLED.items():
+            matrix = without_groups(examples.matrix, groups)
             scores = full.score(matrix)
             rows.append(
                 (name, label, measured_at_top(calibrations[Variant.FULL], examples, scores))
             )
-        if left_out := fitted([one for other, one in mine.items() if other != name]):
+        if left_out := fitted([one for other, one in of_full.items() if other != name]):
             scores = full.score(examples.matrix)
             label = "fitted without this corpus"
             rows.append((name, label, measured_at_top(left_out, examples, scores)))
@@ -78,9 +78,9 @@ def whole(index: IndexFolder, split: str) -> Examples:
     return Gatherer(index, config, print).whole(queries, lambda what, done, total: None)
 
 
-def top(ranker: Ranker, examples: Examples) -> Lists:
+def top(ranker: Ranker, examples: Examples) -> TopLists:
     """Return the best papers of each list by a ranker."""
-    return Lists.of(examples, ranker.score(examples.matrix), TOP)
+    return TopLists.of(examples, ranker.score(examples.matrix), TOP)
 
 
 def section(names: Sequence[str], rows: Sequence[tuple[str, str, Reliability]]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from citerec.rank.features import Group, without
+from citerec.rank.features import Group, without_groups
 from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.examples import MISSING, Examples, always_present
 
@@ -68,7 +68,9 @@ def measure(
         missing: Disabled feature groups.
         kept: Features of these groups that stay enabled.
     """
-    scores = [one.trees.scores(without(one.dev.matrix, missing, spare=kept)) for one in evaluations]
+    scores = [
+        one.trees.scores(without_groups(one.dev.matrix, missing, keep=kept)) for one in evaluations
+    ]
     return Examples.joined([one.dev for one in evaluations]).measures(
         np.concatenate([np.zeros(0), *scores])
     )

@@ -1,4 +1,4 @@
-"""Separates corpora that share papers: dev and test queries of one index are no train queries of another."""
+"""Separates corpora that share papers: dev and test queries of one index are not train queries of another."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class HeldOut:
     ids: frozenset[str]
     titles: frozenset[str]  # normalised by `title_key`
 
-    def spares(self, ids: Sequence[str], titles: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return which papers are not held out, shape (len(ids),)."""
+    def allowed_mask(self, ids: Sequence[str], titles: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return a mask of the papers that are not held out, shape (len(ids),)."""
         pairs = zip(ids, titles, strict=True)
         return np.array(
             [i not in self.ids and title_key(t) not in self.titles for i, t in pairs], np.bool_

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.rank.features import FEATURES, Group, Matrix, without
+from citerec.rank.features import FEATURES, Group, Matrix, without_groups
 from citerec.train.selection import f1_and_reciprocal_rank
 
 Flags = npt.NDArray[np.bool_]
@@ -138,11 +138,11 @@ def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Ex
         matrix = examples.matrix
         for groups, share in MISSING:
             disabled_features = rng.random(len(examples)) < share
-            matrix = without(
+            matrix = without_groups(
                 matrix,
                 groups,
                 disabled_features[examples.segment_ids],
-                spare=always_present(groups),
+                keep=always_present(groups),
             )
         parts.append(replace(examples, matrix=matrix))
     return Examples.joined(parts)

@@ -1,4 +1,4 @@
-"""From an index to examples: its queries are searched, their pools expanded, their features computed."""
+"""Gathers the training examples of an index: searches its queries, expands the candidates, computes features."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,19 +28,19 @@ from citerec.train.ranker.examples import Examples, sampled
 from citerec.train.ranker.kept import KeptExamples
 from citerec.types import Log, Progress, Query, QueryBatch
 
-BLOCK = 64  # queries whose pools are in memory at once
+BLOCK = 64  # queries whose candidates are in memory at once
 
 Rows = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledQueries(QueryBatch):
-    """Queries of one split, with the papers that each cites."""
+    """Queries of one split with their references."""
 
-    gold: Sequence[Rows] = field(kw_only=True)  # rows of the papers that each query cites
+    gold: Sequence[Rows] = field(kw_only=True)  # per query, the rows of its references
 
     def at(self, places: Sequence[int]) -> Self:
-        """Return the queries at some places."""
+        """Return the queries at the given positions."""
         return type(self)(
             [self.queries[i] for i in places],
             [self.eligible[i] for i in places],
@@ -49,10 +49,10 @@ class LabelledQueries(QueryBatch):
         )
 
     def with_known_half(self, share: float, rng: np.random.Generator) -> "LabelledQueries":
-        """Return the same queries, where some know half of their references and only the rest is gold.
+        """Return the same queries; for some, half of the references are known and only the rest is gold.
 
         Args:
-            share: Of the queries that know half, about; those with less than two citations know none.
+            share: The probability of known references per query. A query with less than two references has none.
             rng: Draws the queries and the references.
         """
         halves = [
@@ -69,43 +69,43 @@ class LabelledQueries(QueryBatch):
 
 
 class LaggedGraph(TemporalGraph):
-    """The citation graph where the newest citations have not arrived yet.
+    """The citation graph without the newest citations.
 
-    So it is in an evaluation, where nobody knows what dev and test papers cite, and in a corpus that was collected some
-    years before a query was written.
+    The citations of dev and test papers are unknown in an evaluation, as are recent citations if the corpus is some
+    years older than the query.
     """
 
     def __init__(self, known: TemporalGraph, years: int) -> None:
-        """Leave out the last `years` years before each query's."""
+        """Prepare; citations of the last `years` years before each query's year are unknown."""
         super().__init__(known.index, known.graph)
         self._stale = years
 
     def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
         snapshot = super()._at(year, own)
         citing = snapshot.citing & (self._years < snapshot.year - self._stale)
-        lately = citing & (self._years >= snapshot.year - LATELY)
+        recent = citing & (self._years >= snapshot.year - LATELY)
         return replace(
-            snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(lately)
+            snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(recent)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedModels:
-    """Which models of an index are not asked about its train queries, and so have to be learned from dev queries."""
+    """The models of an index that are not run on its train queries; their features are learned from dev queries."""
 
-    encoder: bool = False  # one of citerec's own training, as a rule on what these cite
-    reranker: bool = False  # so it was, as a rule; and to read the pools of all of them takes hours
+    encoder: bool = False  # trained by citerec, usually on the citations of the train queries
+    reranker: bool = False  # likewise; reranking for all train queries takes hours
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether any model is excluded."""
         return self.encoder or self.reranker
 
     @classmethod
     def of(cls, index: IndexFolder, config: RankerTraining) -> "ExcludedModels":
-        """Find out, from what the model folders tell."""
+        """Read the training records of the model folders."""
         recorded = index.manifest.settings.get("encoder")
-        told = read_training(index.path / str(recorded["source"])) if recorded else {}
-        return cls(bool(told), reranker_of(index, config) is not None)
+        record = read_training(index.path / str(recorded["source"])) if recorded else {}
+        return cls(bool(record), reranker_of(index, config) is not None)
 
 
 class Gatherer:
@@ -117,41 +117,41 @@ class Gatherer:
         config: RankerTraining,
         log: Log,
         finder: Finder | None = None,
-        spare: ExcludedModels = ExcludedModels(),
+        excluded_models: ExcludedModels = ExcludedModels(),
     ) -> None:
         """Open the stages of an index.
 
         Args:
-            index: Whose queries are asked.
-            config: How.
-            log: Receives what is fetched from the hub, before.
-            finder: Finds the candidates; by default as `recommend` does.
-            spare: Models that are not asked.
+            index: The index whose queries are searched.
+            config: The settings of the training.
+            log: Receives a message before a download from the hub.
+            finder: Finds the candidates; by default the retriever of `recommend`.
+            excluded_models: Models that are not run.
 
         Raises:
-            ModelError: If a model of the index is not there.
+            ModelError: If a model of the index is missing.
         """
         self._index, self._config = index, config
-        first = RecommendConfig(encoder="none" if spare.encoder else "auto")
+        first = RecommendConfig(encoder="none" if excluded_models.encoder else "auto")
         self._finder = finder or open_hybrid(index, first, log)
-        self._cascade = None if spare.reranker else _cascade(index, config, log)
+        self._cascade = None if excluded_models.reranker else _cascade(index, config, log)
         self._known = TemporalGraph(index, KnownGraph.TRAIN)
-        self._features = Features(index, self._known)  # what is known in time is said by each pool
+        self._features = Features(index, self._known)  # the candidates hold the snapshots
 
     def train(
         self, data: TrainingData, progress: Progress, kept: KeptExamples | None = None
     ) -> Examples:
-        """Return examples of the train queries; half of them do not know the newest citations.
+        """Return examples of the train queries; for half of them the newest citations are unknown.
 
         Args:
             data: The train queries.
-            progress: Receives how many of them are gathered.
-            kept: Keeps what is gathered; queries that it holds are not searched again. By default nothing is kept.
+            progress: Receives the number of gathered queries.
+            kept: Saves the examples; queries that it holds are not searched again. By default nothing is saved.
         """
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
         chosen = np.sort(rng.permutation(number)[: config.queries or number])
-        asked = train_queries(data.only(chosen)).with_known_half(config.known_fraction, rng)
+        queries = train_queries(data.only(chosen)).with_known_half(config.known_fraction, rng)
         lags = (
             rng.integers(1, config.citation_lag, len(chosen), endpoint=True)
             if config.citation_lag
@@ -168,30 +168,30 @@ class Gatherer:
                 rows = np.flatnonzero(group)
                 skipped = min(skip, len(rows))
                 skip -= skipped
-                for block in self._gathered(asked.at(rows[skipped:].tolist()), lag):
+                for block in self._gathered(queries.at(rows[skipped:].tolist()), lag):
                     yield Examples.joined([sampled(*o, config.negatives, rng) for o in block])
 
         kept = kept or KeptExamples(None)
         return kept.gather(make, rng, lambda done: progress("features", done, len(chosen)))
 
     def whole(
-        self, asked: LabelledQueries, progress: Progress, kept: KeptExamples | None = None
+        self, queries: LabelledQueries, progress: Progress, kept: KeptExamples | None = None
     ) -> Examples:
-        """Return all papers of the pools of some queries, of which all train citations are known.
+        """Return examples of all candidates of some queries; all citations of train papers are known.
 
         Args:
-            asked: The queries.
-            progress: Receives how many of them are gathered.
-            kept: Keeps what is gathered; queries that it holds are not searched again.
+            queries: The queries.
+            progress: Receives the number of gathered queries.
+            kept: Saves the examples; queries that it holds are not searched again. By default nothing is saved.
         """
 
         def make(skip: int) -> Iterator[Examples]:
-            rest = asked.at(np.arange(skip, len(asked.queries)).tolist())
+            rest = queries.at(np.arange(skip, len(queries.queries)).tolist())
             for block in self._gathered(rest, 0):
                 yield Examples.joined([Examples.one(*one) for one in block])
 
-        kept, rng = kept or KeptExamples(None), np.random.default_rng(0)  # which draws nothing here
-        number = len(asked.queries)
+        kept, rng = kept or KeptExamples(None), np.random.default_rng(0)  # draws nothing here
+        number = len(queries.queries)
         return kept.gather(
             make, rng, lambda done: progress("features of dev queries", done, number)
         )
@@ -199,7 +199,7 @@ class Gatherer:
     def _gathered(
         self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[list[tuple[Any, Any, int]]]:
-        """Yield, block by block, the features of each query's candidates, which of them it cites, and how many."""
+        """Yield blocks of queries: for each, the features of its candidates, their gold mask, and the gold count."""
         graph = LaggedGraph(self._known, citation_lag) if citation_lag else self._known
         stages: tuple[Stage, ...] = (CandidateExpander(graph, self._config.expand),)
         if self._cascade:
@@ -220,7 +220,7 @@ class Gatherer:
 
 
 def train_queries(data: TrainingData) -> LabelledQueries:
-    """Return the train queries of an index; no dev or test query may be recommended to them."""
+    """Return the train queries of an index; dev and test queries are not eligible for them."""
     rows = data.queries.tolist()
     papers = data.index.papers.at(rows)
     return LabelledQueries(
@@ -233,27 +233,34 @@ def train_queries(data: TrainingData) -> LabelledQueries:
 def dev_queries(
     index: IndexFolder,
     config: RankerTraining,
-    others: HeldOut | None = None,
+    held: HeldOut | None = None,
     split: str = "dev",
 ) -> LabelledQueries | None:
-    """Return the dev queries of an index, or some of them, but for those of `others`; None if there are none."""
+    """Return the dev queries of an index; None if there are none.
+
+    Args:
+        index: The index.
+        config: The maximum number of queries, and the seed of the sample.
+        held: Held-out queries, which are left out.
+        split: The split.
+    """
     try:
-        task = load_task(index, split)
+        eval_set = load_task(index, split)
     except ConfigError:
         return None
-    gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in task.queries]
-    queries = LabelledQueries(task.queries, task.eligible, gold=gold)
+    gold = [index.papers.rows_of(sorted(eval_set.qrels[query.id])) for query in eval_set.queries]
+    queries = LabelledQueries(eval_set.queries, eval_set.eligible, gold=gold)
     rng = np.random.default_rng([config.seed, 7])
-    usable = np.arange(len(task.queries))
-    if others:
-        titles = [query.title for query in task.queries]
-        usable = np.flatnonzero(others.spares([query.id for query in task.queries], titles))
+    usable = np.arange(len(eval_set.queries))
+    if held:
+        titles = [query.title for query in eval_set.queries]
+        usable = np.flatnonzero(held.allowed_mask([query.id for query in eval_set.queries], titles))
     chosen = rng.permutation(usable)[: config.dev_queries or len(usable)]
     return queries.at(np.sort(chosen).tolist()) if len(chosen) else None
 
 
 def load_train(index: IndexFolder) -> TrainingData | None:
-    """Load the train queries of an index; None where they cite nothing that they may."""
+    """Load the train queries of an index; None if none of them cites an eligible paper."""
     try:
         return load_training_data(index)
     except ConfigError:
@@ -269,7 +276,7 @@ def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | 
 
 
 def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None:
-    """Return what reads the pools of an index; None for nothing."""
+    """Return the reranker for the candidates of an index; None for none."""
     if config.reranker == "none":
         return None
     if config.reranker != "auto":

@@ -170,7 +170,7 @@ def _examples_of(
     if data and other_indexes:
         held = held_out(other_indexes, ("dev", "test"))
         titles = index.papers.texts("title", data.queries).to_pylist()
-        allowed = held.spares(index.papers.ids_at(data.queries.tolist()), titles)
+        allowed = held.allowed_mask(index.papers.ids_at(data.queries.tolist()), titles)
         if not allowed.all():
             log(
                 f"{_name(index)}: {(~allowed).sum():,} train queries are dropped: held out in another index"
