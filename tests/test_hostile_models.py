@@ -20,7 +20,7 @@ from citerec.rank.ranker import find_ranker
 from citerec.rerank.opening import own_reranker
 from citerec.tuned import read_tuned
 
-HARMED = Path(__file__).with_name("harmed.py")
+TESTS = Path(__file__).parent
 
 
 @pytest.fixture
@@ -182,8 +182,10 @@ def test_tuned_weights_that_are_gone_are_not_passed_over(copy: Path) -> None:
 
 def outcomes(index: Path, how: str, most: int, *names: str) -> list[tuple[str, str, str]]:
     """Run `harmed.py`; what crashes it fails here."""
-    command = [sys.executable, HARMED, index, how, str(most), *names]
-    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "support.harmed", index, how, str(most), *names]
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    child = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     lines = child.stdout.splitlines()
 
     assert child.returncode == 0, (lines[-1:], child.stderr[-1000:])
