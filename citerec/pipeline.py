@@ -194,7 +194,7 @@ def rank_stages(
     order = LtrStage(graph, ranker, disabled_features)
     if cascade is None:
         return expand, order
-    if ranker.reads_reranker:
+    if reads(ranker, cascade):
         return expand, RerankFeature(cascade, k), order
     # Interpolated scores are not calibrated, and the probabilities of the model have another order.
     return expand, order, RerankingStage(cascade, k, calibrated=False)
@@ -213,10 +213,15 @@ def configure_for_ranker(
         ranker: The model.
         requested: The user's settings.
     """
-    if ranker.reads_reranker:
-        return replace(cascade, early_stop=False)
+    if reads(ranker, cascade):
+        return replace(cascade.with_weight(1), early_stop=False)
     weight = requested.weight if requested else None
     return cascade.with_weight(BLEND if weight is None else weight)
+
+
+def reads(ranker: LtrModel, cascade: Cascade) -> bool:
+    """Return whether a learning-to-rank model reads the probabilities of the last reranker as a feature."""
+    return ranker.reads_reranker and cascade.stages[-1].has_probability
 
 
 def depth_for(k: int, *, cascade: Cascade | None, ranks: bool, diversifies: bool) -> int:

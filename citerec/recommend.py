@@ -19,6 +19,7 @@ from citerec.pipeline import (
     configure_for_ranker,
     depth_for,
     rank_stages,
+    reads,
 )
 from citerec.query.exclude import Excluded
 from citerec.query.recognise import listed_rows, recognised
@@ -104,7 +105,7 @@ class Recommender:
     def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
         requested = requested_reranking(self.config.reranker, self.index)
         weight = requested.weight if requested else None
-        if weight is None and self.ranker and not self.ranker.reads_reranker:
+        if weight is None and self.ranker:  # a tuned weight is one without a ranker
             weight = BLEND
         if reranker:
             cascade = cascade_of(self.index, reranker, weight)
@@ -140,7 +141,7 @@ class Recommender:
         """The rerankers and their settings in one line; empty without one."""
         if self.cascade is None:
             return ""
-        interpolates = self.ranker and not self.ranker.reads_reranker
+        interpolates = self.ranker and not reads(self.ranker, self.cascade)
         return f"{self.cascade}, against {self.ranker}" if interpolates else str(self.cascade)
 
     @property
@@ -148,7 +149,7 @@ class Recommender:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
         index, config, ranker = self.index, self.config, self.ranker
         lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
-        if self.cascade and ranker and ranker.reads_reranker:
+        if self.cascade and ranker and reads(ranker, self.cascade):
             lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
         elif self.cascade:
             last, requested = self.cascade.stages[-1], config.reranker
@@ -260,8 +261,9 @@ class Recommender:
             year_max: As given to `recommend`.
             excluded: The excluded rows and the known references.
         """
+        recognised_query = recognised([query], self.index.papers)
         [rule] = eligible(
-            [query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
+            recognised_query, self.index.papers, year_max=year_max, excluded=frozenset(excluded)
         )
         return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
 

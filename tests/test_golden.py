@@ -3,7 +3,7 @@
 BM25 is compared exactly: Lucene's arithmetic is the same on every processor. Of the other systems the best 20 papers
 of each query are compared in float32, whose last digits differ between processors: a score may differ by `CLOSE`, so
 papers with scores as close as that may swap, and a share of `LOOSE` may differ by more, where a tree of the
-learning-to-rank model splits right between two roundings of a similarity.
+learning-to-rank model splits right between two roundings of a similarity. These tests embed the sample: they are slow.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,6 @@ GOLDEN = Path(__file__).parent.parent / "experiments" / "golden" / "sample"
 CLOSE = 1e-4
 LOOSE = 0.01
 TOP = 20
-QUICK = ("dense", "expanded", "ranker")  # which read all others; the rest is in the slow tests
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +67,10 @@ def check(index: IndexFolder, known: str, system: str) -> None:
 
 
 @pytest.mark.parametrize("system", ["bm25", "bm25-title", "bm25-key-terms"])
-def test_bm25_answers_to_the_digit(index: IndexFolder, system: str) -> None:
+def test_bm25_answers_to_the_digit(sample_index: IndexFolder, system: str) -> None:
     golden = read_run(GOLDEN / f"earlier-{system}.run")
 
-    assert answer(index, "earlier", system).rankings == golden.rankings
-
-
-@pytest.mark.parametrize("system", QUICK)
-def test_the_systems_answer_as_before(index: IndexFolder, system: str) -> None:
-    check(index, "earlier", system)
+    assert answer(sample_index, "earlier", system).rankings == golden.rankings
 
 
 @pytest.mark.slow
@@ -89,7 +83,7 @@ def test_every_system_answers_as_before(index: IndexFolder, name: str) -> None:
     check(index, known, system)
 
 
-def test_a_golden_run_that_differs_is_found(index: IndexFolder) -> None:
+def test_a_golden_run_that_differs_is_found(sample_index: IndexFolder) -> None:
     golden = read_run(GOLDEN / "earlier-rrf.run")
 
-    assert differences(answer(index, "earlier", "bm25"), golden)
+    assert differences(answer(sample_index, "earlier", "bm25"), golden)

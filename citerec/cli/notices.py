@@ -30,15 +30,15 @@ def warn_unreadable(
     queries: Sequence[Query], recommender: "Recommender", console: ConsoleOutput
 ) -> None:
     """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
-    shares = [recommender.unreadable(query) for query in queries]
-    bad = [query for query, share in zip(queries, shares, strict=True) if share >= UNREADABLE]
+    shares = [(query, recommender.unreadable(query)) for query in queries]
+    bad = [(query, share) for query, share in shares if share >= UNREADABLE]
     if not bad:
         return
     encoder = f"the encoder {recommender.encoder}" if recommender.encoder else "this index"
     who = "this draft"
     if len(queries) > 1:
-        who = f"{len(bad):,} of {len(queries):,} drafts (the first: {bad[0].id})"
+        who = f"{len(bad):,} of {len(queries):,} drafts (the first: {bad[0][0].id})"
     console.warn(
         f"most words of {who} are in a script or language that neither {encoder} nor the papers cover "
-        f"({max(shares):.0%} of the letters); the recommendations are unreliable"
+        f"({bad[0][1]:.0%} of the letters); the recommendations are unreliable"
     )

@@ -45,6 +45,7 @@ class Stage:
     weight: float  # against the first stages, in [0, 1]
     how: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
     calibrated: bool = False  # whether a training calibrated its scores
+    has_probability: bool = True  # whether a score means the same for every query
 
     def __str__(self) -> str:
         """Describe the stage in a few words."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.fuse import min_max
 from citerec.rerank.cascade import NAME, Cascade, Stage
 from citerec.rerank.rerank import Rows, Scores
 from citerec.types import Paper, Progress, Query
@@ -55,8 +56,8 @@ class PaperScorer:
         return scores
 
     def probability(self, scores: Scores) -> Scores:
-        """Return NaN for each score: nothing is calibrated."""
-        return np.full(len(scores), np.nan, np.float32)
+        """Return the scores of one query scaled to [0, 1], for interpolation; they are no calibrated probabilities."""
+        return min_max(scores).astype(np.float32)
 
 
 def cascade_of(index: IndexFolder, reranker: Reranker, weight: float | None) -> Cascade:
@@ -80,6 +81,7 @@ def cascade_of(index: IndexFolder, reranker: Reranker, weight: float | None) -> 
         depth=depth,
         weight=1.0 if weight is None else weight,
         how={"device": "cpu", "weights": name_of(reranker)},
+        has_probability=False,
     )
     return Cascade(index, (stage,))
 
