@@ -38,11 +38,12 @@ $(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml constraints.txt
 demo: $(VENV)/citerec.ok ## Index the bundled sample and recommend papers for a draft
 	$(BIN)/citerec demo
 
+# One thread in each test process: the processes share the processors.
 test: $(VENV)/dev.ok ## Run the tests but the slow ones
-	$(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 test-all: $(VENV)/dev.ok ## Run every test; those on real corpora need ../shared/data
-	$(BIN)/python -m pytest -n auto -m ""
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m ""
 
 check: $(VENV)/dev.ok ## Lint, format, types, layers
 	$(BIN)/ruff check

@@ -115,14 +115,13 @@ def that_is_a_folder(file: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        cut_in_half,
-        emptied,
-        with_a_flipped_byte,
-        with_another_header,
-        that_anyone_may_write,
-        that_is_a_folder,
+        pytest.param(cut_in_half, id="cut_in_half"),
+        pytest.param(that_anyone_may_write, id="that_anyone_may_write"),
+        pytest.param(emptied, id="emptied", marks=pytest.mark.slow),
+        pytest.param(with_a_flipped_byte, id="with_a_flipped_byte", marks=pytest.mark.slow),
+        pytest.param(with_another_header, id="with_another_header", marks=pytest.mark.slow),
+        pytest.param(that_is_a_folder, id="that_is_a_folder", marks=pytest.mark.slow),
     ],
-    ids=lambda damage: damage.__name__,
 )
 def test_a_damaged_archive_is_passed_over_without_a_word(
     made: Path, tmp_path: Path, damage: object

@@ -96,8 +96,8 @@ def test_a_system_that_reranks_answers_as_recommend_does(
 @pytest.mark.parametrize(
     ("system", "options"),
     [
-        ("bm25", ("--encoder", "none", "--ranker", "none")),
-        ("rrf", ("--fusion", "rrf", "--ranker", "none")),
+        pytest.param("bm25", ("--encoder", "none", "--ranker", "none"), marks=pytest.mark.slow),
+        pytest.param("rrf", ("--fusion", "rrf", "--ranker", "none"), marks=pytest.mark.slow),
         ("ranker", ()),
     ],
 )

@@ -424,7 +424,9 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize("recipe", STOPS)
+@pytest.mark.parametrize(
+    "recipe", ["doc2vec", "sgc", "citeomatic", pytest.param("fasttext", marks=pytest.mark.slow)]
+)
 def test_a_training_that_was_stopped_resumes_to_the_model_of_an_unbroken_one(
     sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str
 ) -> None:
