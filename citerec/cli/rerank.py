@@ -27,7 +27,7 @@ RerankDepthOption = Annotated[
     typer.Option(
         "--rerank-depth",
         min=1,
-        help="Reranked candidates, one number per reranker; by default as many as take about a second, "
+        help="Reranked candidates, one number per reranker; by default as many as take about 1.5 seconds, "
         "in evaluate and tune 100.",
     ),
 ]
@@ -52,7 +52,8 @@ RerankWeightOption = Annotated[
         "--rerank-weight",
         min=0,
         max=1,
-        help="Weight of the last reranker against the first stage; by default the tuned one, else 1.",
+        help="Weight of the last reranker against the order before it; by default 0.4 after a learning-to-rank "
+        "model, else the tuned one, else 1.",
     ),
 ]
 EarlyStopOption = Annotated[
