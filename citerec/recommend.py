@@ -83,7 +83,7 @@ class Recommender:
         """
         self.index, self._log = index, log
         self.config = config or RecommendConfig()
-        self.ranker = CustomRanker(ranker) if ranker else ranker_of(index, self.config)
+        self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
         self._retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         self.cascade = self._open_cascade(reranker)
         self._graph = TemporalGraph(index, KnownGraph.PUBLISHED)
@@ -107,7 +107,7 @@ class Recommender:
         weight = requested.weight if requested else None
         if weight is None and self.ranker:  # a tuned weight is one without a ranker
             weight = BLEND
-        if reranker:
+        if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
             cascade = open_cascade(self.index, replace(requested, weight=weight), self._log)

@@ -431,7 +431,7 @@ def test_the_same_seed_gives_the_same_weights_and_going_on_gives_them_too(
     with pytest.raises(KeyboardInterrupt):
         train_encoder(sample_index, output, how, progress=stop)
     assert not output.exists()
-    last = Workspace.beside(output).checkpoint()
+    last = Workspace.for_model(output).checkpoint()
     assert last is not None and last.name == "checkpoint-5"
     with pytest.raises(
         ConfigError, match="started with other settings: seed was 0, is 1; use the same"
@@ -446,7 +446,7 @@ def test_the_same_seed_gives_the_same_weights_and_going_on_gives_them_too(
     history = (open_training(folder)["history"] for folder in (output, trained))
     for ours, theirs in zip(*history, strict=True):
         assert (ours["loss"], ours["dev_mrr"]) == pytest.approx((theirs["loss"], theirs["dev_mrr"]))
-    assert not Workspace.beside(output).folder.exists()
+    assert not Workspace.for_model(output).folder.exists()
 
 
 def open_training(folder: Path) -> dict[str, Any]:
@@ -459,7 +459,7 @@ def test_a_training_that_is_begun_anew_says_so(
     sample_index: IndexFolder, tiny: Path, trained: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "m"
-    Workspace.beside(output).begin({})
+    Workspace.for_model(output).begin({})
     said: list[str] = []
 
     train_encoder(sample_index, output, quick(tiny, save_steps=5), log=said.append)
@@ -515,7 +515,7 @@ def test_a_checkpoint_is_written_when_one_is_due_whatever_the_settings_say(
 
     with pytest.raises(KeyboardInterrupt):
         train_encoder(sample_index, output, quick(tiny), progress=stop)
-    whole = sorted(path.name for path in Workspace.beside(output).folder.glob("checkpoint-*"))
+    whole = sorted(path.name for path in Workspace.for_model(output).folder.glob("checkpoint-*"))
     train_encoder(sample_index, output, quick(tiny), resume=True)
 
     assert whole == ["checkpoint-2", "checkpoint-3"]  # older ones are removed
@@ -560,7 +560,7 @@ def test_a_training_that_was_killed_goes_on(
 
     process = subprocess.Popen([sys.executable, "-c", KILLED, *common, str(output)])
     until = monotonic() + 120
-    while not [*Workspace.beside(output).folder.glob("checkpoint-*/whole")]:
+    while not [*Workspace.for_model(output).folder.glob("checkpoint-*/whole")]:
         assert monotonic() < until and process.poll() is None
         sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)

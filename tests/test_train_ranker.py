@@ -334,7 +334,7 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
     for stops in (stop_early, stop):
         with pytest.raises(KeyboardInterrupt):
             train_ranker([sample_index], output, config(), resume=True, progress=stops)
-    folder = Workspace.beside(output).folder
+    folder = Workspace.for_model(output).folder
     kept = sorted(path.name for path in folder.iterdir())
     with pytest.raises(ConfigError, match="started with other settings: seed was 0, is 1"):
         train_ranker([sample_index], output, config(seed=1), resume=True)
@@ -357,7 +357,7 @@ def test_going_on_after_a_stop_gives_the_model_of_an_unbroken_training(
     for variant in Variant:
         name = f"{variant}.txt"
         assert (output / name).read_text() == (whole / name).read_text()
-    assert not Workspace.beside(output).folder.exists()
+    assert not Workspace.for_model(output).folder.exists()
 
 
 def test_two_indexes_keep_their_examples_apart(
@@ -370,7 +370,7 @@ def test_two_indexes_keep_their_examples_apart(
     with pytest.raises(KeyboardInterrupt):
         train_ranker([chain, sample_index], tmp_path / "m", config(), progress=stop)
 
-    kept = {path.name for path in Workspace.beside(tmp_path / "m").folder.glob("*.npz")}
+    kept = {path.name for path in Workspace.for_model(tmp_path / "m").folder.glob("*.npz")}
     assert {"examples-0.train.npz", "examples-1.train.npz", "examples-1.dev.npz"} <= kept
 
 

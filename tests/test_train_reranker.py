@@ -679,7 +679,7 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
 
     with pytest.raises(KeyboardInterrupt):
         train_reranker(sample_index, output, how, progress=stop)
-    last = Workspace.beside(output).checkpoint()
+    last = Workspace.for_model(output).checkpoint()
     assert last is not None and last.name == "checkpoint-3"
     with pytest.raises(ConfigError, match="started with other settings: depth was 30, is 20"):
         train_reranker(sample_index, output, replace(how, depth=20), resume=True)
@@ -691,7 +691,7 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
     assert read_reranker_spec(output) == read_reranker_spec(trained)
-    assert not Workspace.beside(output).folder.exists()
+    assert not Workspace.for_model(output).folder.exists()
 
 
 def test_checkpoints_between_evaluations_are_gone_on_from(
@@ -706,7 +706,7 @@ def test_checkpoints_between_evaluations_are_gone_on_from(
     train_reranker(sample_index, tmp_path / "whole", how)
     with pytest.raises(KeyboardInterrupt):
         train_reranker(sample_index, tmp_path / "broken", how, progress=stop)
-    last = Workspace.beside(tmp_path / "broken").checkpoint()
+    last = Workspace.for_model(tmp_path / "broken").checkpoint()
     assert last is not None and last.name == "checkpoint-2"
     report = train_reranker(sample_index, tmp_path / "broken", how, resume=True)
 

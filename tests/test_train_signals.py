@@ -577,7 +577,7 @@ def test_a_mixture_that_was_cut_short_goes_on_to_the_same_weights(
 
     with pytest.raises(KeyboardInterrupt):
         train_encoder(sample_index, tmp_path / "m", how, progress=stop)
-    last = Workspace.beside(tmp_path / "m").checkpoint()
+    last = Workspace.for_model(tmp_path / "m").checkpoint()
     assert last is not None and last.name == "checkpoint-5"
     train_encoder(sample_index, tmp_path / "m", how, resume=True)
 

@@ -20,7 +20,7 @@ def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> G
     try:
         yield
     except KeyboardInterrupt:
-        workspace = Workspace.beside(target)
+        workspace = Workspace.for_model(target)
         if not workspace.is_there():
             console.log("the training had not started; nothing is saved")
         else:

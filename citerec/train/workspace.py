@@ -28,7 +28,7 @@ class Workspace:
     folder: Path
 
     @classmethod
-    def beside(cls, output: Path) -> "Workspace":
+    def for_model(cls, output: Path) -> "Workspace":
         """Return the training folder that belongs to a model folder."""
         output = output.absolute()
         return cls(output.with_name(f".{output.name}.training"))

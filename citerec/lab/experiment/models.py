@@ -85,12 +85,12 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
     settings = Path(experiment.train_reranker)
     config = read_training(settings, {})
     own = index.models / OWN
-    beside = own.with_name(f"{OWN}-{settings.stem}")
-    for model in (own, beside):
+    for_row = own.with_name(f"{OWN}-{settings.stem}")
+    for model in (own, for_row):
         if was_trained_so(model, index, config):
             return str(model)
-    train_reranker(index, beside, config, resume=True, force=True, progress=progress)
-    return str(beside)
+    train_reranker(index, for_row, config, resume=True, force=True, progress=progress)
+    return str(for_row)
 
 
 def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress) -> str:

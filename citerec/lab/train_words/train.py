@@ -71,7 +71,7 @@ def train_words(
     """
     check_target(output, NAME, force=force)
     check_writable(output)
-    workspace = Workspace.beside(output)
+    workspace = Workspace.for_model(output)
     plan = _plan(index, config)
     resume_or_discard(workspace, plan, resume=resume, log=log)
     search = GridSearch.of(index, config, log, progress, KeptTraining(workspace, plan))

@@ -78,7 +78,7 @@ def train_encoder(
     """
     check_target(output, SPEC, force=force)
     check_installed(seed=config.seed, threads=config.threads)
-    workspace = Workspace.beside(output)
+    workspace = Workspace.for_model(output)
     with writing(workspace.folder):
         data, dev = load_training_data(index), load_dev(index, config)
         arguments = trainer_arguments(config.schedule, workspace, has_dev=dev is not None)

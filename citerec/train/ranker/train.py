@@ -76,7 +76,7 @@ def train_ranker(
     check_target(output, SPEC, force=force)
     check_writable(output)
     check_indexes([index for index in indexes if _name(index) not in (finders or {})], config)
-    workspace = Workspace.beside(output)
+    workspace = Workspace.for_model(output)
     with writing(workspace.folder):
         identities = {"indexes": [*map(identity_of, indexes)], "apart": [*map(identity_of, apart)]}
         plan = config.to_json() | identities

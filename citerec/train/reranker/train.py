@@ -91,7 +91,7 @@ def train_reranker(
     """
     check_target(output, SPEC, force=force)
     check_installed(seed=config.seed, threads=config.threads)
-    workspace = Workspace.beside(output)
+    workspace = Workspace.for_model(output)
     with writing(workspace.folder):
         data, task = _sampled_queries(load_training_data(index), config), dev_task(index, config)
         arguments = trainer_arguments(config.schedule, workspace, has_dev=task is not None)
