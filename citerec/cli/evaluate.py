@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -26,9 +26,6 @@ from citerec.config import Bm25Config, DenseConfig, StopWords
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
-
-if TYPE_CHECKING:
-    pass
 
 UNUSED_WITH_RUNS = (  # options of the pipeline, without effect on external runs
     "systems",
@@ -111,9 +108,10 @@ def evaluate(
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
     from citerec.evaluate.assessment import assess
+    from citerec.evaluate.contents import left_out, summary_table
     from citerec.evaluate.protocol import EvalConfig
-    from citerec.evaluate.report import refuse_others_files, write_report
-    from citerec.evaluate.tables import left_out, summary_table
+    from citerec.evaluate.report.terminal import terminal
+    from citerec.evaluate.report_folder import refuse_others_files, write_report
     from citerec.rank.known import PROTOCOL, KnownGraph
 
     if known_graph not in PROTOCOL:
@@ -152,10 +150,10 @@ def evaluate(
             index, split, systems, eval_config, rerank_options, heap, output, console, audit
         )
         evaluation, folder = result
-    report = assess(evaluation)
-    write_report(report, folder)
-    show(summary_table(report))
-    if dropped := left_out(evaluation):
+    assessment = assess(evaluation)
+    write_report(assessment, folder)
+    show(terminal(summary_table(assessment)))
+    if dropped := left_out(assessment):
         console.log(f"{len(evaluation.qrels)} {evaluation.split} queries; {dropped}")
     console.log(f"the report is in {folder}/")
 

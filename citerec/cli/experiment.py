@@ -26,20 +26,21 @@ def run(
     verbose: Verbose = False,
 ) -> None:
     """Run rows of a table and compare their metrics with the expected values."""
+    from citerec.evaluate.report_folder import refuse_others_files
     from citerec.folder import INDEXES
+    from citerec.lab.experiment.compared import row_outcome
     from citerec.lab.experiment.kind import format_measure
     from citerec.lab.experiment.outcome import Outcome, Verdict
     from citerec.lab.experiment.outcome import write_result as write
-    from citerec.lab.experiment.page import refuse_others_files, write_page
+    from citerec.lab.experiment.page import files_of, write_page
     from citerec.lab.experiment.row import read_experiment
     from citerec.lab.experiment.run import run_experiment
-    from citerec.lab.experiment.shown import shown
     from citerec.lab.experiment.table import ABOUT
 
     console = ConsoleOutput(quiet, verbose)
     rows = [read_experiment(file) for file in files if file.name != ABOUT]
     if report:
-        refuse_others_files(report)  # before the work
+        refuse_others_files(report, files_of)  # before the work
     outcomes: list[Outcome] = []
     first_error: CiterecError | None = None
     for row in rows:
@@ -66,7 +67,7 @@ def run(
         )
         write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
     if report and outcomes:
-        write_page([shown(outcome) for outcome in outcomes], report)
+        write_page([row_outcome(outcome) for outcome in outcomes], report)
         console.log(f"the report is in {report / 'report.html'}")
     if first_error:
         raise first_error

@@ -16,10 +16,10 @@ from citerec.cli.console import (
     Threads,
     Verbose,
     check_output,
+    show,
     write_result,
 )
 from citerec.cli.encode import BackendOption, DeviceOption, DtypeOption
-from citerec.cli.scidocs_table import print_table
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
 
@@ -84,7 +84,9 @@ def scidocs(
     verbose: Verbose = False,
 ) -> None:
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
+    from citerec.evaluate.report.terminal import terminal
     from citerec.lab.scidocs.record import as_json
+    from citerec.lab.scidocs.table import results_table
     from citerec.lab.scidocs.topics import check_picture
 
     console = ConsoleOutput(quiet, verbose)
@@ -116,7 +118,7 @@ def scidocs(
     if format is SuiteFormat.JSON:
         write_result(record)
     else:
-        print_table(results, published=data is not None)
+        show(terminal(results_table(results, published=data is not None)))
     if output:
         write_result(record, output)
     for each in results:

@@ -1,13 +1,15 @@
 """Computes the content of a report from runs and qrels: metrics, tests and breakdowns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from citerec.errors import ConfigError
-from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations
+from citerec.evaluate.bias import CitedPaperStats
+from citerec.evaluate.bins import PairBin, QueryBin, pair_bins, quartiles, query_bins, ranges
 from citerec.evaluate.by_year import Year, by_year
 from citerec.evaluate.calibration import Band, CalibrationBands, calibrate
 from citerec.evaluate.metrics import (
@@ -16,13 +18,14 @@ from citerec.evaluate.metrics import (
     SystemResult,
     compare,
     evaluate_run,
-    mean_metrics,
 )
-from citerec.evaluate.overlap import PairBin, means, pair_bins, quartiles
+from citerec.evaluate.overlap import means
 from citerec.evaluate.significance import RESAMPLES
 from citerec.run import Qrels, Run
 
-GOLD_BINS = ((1, 2), (3, 5), (6, 10), (11, 20), (21, None))  # gold papers of a query, inclusive
+GOLD_BINS = ((1, 2), (3, 5), (6, 10), (11, 20), (21, None))  # gold papers of a query
+AGES = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 20), (21, None))  # of a cited paper, in years
+CITATIONS = ((0, 0), (1, 2), (3, 5), (6, 10), (11, 20), (21, 50), (51, None))  # of a cited paper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,24 +63,15 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """Some of the queries, and the metrics of each system on them."""
-
-    label: str
-    queries: int
-    systems: Mapping[str, Mapping[str, float]]  # by system and metric
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
+class Assessment:
     """The results of an evaluation."""
 
     evaluation: Evaluation
     systems: tuple[SystemResult, ...]
     comparisons: tuple[Comparison, ...]
-    by_gold: tuple[Bin, ...]  # by the number of gold papers
-    by_words: tuple[Bin, ...]  # by the length of the query, in quartiles; empty if unknown
-    by_overlap: tuple[Bin, ...]  # by the word overlap of the query and its gold; likewise
+    by_gold: tuple[QueryBin, ...]  # by the number of gold papers
+    by_words: tuple[QueryBin, ...]  # by the length of the query, in quartiles; empty if unknown
+    by_overlap: tuple[QueryBin, ...]  # by the word overlap of the query and its gold; likewise
     pairs_by_overlap: tuple[
         PairBin, ...
     ]  # pairs of query and gold paper, by word overlap; likewise
@@ -86,35 +80,45 @@ class Report:
     by_year: Mapping[str, tuple[Year, ...]]  # f1@20 by the year of the query; empty if unknown
     calibration: Mapping[str, CalibrationBands]  # share of cited papers by score and rank
 
+    @property
+    def rivals(self) -> list[SystemResult]:
+        """The systems that are compared: all but ceilings."""
+        return [one for one in self.systems if one.name not in self.evaluation.ceilings]
 
-def assess(evaluation: Evaluation) -> Report:
+
+def assess(evaluation: Evaluation) -> Assessment:
     """Measure all runs, compare all pairs except ceilings, and break the metrics down.
 
     Raises:
         ConfigError: If a run shares no query with the qrels.
     """
-    systems = tuple(_measured(evaluation, run) for run in evaluation.runs)
+    qrels, runs, stats = evaluation.qrels, evaluation.runs, evaluation.cited_stats
+    systems = tuple(_measured(evaluation, run) for run in runs)
     rng = np.random.default_rng(evaluation.seed)
     rivals = [system for system in systems if system.name not in evaluation.ceilings]
     comparisons = compare(rivals, rng=rng, resamples=evaluation.resamples)
-    return Report(
+    sizes = {qid: len(gold) for qid, gold in qrels.items()}
+    shares = partial(quartiles, form="{:.2f}")
+    return Assessment(
         evaluation,
         systems,
         tuple(comparisons),
-        by_gold=_by_gold(evaluation, systems),
-        by_words=_by_quartile(evaluation, systems, evaluation.query_words, "{:.0f}"),
-        by_overlap=_by_quartile(evaluation, systems, means(evaluation.overlap), "{:.2f}"),
-        pairs_by_overlap=pair_bins(evaluation.overlap, evaluation.qrels, evaluation.runs),
-        by_age=by_age(evaluation.cited_stats, evaluation.qrels, evaluation.runs),
-        by_citations=by_citations(evaluation.cited_stats, evaluation.qrels, evaluation.runs),
+        by_gold=query_bins(sizes, partial(ranges, bounds=GOLD_BINS), qrels, systems),
+        by_words=query_bins(
+            evaluation.query_words, partial(quartiles, form="{:.0f}"), qrels, systems
+        ),
+        by_overlap=query_bins(means(evaluation.overlap), shares, qrels, systems),
+        pairs_by_overlap=pair_bins(evaluation.overlap, shares, qrels, runs),
+        by_age=pair_bins(stats.ages, partial(ranges, bounds=AGES), qrels, runs),
+        by_citations=pair_bins(stats.citations, partial(ranges, bounds=CITATIONS), qrels, runs),
         by_year=_by_year(evaluation, systems),
-        calibration={run.name: calibrate(run, evaluation.qrels) for run in evaluation.runs},
+        calibration={run.name: calibrate(run, qrels) for run in runs},
     )
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(assessment: Assessment) -> dict[str, Any]:
     """Return the content of `report.json`; its keys are a contract of `citerec evaluate`."""
-    evaluation = report.evaluation
+    evaluation = assessment.evaluation
     return {
         "corpus": evaluation.corpus,
         "split": evaluation.split,
@@ -124,20 +128,22 @@ def as_json(report: Report) -> dict[str, Any]:
         "seed": evaluation.seed,
         "resamples": evaluation.resamples,
         "ceilings": sorted(evaluation.ceilings),
-        "systems": [_system_json(system) for system in report.systems],
-        "comparisons": [_comparison_json(comparison) for comparison in report.comparisons],
+        "systems": [_system_json(system) for system in assessment.systems],
+        "comparisons": [*map(asdict, assessment.comparisons)],
         "breakdown": {
-            "gold": [_bin_json(part) for part in report.by_gold],
-            "query_words": [_bin_json(part) for part in report.by_words],
+            "gold": [_bin_json(part) for part in assessment.by_gold],
+            "query_words": [_bin_json(part) for part in assessment.by_words],
         },
         "by_overlap": {
-            "queries": [_bin_json(part) for part in report.by_overlap],
-            "pairs": [_pairs_json(part) for part in report.pairs_by_overlap],
+            "queries": [_bin_json(part) for part in assessment.by_overlap],
+            "pairs": [_pairs_json(part) for part in assessment.pairs_by_overlap],
         },
-        "by_age": [_pairs_json(part) for part in report.by_age],
-        "by_citations": [_pairs_json(part) for part in report.by_citations],
-        "by_year": {name: [*map(asdict, years)] for name, years in report.by_year.items()},
-        "calibration": {name: _calibration_json(one) for name, one in report.calibration.items()},
+        "by_age": [_pairs_json(part) for part in assessment.by_age],
+        "by_citations": [_pairs_json(part) for part in assessment.by_citations],
+        "by_year": {name: [*map(asdict, years)] for name, years in assessment.by_year.items()},
+        "calibration": {
+            name: _calibration_json(one) for name, one in assessment.calibration.items()
+        },
         "provenance": dict(evaluation.provenance),
     }
 
@@ -152,59 +158,12 @@ def _measured(evaluation: Evaluation, run: Run) -> SystemResult:
     )
 
 
-def _by_gold(evaluation: Evaluation, systems: Sequence[SystemResult]) -> tuple[Bin, ...]:
-    sizes = {qid: len(gold) for qid, gold in evaluation.qrels.items()}
-    parts = (
-        _bin(
-            f"{low}+" if high is None else f"{low}-{high}",
-            evaluation,
-            systems,
-            lambda qid, low=low, high=high: low <= sizes[qid] and (not high or sizes[qid] <= high),
-        )
-        for low, high in GOLD_BINS
-    )
-    return tuple(part for part in parts if part.queries)
-
-
 def _by_year(
     evaluation: Evaluation, systems: Sequence[SystemResult]
 ) -> dict[str, tuple[Year, ...]]:
     qids = sorted(evaluation.qrels)
     years = evaluation.query_years
     return {system.name: by_year(system.per_query["f1@20"], qids, years) for system in systems}
-
-
-def _by_quartile(
-    evaluation: Evaluation,
-    systems: Sequence[SystemResult],
-    values: Mapping[str, float],
-    form: str,
-) -> tuple[Bin, ...]:
-    """Break the metrics down by the quartiles of a value of each query; empty if no value is known."""
-    known = {qid: value for qid, value in values.items() if qid in evaluation.qrels}
-    if not known:
-        return ()
-    parts: list[Bin] = []
-    for quarter in quartiles([*known.values()], form):
-        inside = frozenset(qid for qid, is_in in zip(known, quarter.members, strict=True) if is_in)
-        parts.append(_bin(quarter.label, evaluation, systems, inside.__contains__))
-    return tuple(parts)
-
-
-def _bin(
-    label: str,
-    evaluation: Evaluation,
-    systems: Sequence[SystemResult],
-    belongs: Callable[[str], bool],
-) -> Bin:
-    inside = np.array([belongs(qid) for qid in sorted(evaluation.qrels)])
-    if not inside.any():
-        return Bin(label, 0, {})
-    metrics = {
-        system.name: mean_metrics({name: s[inside] for name, s in system.per_query.items()})
-        for system in systems
-    }
-    return Bin(label, int(inside.sum()), metrics)
 
 
 def _system_json(system: SystemResult) -> dict[str, Any]:
@@ -218,19 +177,7 @@ def _system_json(system: SystemResult) -> dict[str, Any]:
     }
 
 
-def _comparison_json(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "a": comparison.a,
-        "b": comparison.b,
-        "metric": comparison.metric,
-        "difference": comparison.difference,
-        "p_student": comparison.p_student,
-        "p_fisher": comparison.p_fisher,
-        "p_holm": comparison.p_holm,
-    }
-
-
-def _bin_json(part: Bin) -> dict[str, Any]:
+def _bin_json(part: QueryBin) -> dict[str, Any]:
     systems = {name: dict(metrics) for name, metrics in part.systems.items()}
     return {"bin": part.label, "queries": part.queries, "systems": systems}
 

@@ -9,6 +9,8 @@ except those with the id of a dev or test query.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
@@ -18,9 +20,9 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group
 from citerec.rank.known import KnownGraph, train_papers
-from citerec.run import Qrels
+from citerec.run import Qrels, Run
 from citerec.text import contents
-from citerec.types import Eligible, Query
+from citerec.types import Eligible, Hits, Query, Ranking
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
@@ -136,6 +138,19 @@ def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
         qrels={query.id: qrels[query.id] for query, _ in enough},
         left_out={**task.left_out, TOO_FEW: len(task.queries) - len(enough)},
     )
+
+
+def as_run(name: str, index: IndexFolder, task: EvalSet, hits: list[Hits]) -> Run:
+    """Return the run of some hits; only the docids of hit rows are read."""
+    rows = np.unique(np.concatenate([ranking.rows for ranking in hits]))
+    ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)
+    rankings = {
+        query.id: Ranking(
+            tuple(ids[np.searchsorted(rows, ranking.rows)]), tuple(ranking.scores.tolist())
+        )
+        for query, ranking in zip(task.queries, hits, strict=True)
+    }
+    return Run(name, rankings)
 
 
 def _last_train_year(index: IndexFolder) -> int | None:

@@ -31,8 +31,7 @@ from citerec.evaluate.catalogue import (
     plugged,
     read_by,
 )
-from citerec.evaluate.docids import as_run
-from citerec.evaluate.protocol import EvalConfig, EvalSet
+from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expansion import CandidateExpander
@@ -96,7 +95,7 @@ class Systems:
         if name in CEILINGS:
             return oracle_run(self._eval_set.qrels, name), None
         hits, seconds = self._hits(name)
-        return as_run(name, self._index, self._eval_set, hits), seconds
+        return self.as_run(name, hits), seconds
 
     def stages(self) -> list[Mapping[str, Hits]]:
         """Return, for each query, the hits of the retrievers `FUSED`.

@@ -1,19 +1,25 @@
-"""The outcome of a row for its page, and the significance tests between rows."""
+"""The outcome of a row for the report of a run, and the significance tests between rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from citerec.errors import ConfigError
-from citerec.evaluate.by_year import Year
-from citerec.evaluate.calibration import CalibrationBands
+from citerec.evaluate.by_year import Year, by_year, years_of
+from citerec.evaluate.calibration import CalibrationBands, calibrate
+from citerec.evaluate.catalogue import CEILINGS
 from citerec.evaluate.metrics import Comparison
+from citerec.evaluate.report.model import NONE
+from citerec.evaluate.report.plots import recall_by_depth
 from citerec.evaluate.significance import RESAMPLES, Floats, holm, randomisation_test, student_test
+from citerec.lab.experiment.kind import ExperimentKind
+from citerec.lab.experiment.outcome import Outcome
 
-COMPARED = ("f1@20", "mrr")
 SWAPS_A_PAIR = (
     100  # at least, since Holm multiplies the least p of n swaps, 1/n, by the number of pairs
 )
@@ -63,9 +69,44 @@ class RowOutcome:
         """Whether there is a ranking to draw."""
         return bool(self.curve or self.per_query or self.calibration or self.by_year)
 
+    @property
+    def corpus_and_split(self) -> str:
+        """Corpus and split of the row; – if it has none."""
+        return ", ".join(part for part in (self.corpus, self.split) if part) or NONE
+
+    @property
+    def all_values(self) -> tuple[Mapping[str, object], ...]:
+        """The measured, published and expected values, by metric."""
+        return self.metrics, self.published, self.expect
+
     def has_scores(self, metric: str) -> bool:
         """Return whether the row can be compared in a metric."""
         return metric in self.per_query and not self.is_ceiling
+
+
+def row_outcome(outcome: Outcome) -> RowOutcome:
+    """Return the outcome of a row for the report; a row without rankings has only its values."""
+    row = outcome.experiment
+    per_query = dict(outcome.result.get("per_query", {}))
+    return RowOutcome(
+        title=row.title,
+        file=str(row.path),
+        table=row.table,
+        corpus=Path(row.corpus).name,
+        split=row.split if row.kind is ExperimentKind.RECOMMEND else "",
+        claim=row.claim,
+        verdict=str(outcome.verdict),
+        why=outcome.why,
+        metrics=outcome.metrics,
+        ci95=outcome.result.get("ci95", {}),
+        expect=row.expect,
+        published=row.published,
+        published_source=row.source,
+        queries_sha256=per_query.pop("queries_sha256", ""),
+        per_query=per_query,
+        is_ceiling=row.kind is ExperimentKind.RECOMMEND and row.system in CEILINGS,
+        **_drawn(outcome, per_query),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +200,18 @@ def names(rows: Iterable[RowOutcome]) -> dict[str, RowOutcome]:
             name = f"{stem} {number}"
         named[name] = row
     return named
+
+
+def _drawn(outcome: Outcome, per_query: dict[str, Any]) -> dict[str, Any]:
+    run, task = outcome.run, outcome.task
+    if run is None or task is None:
+        return {}
+    years = years_of(task.queries)
+    return {
+        "curve": recall_by_depth(run, task.qrels).tolist(),
+        "calibration": calibrate(run, task.qrels),
+        "by_year": by_year(per_query["f1@20"], sorted(task.qrels), years),
+    }
 
 
 def _same_queries(group: ComparableRows, scores: Mapping[str, Floats]) -> None:

@@ -5,14 +5,16 @@ folders.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.errors import BadInputError
-from citerec.evaluate.tables import tex
+from citerec.evaluate.report.latex import latex
+from citerec.evaluate.report.markdown import markdown
+from citerec.evaluate.report.model import NONE, Cell, Column, Report, Section, Table
 from citerec.inputs import read_whole
 from citerec.lab.experiment.kind import MEASURES, ExperimentKind, format_measure
 from citerec.lab.experiment.outcome import Verdict, judge
@@ -21,14 +23,11 @@ from citerec.toml import read_toml
 
 SHOWN = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
 ABOUT = "table.toml"  # in the folder of the rows
-NONE = "–"
-HEAD = (
-    "# Tables",
-    "",
-    "Made by `citerec experiment table`; each row is a file: `citerec experiment run FILE`.",
-    "F1@20 is the mean of each query's F1; in brackets its 95 % bootstrap interval.",
-    f"Where others published a figure, it stands behind ours: ours / theirs. {NONE}: not run here, or stated by no "
-    "source that we hold.",
+TEXT = (
+    "Made by `citerec experiment table`; each row is a file: `citerec experiment run FILE`.\n"
+    "F1@20 is the mean of each query's F1; in brackets its 95 % bootstrap interval.\n"
+    "Where others published a figure, it stands behind ours: ours / theirs. "
+    f"{NONE}: not run here, or stated by no source that we hold."
 )
 
 
@@ -62,26 +61,26 @@ def tables(root: Path) -> str:
     Raises:
         BadInputError: If a row, a result or a table file is invalid.
     """
-    lines = [*HEAD]
-    for table in read_tables(root):
-        lines += ["", f"## {table.title}", ""]
-        lines += [table.note, ""] if table.note else []
-        heading = ["row", "corpus", *table.columns, "verdict"]
-        lines += [_row(heading), _row(["---"] * len(heading))]
-        lines += [_row([*_named(row, root), *_cells(row, table)]) for row in table.rows]
-    return "\n".join(lines) + "\n"
+    sections = [
+        Section(
+            title=table.title,
+            text=[table.note] if table.note else [],
+            tables=[_rendered(table, root)],
+        )
+        for table in read_tables(root)
+    ]
+    return markdown(Report(title="Tables", text=[TEXT], sections=sections))
 
 
 def tables_as_latex(root: Path) -> str:
-    """Return every table under `root` as LaTeX, for the package booktabs.
+    """Return every table under `root` as LaTeX, without verdicts, for the package booktabs.
 
     Raises:
         BadInputError: If a row, a result or a table file is invalid.
     """
-    lines = ["% Made by `citerec experiment table`; needs \\usepackage{booktabs}."]
-    for table in read_tables(root):
-        lines += ["", *_latex(table)]
-    return "\n".join(lines) + "\n"
+    drawn = [_rendered(table, root) for table in read_tables(root)]
+    own = [replace(t, columns=t.columns[:-1], rows=[row[:-1] for row in t.rows]) for t in drawn]
+    return latex(own, made_by="citerec experiment table")
 
 
 def _table(folder: Path, root: Path) -> ResultsTable:
@@ -130,8 +129,17 @@ def _result(row: Experiment, root: Path) -> Mapping[str, Any] | None:
         raise BadInputError(file, advice) from error
 
 
-def _named(row: Experiment, root: Path) -> list[str]:
-    return [f"[{row.title}]({row.path.relative_to(root).as_posix()})", _corpus(row)]
+def _rendered(table: ResultsTable, root: Path) -> Table:
+    names = [Column("row", "name"), Column("corpus", "name")]
+    rows = [
+        [
+            Cell(text=row.title, link=row.path.relative_to(root).as_posix()),
+            *(Cell(text=text) for text in (_corpus(row), *_cells(row, table))),
+        ]
+        for row in table.rows
+    ]
+    heads = [*names, *map(Column, table.columns), Column("verdict", "name")]
+    return Table(caption=table.title, columns=heads, rows=rows)
 
 
 def _corpus(row: Experiment) -> str:
@@ -161,24 +169,3 @@ def _ours(column: str, result: Mapping[str, Any] | None) -> str:
         low, high = result["ci95"][column]
         cell += f" [{low:.3f}, {high:.3f}]"
     return cell
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _latex(table: ResultsTable) -> Iterator[str]:
-    columns = ["row", "corpus", *table.columns]
-    yield f"% {table.name}"
-    yield r"\begin{table}"
-    yield rf"\caption{{{tex(table.title)}}}"
-    yield rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}"
-    yield r"\toprule"
-    yield " & ".join(map(tex, columns)) + r" \\"
-    yield r"\midrule"
-    for row in table.rows:
-        figures = [*_cells(row, table)][:-1]  # without the verdict
-        yield " & ".join(map(tex, [row.title, _corpus(row), *figures])) + r" \\"
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-    yield r"\end{table}"

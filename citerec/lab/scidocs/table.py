@@ -1,11 +1,14 @@
 """The results of a suite as a table for the terminal, in the order of table 1 of the paper."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from citerec.evaluate.report.model import NONE, Cell, Table, columns
+from citerec.lab.scidocs.from_index import TASKS
+from citerec.lab.scidocs.published import METRICS, TABLE_1
+from citerec.lab.scidocs.record import EncoderResult
 
+LONGEST_NAME = 24  # characters of an encoder's name; of a longer path the end is shown
 _HEADINGS = {
     "mag": "MAG",
     "mesh": "MeSH",
@@ -16,32 +19,30 @@ _HEADINGS = {
     "recommendation": "Rec.",
     "average": "Avg.",
 }
-NONE = "–"
 
 
-def results_table(
-    rows: Mapping[str, Mapping[str, float]], metrics: Sequence[str], *, published: int = 0
-) -> "Table":
+def results_table(results: Sequence[EncoderResult], *, published: bool) -> Table:
     """Return one row per encoder, values times 100 as in the paper; – for missing values.
 
     Args:
-        rows: Metrics in [0, 1], by encoder.
-        metrics: The columns.
-        published: The number of first rows that are published values.
+        results: The results of each encoder.
+        published: Whether they are on the published data; then the rows of the paper come first.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("encoder", overflow="fold", min_width=14)
-    for metric in metrics:
-        table.add_column(heading(metric), justify="right", no_wrap=True)
-    for number, (name, values) in enumerate(rows.items(), start=1):
-        figures = [percent(values.get(metric)) for metric in metrics]
-        cells = (Text(cell) for cell in (name, *figures))  # "[...]" in a string is markup
-        table.add_row(*cells, end_section=number == published)
-    return table
+    rows: Mapping[str, Mapping[str, float]] = TABLE_1 if published else {}
+    own_rows = {_row_name(each.encoder, published): each.result.metrics for each in results}
+    every = METRICS if published else [metric for task in TASKS.values() for metric in task]
+    metrics = [metric for metric in every if any(metric in of for of in own_rows.values())]
+    metrics.append("average")
+    cells = [
+        [Cell(text=name), *(Cell(text=percent(values.get(metric))) for metric in metrics)]
+        for name, values in {**rows, **own_rows}.items()
+    ]
+    return Table(
+        caption="SciDocs",
+        columns=columns("encoder", *map(heading, metrics)),
+        rows=cells,
+        rule_after=len(rows),
+    )
 
 
 def heading(metric: str) -> str:
@@ -53,3 +54,10 @@ def heading(metric: str) -> str:
 def percent(share: float | None) -> str:
     """Format a share as in the paper: times 100, one decimal."""
     return NONE if share is None else f"{100 * share:.1f}"
+
+
+def _row_name(encoder: str, published: bool) -> str:
+    """Return the name of an encoder in the table: the end of a path, marked as ours next to published rows."""
+    parts = [part for part in Path(encoder).parts if part not in ("models", "encoder")]
+    name = encoder if len(encoder) <= LONGEST_NAME or not parts else parts[-1]
+    return f"ours: {name}" if published else name

@@ -8,6 +8,8 @@ import re
 from html import escape
 from typing import Any
 
+from citerec.export.clean import visible
+
 COLOURS = 10  # --s0 to --s9
 DASHES: tuple[tuple[str, str], ...] = (  # of matplotlib, and of a legend in the page
     ("-", ""),
@@ -82,7 +84,7 @@ def as_svg(figure: Any, key: str, title: str) -> str:
 
     Args:
         figure: Drawn within `settings`.
-        key: Prefix of all ids, unique in the page; letters and digits.
+        key: Prefix of all ids, unique in the page; letters, digits and hyphens.
         title: A description of the figure, for screen readers.
     """
     from io import StringIO
@@ -99,7 +101,7 @@ def as_svg(figure: Any, key: str, title: str) -> str:
     body = body.replace('xlink:href="#', f'href="#{key}-').replace("url(#", f"url(#{key}-")
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, variable)
-    label = f'<title id="{key}-title">{escape(title)}</title>'
+    label = f'<title id="{key}-title">{escape(visible(title))}</title>'
     opening = f'<svg {box[0] if box else ""} role="img" aria-labelledby="{key}-title">'
     body = re.sub(r">\s+<", "><", body.strip())
     return f"{opening}{label}{body}</svg>"

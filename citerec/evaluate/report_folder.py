@@ -12,7 +12,7 @@ qrels.txt            TREC qrels
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,23 @@ import orjson
 
 from citerec.atomic import building
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluate.assessment import Report, as_json
+from citerec.evaluate.assessment import Assessment, as_json
+from citerec.evaluate.contents import PLOT, paper_table, report_of
 from citerec.evaluate.metrics import PER_QUERY
-from citerec.evaluate.plots import draw_recall, recall_by_depth
-from citerec.evaluate.report_page import report_html
-from citerec.evaluate.tables import decimal, latex, markdown, table
+from citerec.evaluate.report.html import html
+from citerec.evaluate.report.latex import latex
+from citerec.evaluate.report.markdown import markdown
+from citerec.evaluate.report.plots import draw_recall, recall_by_depth
 from citerec.export.clean import csv_cell
 from citerec.inputs import read_whole
 from citerec.run import write_qrels, write_run
 
 JSON, MARKDOWN, LATEX, HTML = "report.json", "report.md", "report.tex", "report.html"
-PLOT, PER_QUERY_CSV, QRELS = "recall_by_depth.png", "per_query.csv", "qrels.txt"
+PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"
 FILES = {JSON, MARKDOWN, LATEX, HTML, PLOT, PER_QUERY_CSV, QRELS}
 
 
-def write_report(report: Report, folder: Path) -> None:
+def write_report(assessment: Assessment, folder: Path) -> None:
     """Write the report folder in one step; an existing report is replaced.
 
     Raises:
@@ -43,15 +45,20 @@ def write_report(report: Report, folder: Path) -> None:
     """
     target = folder.resolve()
     refuse_others_files(target)
+    report = report_of(assessment)
+    texts = {
+        MARKDOWN: markdown(report),
+        LATEX: latex([paper_table(assessment)]),
+        HTML: html(report),
+    }
     with building(target) as new:
-        (new / JSON).write_bytes(_json(as_json(report)))
-        (new / MARKDOWN).write_text("\n".join(_page(report)), encoding="utf-8")
-        (new / LATEX).write_text(latex(report), encoding="utf-8")
-        (new / HTML).write_text(report_html(report), encoding="utf-8")
-        _draw(report, new / PLOT)
-        _write_per_query(report, new / PER_QUERY_CSV)
-        write_qrels(report.evaluation.qrels, new / QRELS)
-        runs = report.evaluation.runs
+        (new / JSON).write_bytes(_json(as_json(assessment)))
+        for name, text in texts.items():
+            (new / name).write_text(text, encoding="utf-8")
+        _draw(assessment, new / PLOT)
+        _write_per_query(assessment, new / PER_QUERY_CSV)
+        write_qrels(assessment.evaluation.qrels, new / QRELS)
+        runs = assessment.evaluation.runs
         for run, name in zip(runs, run_files([run.name for run in runs]), strict=True):
             write_run(run, new / name)
 
@@ -74,8 +81,12 @@ def run_files(names: Sequence[str]) -> list[str]:
     return files
 
 
-def refuse_others_files(folder: Path) -> None:
-    """Refuse a folder that holds anything but a report, which would be replaced.
+def refuse_others_files(folder: Path, files_of: Callable[[Path], Set[str]] | None = None) -> None:
+    """Refuse a folder that contains anything but a report, which would be replaced.
+
+    Args:
+        folder: The folder.
+        files_of: Returns the names of the files of the report in a folder; by default of one by `write_report`.
 
     Raises:
         ConfigError: If it does, or is a file.
@@ -85,7 +96,7 @@ def refuse_others_files(folder: Path) -> None:
     if not folder.is_dir():
         raise ConfigError(f"{folder} is a file; name a folder for the report")
     present = sorted(path.name for path in folder.iterdir())
-    ours = _files_of(folder / JSON)
+    ours = (files_of or _files_of)(folder)
     if others := [name for name in present if name not in ours]:
         raise ConfigError(
             f"{folder} holds {others[0]!r}, which is no part of a report; "
@@ -109,10 +120,10 @@ def refuse_own_inputs(folder: Path, inputs: Iterable[Path]) -> None:
             )
 
 
-def _files_of(report: Path) -> set[str]:
-    """Return the files of the report folder with this `report.json`; empty if it is no report."""
+def _files_of(folder: Path) -> Set[str]:
+    """Return the names of the files of a report, from its `report.json`; empty if there is none."""
     try:
-        content: Any = orjson.loads(read_whole(report))
+        content: Any = orjson.loads(read_whole(folder / JSON))
         runs = run_files([system["name"] for system in content["systems"]])
     except (BadInputError, ValueError, TypeError, KeyError):
         return set()
@@ -124,42 +135,15 @@ def _json(content: dict[str, Any]) -> bytes:
     return orjson.dumps(content, default=str, option=options)
 
 
-def _page(report: Report) -> Iterator[str]:
-    yield from markdown(report)
-    yield from _by_year(report)
-    yield f"![recall by depth]({PLOT})"
-    yield ""
-    yield "## Provenance"
-    yield ""
-    yield "```json"
-    yield _json(dict(report.evaluation.provenance)).decode().rstrip()
-    yield "```"
-    yield ""
-
-
-def _by_year(report: Report) -> Iterator[str]:
-    names = [system.name for system in report.systems]
-    by_name = [report.by_year[name] for name in names]
-    if not all(by_name):
-        return
-    rows = [
-        [str(years[0].year), str(years[0].queries), *(decimal(one.mean) for one in years)]
-        for years in zip(*by_name, strict=True)
-    ]
-    yield "## F1@20 by year of the query"
-    yield ""
-    yield from table(["year", "queries", *names], rows)
-
-
-def _draw(report: Report, path: Path) -> None:
-    evaluation = report.evaluation
+def _draw(assessment: Assessment, path: Path) -> None:
+    evaluation = assessment.evaluation
     curves = {run.name: recall_by_depth(run, evaluation.qrels) for run in evaluation.runs}
     draw_recall(curves, path, title=f"{evaluation.corpus}, {evaluation.split} split")
 
 
-def _write_per_query(report: Report, path: Path) -> None:
-    evaluation = report.evaluation
-    columns = [(system, metric) for system in report.systems for metric in PER_QUERY]
+def _write_per_query(assessment: Assessment, path: Path) -> None:
+    evaluation = assessment.evaluation
+    columns = [(system, metric) for system in assessment.systems for metric in PER_QUERY]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         names = [csv_cell(f"{system.name} {metric}") for system, metric in columns]

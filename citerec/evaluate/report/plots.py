@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from citerec.evaluate.by_year import Year
 from citerec.evaluate.calibration import Band
+from citerec.evaluate.report.svg import INK, as_svg, marked, new_figure, settings, style
 from citerec.evaluate.significance import Floats
-from citerec.evaluate.svg import INK, as_svg, marked, new_figure, settings, style
 from citerec.export.clean import visible
 from citerec.run import Qrels, Run
 
