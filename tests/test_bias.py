@@ -1,13 +1,16 @@
 """Whom a system favours: cited papers by age and by known citations."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from citerec.evaluate.assessment import Evaluation, as_json, assess
-from citerec.evaluate.bias import CitedPaperStats, by_age, by_citations, cited_stats
+from citerec.evaluate.assessment import AGES, CITATIONS, Evaluation, as_json, assess
+from citerec.evaluate.bias import CitedPaperStats, cited_stats
+from citerec.evaluate.bins import pair_bins, ranges
+from citerec.evaluate.contents import report_of
 from citerec.evaluate.protocol import KnownGraph, load_task
-from citerec.evaluate.tables import markdown
+from citerec.evaluate.report.markdown import markdown
 from citerec.folder import IndexFolder
 from citerec.run import Run
 from citerec.types import Ranking
@@ -52,7 +55,8 @@ def test_pairs_are_binned_and_each_counts_alike() -> None:
     )
     run = Run("new-only", {"q": Ranking(("a",), (1.0,)), "r": Ranking(("b",), (1.0,))})
 
-    ages, citations = by_age(known, qrels, [run]), by_citations(known, qrels, [run])
+    ages = pair_bins(known.ages, partial(ranges, bounds=AGES), qrels, [run])
+    citations = pair_bins(known.citations, partial(ranges, bounds=CITATIONS), qrels, [run])
 
     assert [(b.label, b.pairs, b.recall["new-only"]) for b in ages] == [
         ("0-1", 2, 0.5),
@@ -78,14 +82,16 @@ def test_the_report_tells_both_and_neither_where_nothing_is_known() -> None:
     content = as_json(report)
     assert content["by_age"] == [{"bin": "4-6", "pairs": 1, "recall@20": {"mine": 1.0}}]
     assert content["by_citations"] == [{"bin": "6-10", "pairs": 1, "recall@20": {"mine": 1.0}}]
-    page = "\n".join(markdown(report))
+    page = markdown(report_of(report))
     assert "by how many years old they were" in page and "| 4-6 | 1 | 1.000 |" in page
-    assert "years old" not in "\n".join(markdown(bare))
+    assert "years old" not in markdown(report_of(bare))
     assert as_json(bare)["by_age"] == []
 
 
 def test_no_pair_with_a_value_is_no_bin() -> None:
-    assert by_age(CitedPaperStats(), {"q": frozenset({"a"})}, []) == ()
+    cut = partial(ranges, bounds=AGES)
+
+    assert pair_bins(CitedPaperStats().ages, cut, {"q": frozenset({"a"})}, []) == ()
 
 
 @pytest.mark.parametrize("known", list(KnownGraph))

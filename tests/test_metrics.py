@@ -164,7 +164,7 @@ def test_a_run_for_another_query_set_is_refused_with_an_example_of_each() -> Non
 
 def test_importing_metrics_imports_no_heavy_library() -> None:
     code = (
-        "import sys, citerec.evaluate.metrics, citerec.evaluate.report;"
+        "import sys, citerec.evaluate.metrics, citerec.evaluate.report_folder;"
         "print({'ranx', 'numba', 'pandas', 'scipy', 'matplotlib', 'rich'} & set(sys.modules))"
     )
 

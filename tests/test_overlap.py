@@ -1,14 +1,17 @@
 """How many of a cited paper's words the query has, and what that does to rankings."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
 from citerec.evaluate.assessment import Evaluation, as_json, assess
-from citerec.evaluate.overlap import means, overlaps, pair_bins, quartiles, share, words_of
+from citerec.evaluate.bins import pair_bins, quartiles
+from citerec.evaluate.contents import report_of
+from citerec.evaluate.overlap import means, overlaps, share, words_of
 from citerec.evaluate.protocol import load_task
-from citerec.evaluate.tables import markdown
+from citerec.evaluate.report.markdown import markdown
 from citerec.folder import IndexFolder
 from citerec.run import Run
 from citerec.types import Paper, Ranking
@@ -68,7 +71,7 @@ def test_a_cited_paper_is_found_if_it_is_among_the_best_20() -> None:
     deep = tuple(f"no{n:02}" for n in range(20))
     late = Run("late", {"q3": Ranking((*deep, "p3"), tuple(range(21, 0, -1)))})
 
-    bins = pair_bins(OVERLAP, GOLD, [FINDS, late])
+    bins = pair_bins(OVERLAP, partial(quartiles, form="{:.2f}"), GOLD, [FINDS, late])
 
     assert [(part.label, part.pairs) for part in bins] == [
         ("0.00-0.00", 1),
@@ -96,8 +99,8 @@ def test_the_report_breaks_all_systems_down_by_overlap() -> None:
 
     assert [part["systems"]["finds"]["mrr"] for part in told["queries"]] == [0, 0, 1, 1]
     assert [part["recall@20"]["finds"] for part in told["pairs"]] == [0, 0, 1, 1]
-    text = "\n".join(markdown(report))
-    assert "## MRR by mean share of a cited paper's words in the query" in text
+    text = markdown(report_of(report))
+    assert "\nMRR by mean share of a cited paper's words in the query\n" in text
     assert "| 0.20-0.20 | 1 | 1.000 |" in text
 
 
@@ -109,4 +112,6 @@ def test_of_runs_whose_papers_are_not_known_nothing_is_said() -> None:
     report = assess(evaluation)
 
     assert as_json(report)["by_overlap"] == {"queries": [], "pairs": []}
-    assert "share" not in "\n".join(markdown(report))
+    text = markdown(report_of(report))
+    assert "words in the query" not in text
+    assert "Kinds of cited papers" not in text

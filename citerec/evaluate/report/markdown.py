@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from citerec.evaluate.report.model import Cell, Figure, Report, Section, Table
-from citerec.export.clean import visible
+from citerec.export.clean import visible, visible_lines
 
 _MARKUP = re.compile(r"\||<(?=[A-Za-z/!?])|(?<=\])\(")  # of tables, HTML and links
 _NOT_IN_LINK = re.compile(r"[\s()<>]")
@@ -30,7 +30,7 @@ def _section(section: Section) -> Iterator[str]:
     for figure in section.figures:
         yield from _figure(figure, section.title)
     if section.code:
-        yield f"```json\n{section.code}\n```"
+        yield f"```json\n{visible_lines(section.code)}\n```"
 
 
 def _figure(figure: Figure, title: str) -> Iterator[str]:
