@@ -12,12 +12,11 @@ from support.pages import NASTY, Seen
 from citerec.errors import ConfigError
 from citerec.evaluate.by_year import by_year, years_of
 from citerec.evaluate.calibration import calibrate
-from citerec.evaluate.metrics import evaluate_run
+from citerec.evaluate.metrics import evaluate_run, recall_by_depth
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.report.html import html
 from citerec.evaluate.report.latex import latex
 from citerec.evaluate.report.markdown import markdown
-from citerec.evaluate.report.plots import recall_by_depth
 from citerec.evaluate.significance import holm
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder

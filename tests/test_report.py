@@ -13,11 +13,10 @@ from support.pages import NASTY
 from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Assessment, Evaluation, assess
 from citerec.evaluate.contents import paper_table, report_of, summary_table
-from citerec.evaluate.metrics import METRICS
+from citerec.evaluate.metrics import METRICS, recall_by_depth
 from citerec.evaluate.report.latex import latex
 from citerec.evaluate.report.markdown import markdown
 from citerec.evaluate.report.numbers import decimal
-from citerec.evaluate.report.plots import recall_by_depth
 from citerec.evaluate.report.terminal import terminal
 from citerec.evaluate.report_folder import refuse_own_inputs, run_files, write_report
 from citerec.evaluate.trec_ids import (

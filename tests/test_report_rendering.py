@@ -179,6 +179,7 @@ def test_a_name_is_no_command_of_latex(source: Source) -> None:
     assert "?? 2" in text
     assert r"\input{x}" not in text
     assert r"\frac" not in text
+    assert not re.search(r"^[\[*]", text, re.MULTILINE)  # an option of the line above
 
 
 @sources

@@ -170,7 +170,7 @@ def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
 def _verdict(
     tuning: "Tuning", check: "CrossValidation", best: str, default: str, score: float, split: str
 ) -> str:
-    from citerec.evaluate.crossval import ALPHA
+    from citerec.evaluate.significance import ALPHA
 
     metric, queries = tuning.metric, f"{check.queries:,} {split} queries"
     if best == default:

@@ -11,11 +11,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from citerec.evaluate.metrics import DEPTH
 from citerec.evaluate.significance import Floats
 from citerec.run import Qrels, Run
 from citerec.types import Ranking
 
-DEPTH = 1000  # ranks that count
 SCORE_BINS = 10  # of equal width
 RANKS = (
     1,

@@ -7,7 +7,7 @@ import orjson
 
 from citerec.evaluate.assessment import Assessment
 from citerec.evaluate.bins import PairBin, QueryBin
-from citerec.evaluate.metrics import METRICS, SystemResult
+from citerec.evaluate.metrics import METRICS, SystemResult, recall_by_depth
 from citerec.evaluate.report import parts
 from citerec.evaluate.report.model import (
     NONE,
@@ -19,8 +19,8 @@ from citerec.evaluate.report.model import (
     columns,
     non_empty,
 )
-from citerec.evaluate.report.numbers import ALPHA, HEADINGS, decimal
-from citerec.evaluate.report.plots import recall_by_depth
+from citerec.evaluate.report.numbers import HEADINGS, decimal
+from citerec.evaluate.significance import ALPHA
 
 PLOT = "recall_by_depth.png"
 BY_OVERLAP = ("f1@20", "mrr", "recall@1000")  # metrics by word overlap; report.json has all

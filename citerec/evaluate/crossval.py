@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.evaluate.significance import Floats, randomisation_test
+from citerec.evaluate.significance import ALPHA, Floats, randomisation_test
 
 FOLDS = 10  # fewer where there are fewer queries
-ALPHA = 0.05
 _EQUAL = 1e-12  # means closer than this are equal but for rounding
 
 

@@ -194,6 +194,20 @@ def compare(
     ]
 
 
+def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
+    """Return mean recall at the depths 1 to 1000, shape (1000,).
+
+    Every query of the qrels counts; one without a ranking counts zero.
+    """
+    gain = np.zeros(DEPTH)
+    for qid, gold in qrels.items():
+        ranking = run.rankings.get(qid)
+        ids = ranking.ids[:DEPTH] if ranking else ()
+        hits = [rank for rank, docid in enumerate(ids) if docid in gold]
+        gain[hits] += 1 / len(gold)
+    return np.cumsum(gain) / len(qrels)
+
+
 def _compared(
     pairs: Sequence[tuple[SystemResult, SystemResult]], metric: str, p_fisher: Sequence[float]
 ) -> list[Comparison]:
@@ -230,8 +244,7 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
 
     Returns:
         Gold (n, most gold, 2) and ranked (n, 1000, 2): number, and relevance or score. Both are padded with -1; ranx
-        drops
-        entries of relevance -1.
+        drops entries of relevance -1.
     """
     gold = np.full((len(qids), max(len(qrels[qid]) for qid in qids), 2), -1.0)
     ranked = np.full((len(qids), DEPTH, 2), -1.0)

@@ -22,11 +22,11 @@ from citerec.atomic import building
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.assessment import Assessment, as_json
 from citerec.evaluate.contents import PLOT, paper_table, report_of
-from citerec.evaluate.metrics import PER_QUERY
+from citerec.evaluate.metrics import PER_QUERY, recall_by_depth
 from citerec.evaluate.report.html import html
 from citerec.evaluate.report.latex import latex
 from citerec.evaluate.report.markdown import markdown
-from citerec.evaluate.report.plots import draw_recall, recall_by_depth
+from citerec.evaluate.report.plots import draw_recall
 from citerec.export.clean import csv_cell
 from citerec.inputs import read_whole
 from citerec.run import write_qrels, write_run

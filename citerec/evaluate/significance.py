@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 """Maps (..., m) column means to (..., figures)."""
 
+ALPHA = 0.05  # a p below it, corrected for the number of tests, is significant
 RESAMPLES = 10_000
 _CELLS = 2_000_000  # resamples x queries held at once: 16 MB in each array
 _EQUAL = 1e-12  # differences of scores in [0, 1] closer than this are equal but for rounding

@@ -50,7 +50,8 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _line(cells: list[str]) -> str:
-    return rf"{' & '.join(cells)} \\"
+    line = rf"{' & '.join(cells)} \\"
+    return f"{{}}{line}" if line.startswith(("[", "*")) else line  # else options of the line above
 
 
 def _cell(cell: Cell) -> str:

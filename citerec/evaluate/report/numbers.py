@@ -11,7 +11,6 @@ HEADINGS = {
     "ndcg@20": "nDCG@20",
     "map": "MAP",
 }
-ALPHA = 0.05  # a corrected p below it is marked as significant
 
 
 def heading(metric: str) -> str:

@@ -10,9 +10,9 @@ from citerec.evaluate.by_year import Year
 from citerec.evaluate.calibration import Band, CalibrationBands
 from citerec.evaluate.metrics import Comparison
 from citerec.evaluate.report.model import NONE, Cell, Column, Figure, Table, columns
-from citerec.evaluate.report.numbers import ALPHA, decimal, decimal_cell, heading, p_value, signed
+from citerec.evaluate.report.numbers import decimal, decimal_cell, heading, p_value, signed
 from citerec.evaluate.report.plots import by_year_svg, calibration_svg, differences_svg, recall_svg
-from citerec.evaluate.significance import Floats
+from citerec.evaluate.significance import ALPHA, Floats
 
 Series = TypeVar("Series")
 

@@ -13,29 +13,14 @@ import numpy.typing as npt
 
 from citerec.evaluate.by_year import Year
 from citerec.evaluate.calibration import Band
+from citerec.evaluate.metrics import DEPTH
 from citerec.evaluate.report.svg import INK, as_svg, marked, new_figure, settings, style
 from citerec.evaluate.significance import Floats
 from citerec.export.clean import visible
-from citerec.run import Qrels, Run
 
-DEPTH = 1000
 LONGEST_LABEL = 60  # characters of a name in the legend of the PNG
 POINTS = 200  # per line of an SVG, at most; more are not visible
 _LINES = ("-", "--", "-.", ":")  # the next style for every ten colours
-
-
-def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
-    """Return mean recall at the depths 1 to 1000, shape (1000,).
-
-    Every query of the qrels counts; one without a ranking counts zero.
-    """
-    gain = np.zeros(DEPTH)
-    for qid, gold in qrels.items():
-        ranking = run.rankings.get(qid)
-        ids = ranking.ids[:DEPTH] if ranking else ()
-        hits = [rank for rank, docid in enumerate(ids) if docid in gold]
-        gain[hits] += 1 / len(gold)
-    return np.cumsum(gain) / len(qrels)
 
 
 def _label(name: str) -> str:

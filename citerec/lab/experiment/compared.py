@@ -13,9 +13,8 @@ from citerec.errors import ConfigError
 from citerec.evaluate.by_year import Year, by_year, years_of
 from citerec.evaluate.calibration import CalibrationBands, calibrate
 from citerec.evaluate.catalogue import CEILINGS
-from citerec.evaluate.metrics import Comparison
+from citerec.evaluate.metrics import Comparison, recall_by_depth
 from citerec.evaluate.report.model import NONE
-from citerec.evaluate.report.plots import recall_by_depth
 from citerec.evaluate.significance import RESAMPLES, Floats, holm, randomisation_test, student_test
 from citerec.lab.experiment.kind import ExperimentKind
 from citerec.lab.experiment.outcome import Outcome
