@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from citerec.evaluate.by_year import Year, by_year, years_of
+from citerec.evaluate.bins import Year, by_year, years_of
 from citerec.evaluate.calibration import Band, CalibrationBands, calibrate, normalised
 from citerec.run import Run
 from citerec.types import Query, Ranking

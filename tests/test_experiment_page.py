@@ -10,7 +10,7 @@ import pytest
 from support.pages import NASTY, Seen
 
 from citerec.errors import ConfigError
-from citerec.evaluate.by_year import by_year, years_of
+from citerec.evaluate.bins import by_year, years_of
 from citerec.evaluate.calibration import calibrate
 from citerec.evaluate.metrics import evaluate_run, recall_by_depth
 from citerec.evaluate.protocol import EvalConfig, load_task

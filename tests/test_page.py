@@ -11,7 +11,7 @@ from support.pages import Seen
 from support.tools import browser_fault, run_browser
 
 from citerec.evaluate.assessment import Assessment, Evaluation, assess
-from citerec.evaluate.by_year import years_of
+from citerec.evaluate.bins import years_of
 from citerec.evaluate.contents import report_of
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.report.html import html

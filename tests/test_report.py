@@ -18,12 +18,14 @@ from citerec.evaluate.report.latex import latex
 from citerec.evaluate.report.markdown import markdown
 from citerec.evaluate.report.numbers import decimal
 from citerec.evaluate.report.terminal import terminal
-from citerec.evaluate.report_folder import refuse_own_inputs, run_files, write_report
-from citerec.evaluate.trec_ids import (
+from citerec.evaluate.report_folder import (
     refuse_meeting_ids,
     refuse_meeting_papers,
     refuse_meeting_qrels,
     refuse_meeting_run,
+    refuse_own_inputs,
+    run_files,
+    write_report,
 )
 from citerec.folder import IndexFolder
 from citerec.run import Run, read_qrels, read_run

@@ -12,7 +12,7 @@ from support.pages import NASTY, Seen
 
 from citerec.errors import ConfigError
 from citerec.evaluate.assessment import Evaluation, assess
-from citerec.evaluate.by_year import Year
+from citerec.evaluate.bins import Year
 from citerec.evaluate.calibration import calibrate
 from citerec.evaluate.contents import paper_table, report_of, summary_table
 from citerec.evaluate.report.html import html

@@ -43,7 +43,7 @@ def given_runs(
         BadInputError: If a file is no run or no qrels.
     """
     from citerec.evaluate.assessment import Evaluation
-    from citerec.evaluate.trec_ids import refuse_meeting_qrels, refuse_meeting_run
+    from citerec.evaluate.report_folder import refuse_meeting_qrels, refuse_meeting_run
     from citerec.provenance import provenance
     from citerec.run import read_run, trec_id, trec_qrels
 
@@ -97,7 +97,7 @@ def _judgements(
 
         target = report_folder(output, f"{qrels.stem}-qrels-runs", inputs)
         return _JudgementSource(qrels.stem, "qrels", target, read_qrels(qrels))
-    from citerec.evaluate.by_year import years_of
+    from citerec.evaluate.bins import years_of
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
     from citerec.folder import find_index, open_index

@@ -38,12 +38,12 @@ def own_systems(
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
     from citerec.evaluate.bias import cited_stats
-    from citerec.evaluate.by_year import years_of
+    from citerec.evaluate.bins import years_of
     from citerec.evaluate.catalogue import CEILINGS, RANKED, default_systems, weights
     from citerec.evaluate.overlap import overlaps
     from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.report_folder import refuse_meeting_papers, refuse_meeting_qrels
     from citerec.evaluate.systems import Systems
-    from citerec.evaluate.trec_ids import refuse_meeting_papers, refuse_meeting_qrels
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
 

@@ -9,8 +9,16 @@ import numpy as np
 
 from citerec.errors import ConfigError
 from citerec.evaluate.bias import CitedPaperStats
-from citerec.evaluate.bins import PairBin, QueryBin, pair_bins, quartiles, query_bins, ranges
-from citerec.evaluate.by_year import Year, by_year
+from citerec.evaluate.bins import (
+    PairBin,
+    QueryBin,
+    Year,
+    by_year,
+    pair_bins,
+    quartiles,
+    query_bins,
+    ranges,
+)
 from citerec.evaluate.calibration import Band, CalibrationBands, calibrate
 from citerec.evaluate.metrics import (
     METRICS,

@@ -1,4 +1,4 @@
-"""Breaks metrics down by a value of each query, and recall by a value of each pair of query and cited paper."""
+"""Breaks metrics down by a value or the year of each query, and recall by a value of each query and cited paper."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.evaluate.metrics import SystemResult, mean_metrics
+from citerec.evaluate.significance import Floats
 from citerec.run import Qrels, Run
+from citerec.types import Query
 
 CUTOFF = 20  # ranks in which a cited paper counts as found
 
@@ -39,6 +41,15 @@ class PairBin:
     label: str
     pairs: int
     recall: Mapping[str, float]  # by system: the share of these papers in its top 20
+
+
+@dataclass(frozen=True, slots=True)
+class Year:
+    """The queries of one year, and the mean of a metric of one system on them."""
+
+    year: int
+    queries: int  # at least 1
+    mean: float  # of a metric, over these queries
 
 
 def quartiles(values: Sequence[float], form: str = "{:g}") -> list[Slice]:
@@ -127,4 +138,34 @@ def pair_bins(
             {name: float(flags[part.members].mean()) for name, flags in is_found.items()},
         )
         for part in cut([value for *_, value in pairs])
+    )
+
+
+def years_of(queries: Sequence[Query]) -> dict[str, int]:
+    """Return the year of each query that has one, by its id."""
+    return {query.id: query.year for query in queries if query.year is not None}
+
+
+def by_year(
+    scores: Floats | Sequence[float], qids: Sequence[str], years: Mapping[str, int]
+) -> tuple[Year, ...]:
+    """Average a metric over the queries of each year, by rising year.
+
+    Args:
+        scores: (n,) of one system, such as its f1@20.
+        qids: (n,) ids of the queries.
+        years: By query; queries without a year are left out.
+
+    Raises:
+        ValueError: If the numbers of scores and queries differ.
+    """
+    if len(scores) != len(qids):
+        raise ValueError(f"{len(scores)} scores but {len(qids)} queries")
+    values: dict[int, list[float]] = {}
+    for qid, score in zip(qids, scores, strict=True):
+        if qid in years:
+            values.setdefault(years[qid], []).append(float(score))
+    return tuple(
+        Year(year, len(of_year), float(np.mean(of_year)))
+        for year, of_year in sorted(values.items())
     )

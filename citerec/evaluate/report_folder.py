@@ -8,6 +8,8 @@ recall_by_depth.png  recall by depth
 per_query.csv        every metric of every system for every query
 <system>.run         TREC runs
 qrels.txt            TREC qrels
+
+The functions `refuse_*` find, before the systems run, what could not be written.
 """
 
 import csv
@@ -19,6 +21,7 @@ from typing import Any
 import orjson
 
 from citerec.atomic import building
+from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.assessment import Assessment, as_json
 from citerec.evaluate.contents import PLOT, paper_table, report_of
@@ -29,10 +32,12 @@ from citerec.evaluate.report.markdown import markdown
 from citerec.evaluate.report.plots import draw_recall
 from citerec.export.clean import csv_cell
 from citerec.inputs import read_whole
-from citerec.run import write_qrels, write_run
+from citerec.run import Qrels, Run, trec_id, write_qrels, write_run
 
 JSON, MARKDOWN, LATEX, HTML = "report.json", "report.md", "report.tex", "report.html"
 PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"
+NOT_PLAIN = "[^!-~]"  # only ids with such characters can change in a TREC file
+_INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 FILES = {JSON, MARKDOWN, LATEX, HTML, PLOT, PER_QUERY_CSV, QRELS}
 
 
@@ -52,7 +57,7 @@ def write_report(assessment: Assessment, folder: Path) -> None:
         HTML: html(report),
     }
     with building(target) as new:
-        (new / JSON).write_bytes(_json(as_json(assessment)))
+        (new / JSON).write_bytes(orjson.dumps(as_json(assessment), default=str, option=_INDENTED))
         for name, text in texts.items():
             (new / name).write_text(text, encoding="utf-8")
         _draw(assessment, new / PLOT)
@@ -120,6 +125,44 @@ def refuse_own_inputs(folder: Path, inputs: Iterable[Path]) -> None:
             )
 
 
+def refuse_meeting_ids(ids: Iterable[str], whose: str) -> None:
+    """Refuse different ids that are equal in a TREC file, where white space becomes `_`.
+
+    Raises:
+        ConfigError: If there are two.
+    """
+    written: dict[str, str] = {}
+    for original in ids:
+        other = written.setdefault(trec_id(original), original)
+        if other != original:
+            raise ConfigError(
+                f"the ids {other!r} and {original!r} of {whose} are the same in a TREC file, where white space "
+                "becomes '_'; rename one of them"
+            )
+
+
+def refuse_meeting_papers(papers: Papers) -> None:
+    """Check the papers of an index; only ids that change in a TREC file are held in memory."""
+    altered = [i for i in papers.ids_like(NOT_PLAIN) if trec_id(i) != i]
+    targets = sorted({trec_id(i) for i in altered})
+    rows = papers.rows_of(targets).tolist()
+    existing = (i for i, row in zip(targets, rows, strict=True) if row >= 0)
+    refuse_meeting_ids([*existing, *altered], "the corpus")
+
+
+def refuse_meeting_qrels(qrels: Qrels) -> None:
+    """Check the ids of the queries and of all gold papers."""
+    refuse_meeting_ids(qrels, "the queries")
+    refuse_meeting_ids(frozenset[str]().union(*qrels.values()), "the papers of the qrels")
+
+
+def refuse_meeting_run(run: Run) -> None:
+    """Check the ids of the queries of a run and of all its papers."""
+    refuse_meeting_ids(run.rankings, f"the queries of run {run.name!r}")
+    rankings = (ranking.ids for ranking in run.rankings.values())
+    refuse_meeting_ids(frozenset[str]().union(*rankings), f"run {run.name!r}")
+
+
 def _files_of(folder: Path) -> Set[str]:
     """Return the names of the files of a report, from its `report.json`; empty if there is none."""
     try:
@@ -128,11 +171,6 @@ def _files_of(folder: Path) -> Set[str]:
     except (BadInputError, ValueError, TypeError, KeyError):
         return set()
     return FILES | set(runs)
-
-
-def _json(content: dict[str, Any]) -> bytes:
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(content, default=str, option=options)
 
 
 def _draw(assessment: Assessment, path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from citerec.evaluate.by_year import Year
+from citerec.evaluate.bins import Year
 from citerec.evaluate.calibration import Band, CalibrationBands
 from citerec.evaluate.metrics import Comparison
 from citerec.evaluate.report.model import NONE, Cell, Column, Figure, Table, columns

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.evaluate.by_year import Year
+from citerec.evaluate.bins import Year
 from citerec.evaluate.calibration import Band
 from citerec.evaluate.metrics import DEPTH
 from citerec.evaluate.report.svg import INK, as_svg, marked, new_figure, settings, style

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import ConfigError
-from citerec.evaluate.by_year import Year, by_year, years_of
+from citerec.evaluate.bins import Year, by_year, years_of
 from citerec.evaluate.calibration import CalibrationBands, calibrate
 from citerec.evaluate.catalogue import CEILINGS
 from citerec.evaluate.metrics import Comparison, recall_by_depth
