@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ def run(name: str, shift: int) -> Run:
     )
 
 
+@cache
 def of_evaluation() -> tuple[Report, list[Table]]:
     assessment = assess(
         Evaluation(
@@ -65,6 +67,7 @@ def of_evaluation() -> tuple[Report, list[Table]]:
     return report_of(assessment), [paper_table(assessment), summary_table(assessment)]
 
 
+@cache
 def of_rows() -> tuple[Report, list[Table]]:
     rows = [
         RowOutcome(
@@ -90,6 +93,7 @@ def of_rows() -> tuple[Report, list[Table]]:
     return rows_report(rows), paper_tables(rows)
 
 
+@cache
 def by_hand() -> tuple[Report, list[Table]]:
     """Every place of the model that may hold a text."""
     cell = Cell(
