@@ -1,12 +1,12 @@
 """The settings of each stage: frozen, keyword-only, validated on construction."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Literal
 
 from citerec.errors import ConfigError
+from citerec.settings import check_least
 from citerec.text import QueryForm
 
 MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0
@@ -18,12 +18,6 @@ class StopWords(StrEnum):
     ANSERINI = "anserini"  # Lucene's 33, as in published tables
     LONG = "long"  # also Snowball's 120 and single characters
     AUTO = "auto"  # long if most papers have no abstract, else Anserini's
-
-
-def _at_least(config: object, least: Mapping[str, int]) -> None:
-    for name, n in least.items():
-        if getattr(config, name) < n:
-            raise ConfigError(f"{name} must be at least {n}, got {getattr(config, name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +83,7 @@ class DenseIndexConfig:
             "seed": 0,
             "threads": 0,
         }
-        _at_least(self, least)
+        check_least(self, least)
         if self.ivf_lists is not None and self.ivf_lists < 1:
             raise ConfigError(f"ivf_lists must be at least 1, got {self.ivf_lists}")
         if not 0 <= self.recall_target <= 1:
@@ -106,7 +100,7 @@ class DenseConfig:
 
     def __post_init__(self) -> None:
         least = {"ef_search": 1, "nprobe": 1, "threads": 0}
-        _at_least(self, {name: n for name, n in least.items() if getattr(self, name) is not None})
+        check_least(self, {name: n for name, n in least.items() if getattr(self, name) is not None})
 
 
 class FuseMethod(StrEnum):
@@ -127,7 +121,7 @@ class FuseConfig:
     depth: int = 1000  # hits per stage that are fused
 
     def __post_init__(self) -> None:
-        _at_least(self, {"k0": 0, "depth": 1})
+        check_least(self, {"k0": 0, "depth": 1})
         for name, weight in self.weights.items():
             if not 0 <= weight <= 1:
                 raise ConfigError(f"the weight of {name} must lie in [0, 1], got {weight}")
@@ -153,7 +147,7 @@ class RerankStage:
     def __post_init__(self) -> None:
         if not self.model.strip():
             raise ConfigError("reranker is empty; name a model, or say auto or none")
-        _at_least(self, {"depth": 0, "query_tokens": 0, "candidate_tokens": 0})
+        check_least(self, {"depth": 0, "query_tokens": 0, "candidate_tokens": 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +166,7 @@ class RerankConfig:
     def __post_init__(self) -> None:
         if not self.stages:
             raise ConfigError("no reranker is named; name one, or say none")
-        _at_least(self, {"threads": 0})
+        check_least(self, {"threads": 0})
         if self.weight is not None and not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
         if self.early_stop and self.weight == 1 and len(self.stages) == 1:
@@ -198,7 +192,7 @@ class ExpandConfig:
     weight: float = 0.3  # of the expansion against the first stages when both are fused
 
     def __post_init__(self) -> None:
-        _at_least(self, {"neighbours": 1, "k0": 0, "extra": 0})
+        check_least(self, {"neighbours": 1, "k0": 0, "extra": 0})
         if not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the expansion must lie in [0, 1], got {self.weight}")
 

@@ -6,7 +6,7 @@ The file is stored next to the models that were trained on the index.
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from citerec.entries import read_record
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
 from citerec.manifest import check_model, seal_model
+from citerec.settings import settings_from
 
 FOLDER, FILE = "fusion", "fusion.json"
 
@@ -79,7 +80,7 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
     with _reading(index):
         content = _content(index)
         if content and (settings := content["fuse"]):
-            return replace(FuseConfig(**settings), method=FuseMethod(settings["method"]))
+            return settings_from(FuseConfig, settings)
     return None
 
 
@@ -96,7 +97,7 @@ def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None
     with _reading(index):
         stored: Any = (_content(index) or {}).get("rerank_weight")
         if stored and stored["reranker"] == reranker:
-            return RerankWeight(**stored)
+            return settings_from(RerankWeight, stored)
     return None
 
 
@@ -181,7 +182,7 @@ def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
     """Return the stored weight, of any reranker; None if there is none, or it cannot be read."""
     with suppress(BadInputError), _reading(index):
         stored: Any = (_content(index) or {}).get("rerank_weight")
-        return RerankWeight(**stored) if stored else None
+        return settings_from(RerankWeight, stored) if stored else None
     return None
 
 

@@ -1,15 +1,17 @@
 """The keys of a row's file, and the valid values of each."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.config import StopWords
+from citerec.config import Bm25Config, StopWords
 from citerec.corpus.splits import SPLITS
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError
 from citerec.evaluate.catalogue import CANDIDATES, systems
+from citerec.evaluate.protocol import Rules
 from citerec.lab.experiment.kind import MEASURES, ExperimentKind, Needs
 from citerec.rank.features import Group
 from citerec.rank.known import PROTOCOL
@@ -34,10 +36,8 @@ _TEXTS: _Check = (
     lambda value: isinstance(value, list) and bool(value) and all(map(_TEXT[1], value)),
 )
 _TABLE: _Check = ("a table, such as { mrr = 0.5 }", lambda value: isinstance(value, dict))
-_WHOLE: _Check = ("a whole number", lambda value: type(value) is int)
 _NUMBER: _Check = ("a number", lambda value: type(value) in (int, float) and isfinite(value))
 _SHARE: _Check = ("a number in [0, 1]", lambda v: type(v) in (int, float) and 0 <= v <= 1)
-_TRUTH: _Check = ("true or false", lambda value: isinstance(value, bool))
 _FIGURE: Mapping[str, _Check] = {
     "expect": (
         "a number, or the least and the greatest, such as [0.4, 0.5]",
@@ -72,34 +72,22 @@ _KEYS: Mapping[str, _Check] = {
     "expect": _TABLE,
     "published": _TABLE,
 }
-_FUSE_KEYS: Mapping[str, _Check] = {
-    "k0": _WHOLE,
-    "bm25_weight": _SHARE,
-    "dense_weight": _SHARE,
-}
-_RERANK_KEYS: Mapping[str, _Check] = {
-    "candidates": _one_of(CANDIDATES),
-    "depth": _WHOLE,
-    "weight": _SHARE,
-    "query_tokens": _WHOLE,
-    "candidate_tokens": _WHOLE,
-    "precision": _one_of(Precision),
-    "backend": _one_of(Backend),
-}
-_BM25_KEYS: Mapping[str, _Check] = {
-    "k1": _NUMBER,
-    "b": _NUMBER,
-    "form": _one_of(QueryForm),
-    "key_terms": _WHOLE,
-    "stop_words": _one_of(StopWords),
-    "threads": _WHOLE,
-}
-_RULES_KEYS: Mapping[str, _Check] = {"min_gold": _WHOLE, "train_only": _TRUTH}
+_BY_CLASS: _Check = ("", lambda _: True)  # the dataclass of the table checks it
 _TABLES: Mapping[str, Mapping[str, _Check]] = {
-    "bm25": _BM25_KEYS,
-    "fuse": _FUSE_KEYS,
-    "rerank": _RERANK_KEYS,
-    "rules": _RULES_KEYS,
+    "bm25": {
+        **{setting.name: _BY_CLASS for setting in fields(Bm25Config)},
+        "form": _one_of(QueryForm),
+        "stop_words": _one_of(StopWords),
+    },
+    "fuse": {"k0": _BY_CLASS, "bm25_weight": _SHARE, "dense_weight": _SHARE},
+    "rerank": {
+        **dict.fromkeys(("depth", "query_tokens", "candidate_tokens"), _BY_CLASS),
+        "candidates": _one_of(CANDIDATES),
+        "weight": _SHARE,
+        "precision": _one_of(Precision),
+        "backend": _one_of(Backend),
+    },
+    "rules": {setting.name: _BY_CLASS for setting in fields(Rules)},
 }
 
 

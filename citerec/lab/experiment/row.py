@@ -6,9 +6,9 @@ A row is a TOML file: its claim, its cost, the corpus, split and system, the set
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage, StopWords
+from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
 from citerec.evaluate.protocol import KnownGraph, Rules
@@ -16,13 +16,11 @@ from citerec.inputs import reading
 from citerec.lab.experiment.checks import check_all
 from citerec.lab.experiment.kind import ExperimentKind, Needs
 from citerec.rerank.spec import RerankerSpec
-from citerec.text import QueryForm
+from citerec.settings import settings_from
 from citerec.toml import read_toml
 
 Expected = float | tuple[float, float]
 """An expected value, or its lower and upper bound."""
-
-_Kind = TypeVar("_Kind", FuseConfig, "Reranking", Rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,26 +135,11 @@ def read_experiment(path: Path) -> Experiment:
     content = read_toml(path)
     check_all(path, content)
     keys = frozenset(content)
-    kind = ExperimentKind(content.pop("kind", ExperimentKind.RECOMMEND))
-    needs = Needs(content.pop("needs")) if "needs" in content else None
-    rules = _settings(path, "rules", Rules, content.pop("rules", {}))
     expect = {name: _expected(value) for name, value in content.pop("expect", {}).items()}
-    graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
-    bm25 = _bm25(path, content.pop("bm25", {}))
-    fuse = _settings(path, "fuse", FuseConfig, content.pop("fuse", {}))
-    rerank = _settings(path, "rerank", Reranking, content.pop("rerank", {}))
-    row = Experiment(
-        path=path,
-        kind=kind,
-        needs=needs,
-        rules=rules,
-        known_graph=graph,
-        bm25=bm25,
-        fuse=fuse,
-        rerank=rerank,
-        expect=expect,
-        **content,
-    )
+    try:
+        row = settings_from(Experiment, {**content, "path": path, "expect": expect})
+    except ConfigError as error:  # a value of a wrong type or out of its range
+        raise BadInputError(path, str(error)) from error
     if row.apart and not row.trained_on:
         raise BadInputError(path, "'apart' goes with 'trained_on'")
     _check_models(row, keys)
@@ -213,19 +196,3 @@ def _check_other(row: Experiment, keys: frozenset[str]) -> None:
         raise BadInputError(row.path, f"a row of kind '{row.kind}' needs 'encoder' or 'train'")
     if (row.kind is ExperimentKind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
         raise BadInputError(row.path, "'trained_on' goes with 'train' in a row of kind 'scidocs'")
-
-
-def _bm25(path: Path, settings: dict[str, Any]) -> Bm25Config:
-    form = QueryForm(settings.pop("form", QueryForm.TITLE_ABSTRACT))
-    stop_words = StopWords(settings.pop("stop_words", StopWords.AUTO))
-    try:
-        return Bm25Config(form=form, stop_words=stop_words, **settings)
-    except ConfigError as error:  # a value out of its range
-        raise BadInputError(path, f"bm25: {error}") from error
-
-
-def _settings(path: Path, name: str, kind: type[_Kind], settings: dict[str, Any]) -> _Kind:
-    try:
-        return kind(**settings)
-    except ConfigError as error:
-        raise BadInputError(path, f"{name}: {error}") from error
