@@ -64,6 +64,8 @@ def checked(
     Raises:
         ConfigError: If a name is unknown or a value has the wrong type.
     """
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # of a file
+        raise ConfigError(f"{where}expected a table of settings, got {repr(given)[:60]}")
     types = get_type_hints(kind)
     known = [field.name for field in fields(kind) if field.init]
     values: dict[str, Any] = {}
@@ -73,11 +75,8 @@ def checked(
             raise ConfigError(
                 f"{where}unknown setting {full!r}; known settings: {', '.join(known)}"
             )
-        if is_dataclass(types[name]) and isinstance(value, Mapping):
-            values[name] = settings_from(types[name], value, where, within=f"{full}.")
-            continue
         try:
-            values[name] = _converted(types[name], value)
+            values[name] = _converted(types[name], value, where, full)
         except TypeError:
             raise ConfigError(
                 f"{where}{full} must be {_described(types[name])} got {repr(value)[:60]}"
@@ -110,36 +109,39 @@ def check_above_zero(settings: object, *names: str) -> None:
             raise ConfigError(f"{name} must be greater than 0, got {getattr(settings, name)}")
 
 
-def _converted(kind: Any, value: Any) -> Any:
+def _converted(kind: Any, value: Any, where: str, name: str) -> Any:
     """Return a value as one of a type.
 
     Raises:
+        ConfigError: If an entry of a table is wrong.
         TypeError: If it is none.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if _is_union(kind):
-        return _first_converted(arguments, value)
+        return _first_converted(arguments, value, where, name)
     if origin in (tuple, Sequence) and isinstance(value, list | tuple):
-        kinds = (
-            arguments if ... not in arguments and origin is tuple else arguments[:1] * len(value)
-        )
+        is_fixed = origin is tuple and ... not in arguments
+        kinds = arguments if is_fixed else arguments[:1] * len(value)
         if len(kinds) == len(value):
-            return tuple(map(_converted, kinds, value))
+            pairs = zip(kinds, value, strict=True)
+            return tuple(_converted(one, entry, where, name) for one, entry in pairs)
+    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, Mapping):
+        return settings_from(kind, value, where, within=f"{name}.")
     elif origin is Mapping and isinstance(value, Mapping):
-        return {name: _converted(arguments[1], one) for name, one in value.items()}
+        return {n: _converted(arguments[1], v, where, f"{name}.{n}") for n, v in value.items()}
     elif (origin is Literal and value in arguments) or (origin is None and _is_one(kind, value)):
         return value
-    elif kind is float and type(value) is int:
-        return float(value)
-    elif _is_enum(kind) and value in [*cast("type[StrEnum]", kind)]:
+    elif (kind is float and type(value) is int) or (
+        _is_enum(kind) and value in [*cast("type[StrEnum]", kind)]
+    ):
         return kind(value)
     raise TypeError
 
 
-def _first_converted(kinds: Sequence[Any], value: Any) -> Any:
+def _first_converted(kinds: Sequence[Any], value: Any, where: str, name: str) -> Any:
     for kind in kinds:
         with suppress(TypeError):
-            return _converted(kind, value)
+            return _converted(kind, value, where, name)
     raise TypeError
 
 

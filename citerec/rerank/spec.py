@@ -1,7 +1,6 @@
 """How a cross-encoder reads a pair, and its calibration; both are stated in the model's folder."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Self
@@ -9,6 +8,7 @@ from typing import Any, Self
 import orjson
 
 from citerec.errors import ConfigError, ModelError
+from citerec.settings import settings_from
 
 NAME = "citerec_reranker.json"
 LEAST, MOST = 8, 448  # tokens of one side, including special tokens
@@ -71,7 +71,8 @@ def read_reranker_spec(folder: Path) -> RerankerSpec:
     if not path.is_file():
         return RerankerSpec()
     try:
-        return _parse(orjson.loads(path.read_bytes()))
+        content: Any = orjson.loads(path.read_bytes())
+        return settings_from(RerankerSpec, {f.name: content[f.name] for f in fields(RerankerSpec)})
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -82,12 +83,3 @@ def write_reranker_spec(folder: Path, spec: RerankerSpec) -> None:
     """Write into a model folder how its cross-encoder reads, and its calibration."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     (folder / NAME).write_bytes(orjson.dumps(asdict(spec), option=options))
-
-
-def _parse(content: Mapping[str, Any]) -> RerankerSpec:
-    return RerankerSpec(
-        query_tokens=int(content["query_tokens"]),
-        candidate_tokens=int(content["candidate_tokens"]),
-        scale=float(content["scale"]),
-        offset=float(content["offset"]),
-    )

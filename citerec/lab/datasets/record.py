@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
 import orjson
 
 from citerec.atomic import replacing
-from citerec.errors import BadInputError, writing
+from citerec.errors import BadInputError, ConfigError, writing
 from citerec.lab.datasets.dataset import DIGEST, DatasetError, RemoteFile
 from citerec.manifest import sha256_of
+from citerec.settings import settings_from
 
 NAME = "SOURCE.json"
 
@@ -55,44 +55,11 @@ def read_record(folder: Path) -> DatasetRecord | None:
     if not path.is_file():
         return None
     try:
-        content: Any = orjson.loads(path.read_bytes())
-        files = {name: FetchedFile(**fetched) for name, fetched in content.pop("files").items()}
-        record = DatasetRecord(**content, files=files)
-        _check_types(record)
-        return record
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        return settings_from(DatasetRecord, orjson.loads(path.read_bytes()))
+    except (OSError, orjson.JSONDecodeError, ConfigError) as error:
         raise BadInputError(
             path, f"is no valid dataset record ({error}); remove {folder} and fetch it again"
         ) from error
-
-
-def _check_types(record: DatasetRecord) -> None:
-    """Check the types of all fields.
-
-    Raises:
-        TypeError: If a field has a wrong type.
-    """
-    texts = (record.dataset, record.title, record.licence, record.citation, record.fetched)
-    texts = (
-        *texts,
-        record.citerec,
-        *(t for fetched in record.files.values() for t in _texts(fetched)),
-    )
-    numbers = (*_numbers(record.counts, "counts"), *_numbers(record.without, "without"))
-    numbers = (*numbers, *(fetched.bytes for fetched in record.files.values()))
-    for value, kind in (*((t, str) for t in texts), *((n, int) for n in numbers)):
-        if not isinstance(value, kind):
-            raise TypeError(f"found {value!r:.40}, expected {kind.__name__}")
-
-
-def _texts(fetched: FetchedFile) -> tuple[Any, ...]:
-    return fetched.origin, fetched.sha256
-
-
-def _numbers(counts: Any, name: str) -> list[Any]:
-    if not isinstance(counts, dict):
-        raise TypeError(f"{name} is {counts!r:.40}, expected names and numbers")
-    return [*cast("dict[str, Any]", counts).values()]
 
 
 def write_record(folder: Path, record: DatasetRecord) -> None:
