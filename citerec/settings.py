@@ -134,7 +134,7 @@ def _converted(kind: Any, value: Any, where: str, name: str) -> Any:
     elif (kind is float and type(value) is int) or (
         _is_enum(kind) and value in [*cast("type[StrEnum]", kind)]
     ):
-        return kind(value)
+        return cast("Any", kind)(value)
     raise TypeError
 
 
