@@ -21,8 +21,9 @@ from citerec.errors import (
     ModelError,
 )
 from citerec.folder import IndexFolder, open_index
+from citerec.index.dense.library import NAME
 from citerec.index.dense.scan import pairwise
-from citerec.index.dense.write import NAME, write_dense
+from citerec.index.dense.write import write_dense
 from citerec.manifest import checksums, write_manifest
 from citerec.retrieve.dense import DenseRetriever
 from citerec.types import Eligible, Hits, Query

@@ -14,11 +14,11 @@ import pytest
 from citerec.config import DenseConfig, DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, ModelError, OutputError
-from citerec.index.dense.library import on_threads
+from citerec.index.dense.library import NAME, on_threads
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.scan import dropped_bound, pairwise
 from citerec.index.dense.train import parts_of
-from citerec.index.dense.write import NAME, resolve, write_dense
+from citerec.index.dense.write import resolve, write_dense
 from citerec.types import Eligible
 
 Vectors = npt.NDArray[np.float32]

@@ -10,12 +10,9 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.corpus.readers import parse_record
-from citerec.corpus.readers.fields import Fields
 from citerec.corpus.splits import SPLITS
 from citerec.errors import BadInputError
 from citerec.inputs import read_lines, reading
-from citerec.run import read_qrels
 from citerec.types import Query
 
 QUERIES, GOLD = "queries.jsonl", "gold.json"
@@ -41,6 +38,8 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
         BadInputError: If a file cannot be read, a query occurs twice with different texts, or the qrels name
             a query that is missing.
     """
+    from citerec.run import read_qrels
+
     files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
     with reading(folder):
         files = {name: file for name, file in files.items() if file.is_file()}
@@ -104,6 +103,9 @@ def _opened(folder: Path) -> ShippedQueries:
 
 
 def _beir_queries(path: Path) -> dict[str, Query]:
+    from citerec.corpus.readers import parse_record
+    from citerec.corpus.readers.fields import Fields
+
     queries: dict[str, Query] = {}
     for number, line in read_lines(path):
         fields = Fields(parse_record(path, number, line), path, number)

@@ -4,32 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec import plugins
 from citerec.cache import sha256_of_files
-from citerec.encode.adapter import CONFIG, adapter_file, add_adapter
-from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.hub import Log
-from citerec.encode.light.converted import convert_weights
+from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
-from citerec.encode.model import (
-    Parts,
-    load_parts,
-    tokenizer_files,
-    weights_files,
-)
-from citerec.encode.net import Runner, encoder_net
-from citerec.encode.sentences import pieces_of, summed
+from citerec.encode.net import Runner
 from citerec.encode.source import SENT_BERT, Source, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.text import encoder_text
-from citerec.types import Paper, Progress, Query
+from citerec.types import Log, Paper, Progress, Query
+
+if TYPE_CHECKING:
+    from citerec.encode.model import Parts
 
 __all__ = [
     "EncodeConfig",
@@ -103,7 +96,7 @@ class TransformerEncoder:
 
     def __init__(
         self,
-        parts: Parts | LightParts,
+        parts: "Parts | LightParts",
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
         log: Log | None = None,
@@ -155,6 +148,8 @@ class TransformerEncoder:
             progress: Receives how many papers are done.
         """
         if self._by_sentence:
+            from citerec.encode.sentences import pieces_of, summed
+
             pieces, owners = pieces_of(papers, self.spec.form)
             return summed(self._encode(pieces, progress), owners, len(papers))
         texts = [encoder_text(p, self.spec.form, self.parts.separator) for p in papers]
@@ -225,10 +220,12 @@ def reopen(
     return encoder
 
 
-def fingerprint_of(source: Source, parts: Parts | LightParts) -> Fingerprint:
+def fingerprint_of(source: Source, parts: "Parts | LightParts") -> Fingerprint:
     """Return the fingerprint, which an index records, of the encoder in a folder."""
     weights = weights_files(source.folder)
     if source.adapter:
+        from citerec.encode.adapter import CONFIG, adapter_file
+
         weights += [adapter_file(source.adapter), source.adapter / CONFIG]
     return Fingerprint(
         name=source.name,
@@ -246,12 +243,20 @@ def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encod
         return plugins.load(plugins.ENCODERS, marker)(source, config)
     spec = spec_of(source)
     parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
-    if parts is None:
-        parts = load_parts(source.folder, spec)
-        convert_weights(source.folder, parts.model.state_dict())
-        if source.adapter:
-            add_adapter(parts.model, source.adapter)
+    parts = parts or _with_torch(source, spec)
     return TransformerEncoder(parts, fingerprint_of(source, parts), config, log)
+
+
+def _with_torch(source: Source, spec: EncoderSpec) -> "Parts":
+    from citerec.encode.adapter import add_adapter
+    from citerec.encode.light.converted import convert_weights
+    from citerec.encode.model import load_parts
+
+    parts = load_parts(source.folder, spec)
+    convert_weights(source.folder, parts.model.state_dict())
+    if source.adapter:
+        add_adapter(parts.model, source.adapter)
+    return parts
 
 
 def _plugin(folder: Path) -> str | None:
@@ -260,9 +265,12 @@ def _plugin(folder: Path) -> str | None:
     return next(markers, None)
 
 
-def _runner(parts: Parts | LightParts, config: EncodeConfig, log: Log | None) -> Runner:
+def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) -> Runner:
     if isinstance(parts, LightParts):
         return NumpyBackend(parts)
+    from citerec.encode.backend import open_backend
+    from citerec.encode.model import encoder_net
+
     return open_backend(encoder_net(parts), config, log)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import ModelError
-
-Log = Callable[[str], None]
+from citerec.types import Log
 
 SECONDS = 5  # of waiting for the hub's first response
 SMALL = ("*.json", "*.txt", "*.model")  # configuration and vocabulary

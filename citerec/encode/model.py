@@ -7,19 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.encode.spec import EncoderSpec, Pooling, Separator
+from citerec.encode.files import tokenizer_files, weights_files
+from citerec.encode.net import Net
+from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
 
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
-TOKENIZER = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "spiece.model",
-    "tokenizer_config.json",
-)
 EXPANDER = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
 OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models whose position ids start at 2
 
@@ -193,23 +185,27 @@ def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
     return (states.float() * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
-def weights_files(folder: Path) -> list[Path]:
-    """Return the weight files of a model: safetensors, else PyTorch's format.
+def encoder_net(parts: Parts) -> Net:
+    """Return an encoder as a net: the model with its pooling."""
+    import torch
 
-    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code.
+    spec = parts.spec
 
-    Raises:
-        ModelError: If there are none.
-    """
-    for pattern in WEIGHTS:
-        if files := sorted(folder.glob(pattern)):
-            return files
-    raise ModelError(f"{folder} holds no weights; expected model.safetensors")
+    class PooledModel(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = parts.model
 
+        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+            states = self.model(input_ids=input_ids, attention_mask=attention_mask)
+            vectors = pool(states.last_hidden_state, attention_mask, spec.pooling)
+            if spec.similarity is Similarity.COSINE:
+                vectors = torch.nn.functional.normalize(vectors, dim=-1)
+            return vectors
 
-def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files that define the tokenizer of a model."""
-    return [folder / name for name in TOKENIZER if (folder / name).is_file()]
+    return Net(
+        module=PooledModel(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens
+    )
 
 
 def _transformers() -> Any:

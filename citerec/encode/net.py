@@ -7,9 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec.encode.model import Parts, pool
-from citerec.encode.spec import Similarity
-
 Outputs = npt.NDArray[np.float32]
 Tokens = Sequence[Sequence[int]]
 
@@ -40,26 +37,3 @@ class Runner(Protocol):
             firsts: The length of each text's first segment, for a net that is `typed`; else None.
         """
         ...
-
-
-def encoder_net(parts: Parts) -> Net:
-    """Return an encoder as a net: the model with its pooling."""
-    import torch
-
-    spec = parts.spec
-
-    class PooledModel(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = parts.model
-
-        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-            states = self.model(input_ids=input_ids, attention_mask=attention_mask)
-            vectors = pool(states.last_hidden_state, attention_mask, spec.pooling)
-            if spec.similarity is Similarity.COSINE:
-                vectors = torch.nn.functional.normalize(vectors, dim=-1)
-            return vectors
-
-    return Net(
-        module=PooledModel(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens
-    )

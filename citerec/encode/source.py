@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.cache import sha256_of_files
-from citerec.encode import hub
-from citerec.encode.hub import HubError, Log
-from citerec.encode.model import tokenizer_files, weights_files
-from citerec.encode.named import check_named_files
+from citerec.encode.files import check_named_files, tokenizer_files, weights_files
 from citerec.entries import name_fault, shown
 from citerec.errors import MissingExtraError, ModelError, extra
 from citerec.manifest import check_model
+from citerec.types import Log
 
 SPECTER, MINILM, SENT_BERT = "specter", "minilm", "sent-bert"
 NAMES = {  # hub ids by name
@@ -111,6 +109,8 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     Returns:
         The name, or None for BM25 alone; and a warning unless the name is SPECTER's.
     """
+    from citerec.encode.hub import HubError
+
     try:
         return find_model(SPECTER, log=log).name, None
     except HubError as error:
@@ -136,6 +136,8 @@ def _from_hub(name: str, revision: str, log: Log | None) -> Source:
 
 
 def _repository(repo: str, revision: str, log: Log | None, *, adapter: bool = False) -> Path:
+    from citerec.encode import hub
+
     is_complete = _holds_adapter if adapter else _holds_model
     files = hub.adapter_files if adapter else hub.model_files
     cached = hub.cached(repo, is_complete, revision)
@@ -153,9 +155,10 @@ def _holds_model(folder: Path) -> bool:
 
 
 def _holds_adapter(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in hub.ADAPTER[:1]) and any(
-        (folder / name).is_file() for name in hub.ADAPTER[1:]
-    )
+    from citerec.encode.hub import ADAPTER
+
+    config, *weights = (folder / name for name in ADAPTER)
+    return config.is_file() and any(file.is_file() for file in weights)
 
 
 def _minilm() -> Path:

@@ -10,8 +10,7 @@ import numpy as np
 from citerec.cache import sha256_of_files
 from citerec.encode.backend import open_fastest
 from citerec.encode.config import EncodeConfig
-from citerec.encode.hub import Log
-from citerec.encode.model import tokenizer_files, weights_files
+from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
@@ -21,7 +20,7 @@ from citerec.rerank.model import RerankerParts, load_reranker, reranker_net
 from citerec.rerank.pair import pair
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import pair_text
-from citerec.types import Progress, Query
+from citerec.types import Log, Progress, Query
 
 if TYPE_CHECKING:
     from citerec.types import Rows, Scores

@@ -2,3 +2,7 @@
 
 They are meant for commands of a few queries, which would spend most of their time importing torch and transformers.
 """
+
+
+class UnsupportedError(Exception):
+    """NumPy cannot run a model exactly as transformers runs it; the message is the reason."""

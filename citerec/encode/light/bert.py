@@ -8,15 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.encode.adapter import AdapterConfig
 from citerec.encode.light.tensors import Tensor, Tensors
-from citerec.encode.light.unsupported import UnsupportedError
+
+if TYPE_CHECKING:
+    from citerec.encode.adapter import AdapterConfig
+from citerec.encode.light import UnsupportedError
 
 States = npt.NDArray[np.float32]  # shape (tokens, hidden)
 Activation = Callable[[States], States]
@@ -59,7 +61,7 @@ class BertConfig:
 class Adapter:
     """A bottleneck after the feed-forward part of each layer; see `citerec.encode.adapter`."""
 
-    config: AdapterConfig
+    config: "AdapterConfig"
     # by number: down.0.weight, down.0.bias, up.weight, up.bias
     layers: Mapping[int, Mapping[str, Tensor]]
 

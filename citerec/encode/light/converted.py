@@ -14,11 +14,11 @@ from typing import Any
 from uuid import uuid4
 
 from citerec.cache import cache_folder, is_private, private_folder, sha256_of_files
+from citerec.encode.files import weights_files
+from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import read_config, tensor_shapes
 from citerec.encode.light.tensors import ALONE
-from citerec.encode.light.unsupported import UnsupportedError
 from citerec.encode.light.wordpiece import WordPiece
-from citerec.encode.model import weights_files
 from citerec.errors import ModelError
 
 FOLDER = "weights"

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.encode.adapter import SAFE, by_layer, read_adapter_config
+from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import ACTIVATIONS, Adapter, Bert, States
 from citerec.encode.light.converted import weights_file
 from citerec.encode.light.tensors import Tensors
-from citerec.encode.light.unsupported import UnsupportedError
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.net import Outputs, Tokens
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
@@ -105,6 +104,8 @@ def _adapter(folder: Path) -> Adapter:
         UnsupportedError: If NumPy cannot run it.
         ModelError: If it is of another kind.
     """
+    from citerec.encode.adapter import SAFE, by_layer, read_adapter_config
+
     config = read_adapter_config(folder)
     if config.non_linearity not in ACTIVATIONS:
         raise UnsupportedError(f"{folder}: its activation is {config.non_linearity}")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.encode.light.unsupported import UnsupportedError
+from citerec.encode.light import UnsupportedError
 
 ALONE = "model.safetensors"  # the weights of a model folder, if they are one file
 MAX_HEADER = 100_000_000  # bytes; the limit of the library safetensors

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from citerec.encode.light.unsupported import UnsupportedError
+from citerec.encode.light import UnsupportedError
 
 CLASSES = {"BertTokenizer", "BertTokenizerFast"}
 SPECIAL = {  # by their keys in tokenizer_config.json

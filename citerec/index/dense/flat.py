@@ -12,7 +12,7 @@ import numpy.typing as npt
 from citerec.encode.spec import Similarity
 from citerec.errors import OutputError, writing
 from citerec.index.dense.library import Vectors, load, metric_of
-from citerec.index.dense.shards import Blocks
+from citerec.index.dense.scan import Blocks
 
 _ROWS = slice(8, 16)  # in the header: after the kind and the dimensions, 4 bytes each
 _FLOATS = slice(-8, None)  # in the header: the count of the numbers that follow

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from citerec.encode.spec import Similarity
 
+NAME = "vectors.faiss"  # the file of the vectors in an index
+
 Vectors = npt.NDArray[np.float32]  # shape (n, dim)
 
 

@@ -9,12 +9,9 @@ import numpy.typing as npt
 
 from citerec.config import DenseConfig, DenseKind
 from citerec.encode.spec import Similarity
-from citerec.index.dense.approximate import ApproximateIndex, Search
 from citerec.index.dense.exact import ExactIndex, RowsAndScores
 from citerec.index.dense.flat import map_flat
-from citerec.index.dense.library import Vectors, load, metric_of
-from citerec.index.dense.structure import BEGINS, check_approximate
-from citerec.index.dense.write import NAME
+from citerec.index.dense.library import NAME, Vectors, metric_of
 from citerec.types import Eligible
 
 MAX_DIM = 2**16
@@ -69,26 +66,14 @@ def open_dense(
     if kind is DenseKind.EXACT:
         raw = map_flat(path, rows=rows, dim=dim, similarity=similarity)
         return ExactIndex(raw, similarity, years)
+    from citerec.index.dense.approximate import ApproximateIndex, Search
+    from citerec.index.dense.structure import check_approximate, map_approximate
+
     hnsw = kind is DenseKind.HNSW
     chosen = settings["search"]["ef_search" if hnsw else "nprobe"]
     effort = (config.ef_search if hnsw else config.nprobe) or int(chosen)
-    index = _map(path, kind)
+    index = map_approximate(path, kind)
     if (index.ntotal, index.d, index.metric_type) != (rows, dim, metric_of(similarity)):
         raise ValueError(f"it holds {index.ntotal} vectors of {index.d} dimensions")
     check_approximate(index, kind, rows)
     return ApproximateIndex(index, Search(kind, effort), similarity, years)
-
-
-def _map(path: Path, kind: DenseKind) -> Any:
-    """Open an approximate index; faiss has another mapping flag for each kind."""
-    with path.open("rb") as stream:
-        if stream.read(4) != BEGINS[kind]:
-            raise ValueError(f"faiss cannot read it as an index of the kind {kind}")
-    faiss = load()
-    flag = faiss.IO_FLAG_MMAP_IFC
-    if kind is DenseKind.IVF:
-        flag = faiss.IO_FLAG_MMAP | faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
-    try:
-        return faiss.read_index(str(path), flag)
-    except (RuntimeError, MemoryError) as error:
-        raise ValueError("faiss cannot read it") from error

@@ -5,15 +5,17 @@ candidates, slightly more than requested. Their final scores are computed pair b
 in any batch, and equal for equal vectors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.encode.spec import Similarity
 from citerec.index.dense.library import Vectors, load
-from citerec.index.dense.shards import NORM_SLACK, Blocks
 
+Blocks = Iterable[tuple[int, Vectors]]  # each with the row of its first vector
+
+NORM_SLACK = 0.01  # tolerance of unit length for vectors that cosine compares
 BLOCK = 4096  # vectors per block: their scores for a thousand queries fit a processor's cache
 
 Closeness = npt.NDArray[np.float32]  # rises with similarity; q x for cosine, q x - x x / 2 for L2

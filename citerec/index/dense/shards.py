@@ -8,11 +8,9 @@ import numpy.typing as npt
 from citerec.encode.spec import Similarity
 from citerec.errors import ModelError
 from citerec.index.dense.library import Vectors
+from citerec.index.dense.scan import NORM_SLACK, Blocks
 
 Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]
-Blocks = Iterable[tuple[int, Vectors]]  # each with the row of its first vector
-
-NORM_SLACK = 0.01  # tolerance of unit length for vectors that cosine compares
 
 
 def blocks_of(

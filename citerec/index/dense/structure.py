@@ -1,5 +1,6 @@
-"""Checks the structure of an approximate index that faiss opened: faiss's search trusts every number in it."""
+"""Opens the file of an approximate index and checks its structure: faiss's search trusts every number in it."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,26 @@ from citerec.index.dense.library import load
 
 # first bytes of a file; faiss could open a hundred other kinds
 BEGINS = {DenseKind.HNSW: b"IHNs", DenseKind.IVF: b"IwPQ"}
+
+
+def map_approximate(path: Path, kind: DenseKind) -> Any:
+    """Open an approximate index; faiss has another mapping flag for each kind.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If faiss cannot read it as an index of this kind.
+    """
+    with path.open("rb") as stream:
+        if stream.read(4) != BEGINS[kind]:
+            raise ValueError(f"faiss cannot read it as an index of the kind {kind}")
+    faiss = load()
+    flag = faiss.IO_FLAG_MMAP_IFC
+    if kind is DenseKind.IVF:
+        flag = faiss.IO_FLAG_MMAP | faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE
+    try:
+        return faiss.read_index(str(path), flag)
+    except (RuntimeError, MemoryError) as error:
+        raise ValueError("faiss cannot read it") from error
 
 
 def check_approximate(index: Any, kind: DenseKind, rows: int) -> None:

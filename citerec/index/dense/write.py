@@ -12,9 +12,9 @@ from citerec.encode.spec import Similarity
 from citerec.errors import OutputError, writing
 from citerec.index.dense.approximate import Numbers
 from citerec.index.dense.flat import write_flat
-from citerec.index.dense.library import Vectors, load, on_threads
-from citerec.index.dense.scan import BLOCK, scan
-from citerec.index.dense.shards import Blocks, Shards, blocks_of, pick
+from citerec.index.dense.library import NAME, Vectors, load, on_threads
+from citerec.index.dense.scan import BLOCK, Blocks, scan
+from citerec.index.dense.shards import Shards, blocks_of, pick
 from citerec.index.dense.train import (
     Measured,
     add,
@@ -27,7 +27,6 @@ from citerec.index.dense.train import (
 )
 from citerec.types import Progress
 
-NAME = "vectors.faiss"
 EXACT_UP_TO = 1_000_000  # papers; the search of so many takes well under a second
 _ADDED = 16 * BLOCK  # vectors that are added to an approximate index in one step
 

@@ -1,4 +1,4 @@
-"""Checks the files that the records of a model folder name: transformers opens them wherever they are."""
+"""The files of a model folder: its weights, its tokenizer, and those that its records name."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,40 @@ import orjson
 from citerec.entries import name_fault, read_record, shown
 from citerec.errors import ModelError
 
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
+TOKENIZER = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "tokenizer_config.json",
+)
 NAMING = ("vocab_file", "merges_file", "tokenizer_file", "spm_file", "sp_model_file")  # keys
 
 
+def weights_files(folder: Path) -> list[Path]:
+    """Return the weight files of a model: safetensors, else PyTorch's format.
+
+    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code.
+
+    Raises:
+        ModelError: If there are none.
+    """
+    for pattern in WEIGHTS:
+        if files := sorted(folder.glob(pattern)):
+            return files
+    raise ModelError(f"{folder} holds no weights; expected model.safetensors")
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """Return the files that define the tokenizer of a model."""
+    return [folder / name for name in TOKENIZER if (folder / name).is_file()]
+
+
 def check_named_files(folder: Path) -> None:
-    """Refuse a model folder whose records name a file outside the folder.
+    """Refuse a model folder whose records name a file outside the folder: transformers would open it.
 
     A path to a file that does not exist is ignored: many published models name the machine that they were made on.
 
