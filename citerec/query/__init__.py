@@ -3,26 +3,27 @@
 A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text; the format is recognised by its content, not its name.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from citerec.errors import BadInputError
-from citerec.query import bibtex, objects, plain, ris
-from citerec.query.record import Draft, Record, to_query
-from citerec.query.source import Kind, decode, kind_of, read_bytes, refuse_long
 from citerec.types import Query
+
+if TYPE_CHECKING:
+    from citerec.query.record import Draft, Record
+    from citerec.query.source import Kind
 
 __all__ = ["QueryFile", "parse_queries", "read_queries"]
 
 _READS = "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text"
-_READERS: Mapping[Kind, Callable[[str, Path | str], list[Draft]]] = {
-    Kind.JSON: objects.read_drafts,
-    Kind.BIBTEX: bibtex.read_drafts,
-    Kind.RIS: ris.read_drafts,
-    Kind.TEXT: plain.read_drafts,
-}
+_READERS = {
+    "JSON": "objects",
+    "BIBTEX": "bibtex",
+    "RIS": "ris",
+    "TEXT": "plain",
+}  # modules, by kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ def read_queries(path: str | Path, *, stdin: BinaryIO | None = None) -> QueryFil
     Raises:
         BadInputError: If the file cannot be read as queries; the message names the line if possible.
     """
+    from citerec.query.source import read_bytes
+
     hint = "to pass a text directly: citerec recommend --title T --abstract A"
     data, name = read_bytes(path, stdin, hint=hint)
     return parse_queries(data, name=name)
@@ -65,10 +68,13 @@ def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
         BadInputError: If `data` has no known format or is broken, a title is missing, or an id is repeated; the message
             states what was found and where.
     """
+    from citerec.query.record import to_query
+    from citerec.query.source import decode, kind_of, refuse_long
+
     text = decode(data, name, reads=_READS)
     kind = kind_of(text)
     refuse_long(text, kind, name)
-    drafts = _READERS[kind](text, name)
+    drafts = _drafts(kind, text, name)
     if not drafts:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")
     batch = len(drafts) > 1
@@ -77,7 +83,12 @@ def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
     return QueryFile(tuple(queries))
 
 
-def _refuse_repeated_ids(queries: list[Query], records: list[Record], name: Path | str) -> None:
+def _drafts(kind: "Kind", text: str, name: Path | str) -> "list[Draft]":
+    """Return the drafts of a text; only the reader of its format is imported."""
+    return import_module(f"citerec.query.{_READERS[kind.name]}").read_drafts(text, name)
+
+
+def _refuse_repeated_ids(queries: list[Query], records: "list[Record]", name: Path | str) -> None:
     """Raise if two queries have the same id: their results could not be distinguished."""
     seen: dict[str, Record] = {}
     for query, record in zip(queries, records, strict=True):
