@@ -25,7 +25,7 @@ from citerec.corpus.readers.source import Source, find_source, sha256_of, size_o
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
 from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
-from citerec.encode.encoder import EncodeConfig, Encoder, open_encoder
+from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError, IndexExistsError
 from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
@@ -96,6 +96,8 @@ def build_index(
         name = detect_format(source, skip_bad=config.skip_bad)
     encoder = None
     if config.encoder:
+        from citerec.encode.encoder import open_encoder
+
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
     start_jvm(config.heap)
     with building(index) as folder:
@@ -103,7 +105,10 @@ def build_index(
         records = read_papers(source, name, _bytes_read(source, progress))
         _read(folder, records, collector, config, corpus=source.path)
         _finish(folder, source, collector, progress)
-        vectors = _vectors(folder, index, encoder, config, progress)
+        vectors: dict[str, Any] = {"encoder": None}
+        if encoder:
+            how = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
+            vectors = embed(folder, index, encoder, how, progress)
         carry_models(index, folder)
         manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
         write_manifest(folder, manifest)
@@ -246,16 +251,6 @@ def _finish(folder: Path, source: Source, collector: Collector, progress: Progre
     write_splits(folder / SPLITS, splits)
     collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
     progress("finishing", 3, 3)
-
-
-def _vectors(
-    folder: Path, index: Path, encoder: Encoder | None, config: BuildConfig, progress: Progress
-) -> dict[str, Any]:
-    """Embed the papers if an encoder is configured; return the settings of the vectors for the manifest."""
-    if encoder is None:
-        return {"encoder": None}
-    embed_config = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
-    return embed(folder, index, encoder, embed_config, progress)
 
 
 def _manifest(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,13 @@ import numpy.typing as npt
 from citerec.atomic import building, replacing
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
-from citerec.encode.encoder import Encoder
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
-from citerec.index.dense.train import check_rows
-from citerec.index.dense.write import resolve, write_dense
 from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, no_progress
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
 
 SHARD = 2048  # papers per shard; a killed run loses at most one shard
 
@@ -46,7 +46,7 @@ class EmbedConfig:
 
 
 def embed(
-    folder: Path, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
+    folder: Path, target: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress
 ) -> dict[str, Any]:
     """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
@@ -61,6 +61,9 @@ def embed(
         ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
+    from citerec.index.dense.train import check_rows
+    from citerec.index.dense.write import resolve, write_dense
+
     papers = Papers(folder / PAPERS)
     check_rows(resolve(config.dense.kind, len(papers)), len(papers))
     with shards_of(papers, target, encoder, config, progress) as shards:
@@ -77,7 +80,7 @@ def embed(
 
 
 def embed_anew(
-    path: Path, encoder: Encoder, config: EmbedConfig, progress: Progress | None = None
+    path: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress | None = None
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
@@ -145,7 +148,7 @@ def shard_count(target: Path) -> int:
 
 @contextmanager
 def shards_of(
-    papers: Papers, target: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
+    papers: Papers, target: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress
 ) -> Generator[Callable[[], Iterator[Shard]]]:
     """Embed papers shard by shard; yield a function that reads the shards, which exist until `forget_shards`."""
     store = shard_folder(target)
@@ -163,7 +166,7 @@ def forget_shards(target: Path) -> None:
 
 
 def _embedded(
-    papers: Papers, store: Path, encoder: Encoder, config: EmbedConfig, progress: Progress
+    papers: Papers, store: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress
 ) -> Iterator[Path]:
     total = len(papers)
     progress("encoding", 0, total)
@@ -181,7 +184,7 @@ def _shifted(progress: Progress, first: int, total: int) -> Progress:
     return lambda what, done, _: progress(what, first + done, total)
 
 
-def _key(encoder: Encoder, papers: list[Paper]) -> str:
+def _key(encoder: "Encoder", papers: list[Paper]) -> str:
     """Return the key of a shard: two shards of one key hold the same vectors."""
     run = encoder.config
     setup = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)

@@ -7,6 +7,8 @@ from typing import Any
 from citerec.errors import InvalidValueError, shown
 
 YEARS = range(1, 10_000)
+MAX_TITLE = 20_000  # characters
+MAX_ABSTRACT = 2_000_000  # characters
 
 
 def id_fault(value: object) -> str:

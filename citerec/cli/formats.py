@@ -40,10 +40,10 @@ def checked_fields(fields: str | None, format: str) -> tuple[str, ...]:
     Raises:
         ConfigError: If a name is none of `citerec.export.jsonl.FIELDS`, or the format is not JSON.
     """
-    from citerec.export.jsonl import FIELDS
-
     if fields is None:
         return ()
+    from citerec.export.jsonl import FIELDS
+
     if format not in {Format.JSON, Format.JSONL}:
         raise ConfigError(f"--fields is for --format json and jsonl, not {format}")
     names = tuple(name for part in fields.split(",") if (name := part.strip()))

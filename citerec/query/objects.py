@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.corpus.readers.fields import MAX_ABSTRACT
 from citerec.errors import BadInputError, shown
 from citerec.query.doi import doi_of
 from citerec.query.record import Draft, Record, first_year
+from citerec.valid import MAX_ABSTRACT
 
 IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
 _TITLES = ("title", "display_name")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.readers.fields import MAX_ABSTRACT, MAX_TITLE
 from citerec.errors import BadInputError, InvalidValueError
 from citerec.types import Query
+from citerec.valid import MAX_ABSTRACT, MAX_TITLE
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")

@@ -8,12 +8,10 @@ from typing import Any, NoReturn, cast
 
 from citerec.errors import BadRecordError, shown
 from citerec.types import BIBLIOGRAPHIC, Paper
-from citerec.valid import id_fault, whole, year_fault
+from citerec.valid import MAX_ABSTRACT, MAX_TITLE, id_fault, whole, year_fault
 
 MAX_ID = 512  # characters
-MAX_TITLE = 20_000  # characters
 MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
-MAX_ABSTRACT = 2_000_000  # characters
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")  # control characters without white space
 
 
