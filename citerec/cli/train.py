@@ -20,7 +20,6 @@ RANKER = Path("models") / "ranker"
 Base = Annotated[str | None, typer.Option(help="The base model: a name, a folder or a hub id.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted training.")]
 Config = Annotated[Path | None, typer.Option(help="A TOML file of settings.")]
-LearningRate = Annotated[float | None, typer.Option(help="Highest learning rate.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
 
@@ -44,7 +43,6 @@ def train_encoder(
     config: Config = None,
     epochs: Annotated[int | None, typer.Option(help="Number of epochs.")] = None,
     batch: Annotated[int | None, typer.Option(help="Examples per update.")] = None,
-    learning_rate: LearningRate = None,
     seed: Seed = None,
     threads: Threads = 0,
     force: Force = False,
@@ -64,7 +62,6 @@ def train_encoder(
         "model": model,
         "epochs": epochs,
         "batch": batch,
-        "learning_rate": learning_rate,
         "seed": seed,
         "threads": threads or None,
     }
@@ -106,7 +103,6 @@ def train_reranker(
     batch: Annotated[
         int | None, typer.Option(help="Pairs per update; lists with a recipe of lists.")
     ] = None,
-    learning_rate: LearningRate = None,
     seed: Seed = None,
     threads: Threads = 0,
     force: Force = False,
@@ -126,7 +122,6 @@ def train_reranker(
         "epochs": epochs,
         "steps": steps,
         "batch": batch,
-        "learning_rate": learning_rate,
         "seed": seed,
         "threads": threads or None,
     }
@@ -161,8 +156,6 @@ def train_ranker(
     ] = None,
     resume: Resume = False,
     config: Config = None,
-    queries: Annotated[int | None, typer.Option(help="Train queries per index; 0 for all.")] = None,
-    trees: Annotated[int | None, typer.Option(help="Number of trees at most.")] = None,
     seed: Seed = None,
     threads: Threads = 0,
     force: Force = False,
@@ -176,7 +169,7 @@ def train_ranker(
     from citerec.train.ranker.train import train_ranker as train
 
     console = ConsoleOutput(quiet, verbose)
-    options = {"queries": queries, "trees": trees, "seed": seed, "threads": threads or None}
+    options = {"seed": seed, "threads": threads or None}
     training = read_training(config, options)
     folders = [find_index(one) for one in index or [None]]
     target = output or folders[0] / RANKER
