@@ -127,7 +127,7 @@ def _corpus(named: Path | None) -> Path:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, help="default: ../shared/data/acm_vis")
     parser.add_argument("--work", type=Path, help="keep indexes here; default: a temporary folder")
     parser.add_argument("--output", type=Path, default=HERE, help="default: experiments/")

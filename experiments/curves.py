@@ -22,7 +22,7 @@ COLUMNS = "| training | begins with | loss | teacher | updates | first loss | la
 
 def main() -> None:
     """Train what is asked for, then write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", type=Path, nargs="*", help="settings of citerec train-reranker")
     parser.add_argument("--index", type=Path, help="an index that holds the corpus")
     options = parser.parse_args()

@@ -43,7 +43,7 @@ METRICS = ("f1@20", "mrr", "recall@1000")
 
 def main() -> None:
     """Measure the corpora that are named, then write the page from all results."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("indexes", type=Path, nargs="*", help="index folders with a test split")
     parser.add_argument("--queries", type=int, default=400, help="test papers, drawn at random")
     options = parser.parse_args()

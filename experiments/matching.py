@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -50,7 +51,7 @@ def _letter_dropped(title: str, rng: random.Random) -> str:
 
 
 def _subtitle_left_out(title: str, _: random.Random) -> str:
-    main, colon, _ = title.partition(": ")
+    main, colon, _rest = title.partition(": ")
     return main if colon else ""
 
 
@@ -64,7 +65,7 @@ CHANGES: Mapping[str, Change] = {
 
 def main() -> None:
     """Measure one corpus after the other and print their tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpora", type=Path, nargs="+", help="folders with a corpus.jsonl.gz")
     parser.add_argument("--n", type=int, default=300, help="papers for each change")
     parser.add_argument("--seed", type=int, default=0)
@@ -74,10 +75,15 @@ def main() -> None:
             print(line)
 
 
+def _paper(record: Mapping[str, Any]) -> Paper:
+    values: dict[str, Any] = {name: record.get(name) for name in FIELDS}
+    values["authors"] = values["authors"] or ()
+    return Paper(**values)
+
+
 def _measured(corpus: Path, n: int, rng: random.Random) -> list[str]:
     with gzip.open(corpus / "corpus.jsonl.gz", "rb") as lines:
-        papers = [Paper(**{name: record.get(name) or () if name == "authors" else record.get(name) for name in FIELDS})
-                  for record in map(orjson.loads, lines)]  # fmt: skip
+        papers = [_paper(orjson.loads(line)) for line in lines]
     keys = sorted({title_key(paper.title) for paper in papers})
     out = set(rng.sample(keys, len(keys) // 10))
     kept = [paper for paper in papers if title_key(paper.title) not in out]

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -64,7 +65,7 @@ def serve_latency(name: str, work: Work) -> None:
         answers.flush()
 
 
-def _recommender(name: str, work: Work) -> Any:
+def _recommender(name: str, work: Work) -> Callable[[Any], object]:
     from citerec.config import RecommendConfig, RerankConfig, RerankStage
     from citerec.folder import open_index
     from citerec.recommend import Recommender

@@ -63,7 +63,7 @@ def sentence_transformers(work: Work, precision: str) -> Score:
     from citerec.text import pair_text
 
     torch.set_num_threads(work.threads)
-    how = {} if precision == "float32" else {"model_kwargs": {"dtype": precision}}
+    how: dict[str, Any] = {} if precision == "float32" else {"model_kwargs": {"dtype": precision}}
     model = CrossEncoder(str(model_of(work)), device="cpu", max_length=512, **how)
     papers = open_index(work.index).papers
     queries, rows = _pairs(work)
@@ -253,7 +253,7 @@ def _agreement(paths: dict[str, str]) -> list[Row]:
             name=f"rerank.{name}.spearman",
             what=f"Spearman's correlation with CrossEncoder's scores of {len(truth)} pairs",
             unit="",
-            values=(float(spearmanr(np.load(path), truth).statistic),),
+            values=(float(np.asarray(spearmanr(np.load(path), truth))[0]),),
             goal="at least 0.995" if name == "citerec" else "",
         )
         for name, path in paths.items()

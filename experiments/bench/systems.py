@@ -54,7 +54,7 @@ def pyserini(work: Work) -> Search:
 
 def bm25s(work: Work) -> Search:
     """Open bm25s; its queries come analysed, so it is timed without analysis."""
-    import bm25s as library
+    import bm25s as library  # pyright: ignore[reportMissingImports]
     import numpy as np
 
     retriever = library.BM25.load(str(work.bm25s))
@@ -76,7 +76,7 @@ def bm25s(work: Work) -> Search:
 
 def tantivy(work: Work) -> Search:
     """Open tantivy with its own English analysis, which keeps stop words."""
-    import tantivy as library
+    import tantivy as library  # pyright: ignore[reportMissingImports]
 
     index = library.Index.open(str(work.tantivy))
     searcher = index.searcher()

@@ -8,6 +8,7 @@ import gzip
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -61,7 +62,7 @@ def find_exactly(work: Work) -> None:
 
 def find_by_minhash(work: Work) -> None:
     """Find the pairs by datasketch's MinHash, banded, and check each exactly."""
-    from datasketch import MinHash, MinHashLSH
+    from datasketch import MinHash, MinHashLSH  # pyright: ignore[reportMissingImports]
 
     from citerec.lab.datasets.titles import words
 
@@ -69,7 +70,7 @@ def find_by_minhash(work: Work) -> None:
     known = [words(title) for title in against]
     bands = MinHashLSH(num_perm=BANDS * BAND_ROWS, params=(BANDS, BAND_ROWS))
 
-    def hashed(sets: Iterable[frozenset[str]]) -> Iterator[MinHash]:
+    def hashed(sets: Iterable[frozenset[str]]) -> Iterator[Any]:
         encoded = ([word.encode() for word in one] for one in sets)
         return MinHash.generator(encoded, num_perm=BANDS * BAND_ROWS)
 

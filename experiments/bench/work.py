@@ -154,7 +154,7 @@ def _lucene_analysis() -> Any:
 
 
 def _index_bm25s(folder: Path, tokens: list[list[str]]) -> None:
-    import bm25s
+    import bm25s  # pyright: ignore[reportMissingImports]
 
     retriever = bm25s.BM25(k1=1.2, b=0.75, method="lucene")
     retriever.index(tokens, show_progress=False)
@@ -162,7 +162,7 @@ def _index_bm25s(folder: Path, tokens: list[list[str]]) -> None:
 
 
 def _index_tantivy(work: Work, papers: list[str]) -> None:
-    import tantivy
+    import tantivy  # pyright: ignore[reportMissingImports]
 
     schema = tantivy.SchemaBuilder()
     schema.add_integer_field("row", fast=True)
