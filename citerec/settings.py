@@ -98,17 +98,6 @@ def check_least(settings: object, least: Mapping[str, float]) -> None:
             raise ConfigError(f"{name} must be at least {bound}, got {value}")
 
 
-def check_above_zero(settings: object, *names: str) -> None:
-    """Refuse settings that are not finite numbers above 0.
-
-    Raises:
-        ConfigError: If one is not.
-    """
-    for name in names:
-        if not 0 < getattr(settings, name) < float("inf"):
-            raise ConfigError(f"{name} must be greater than 0, got {getattr(settings, name)}")
-
-
 def _converted(kind: Any, value: Any, where: str, name: str) -> Any:
     """Return a value as one of a type.
 

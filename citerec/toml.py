@@ -5,13 +5,11 @@ tomllib needs quadratic time for a dotted key of many parts, and recursion for n
 
 import re
 import tomllib  # noqa: TID251 (here alone)
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from citerec.errors import BadInputError
 from citerec.inputs import read_whole
-from citerec.settings import Settings
 
 MAX_BYTES = 2**20  # the longest file of the project has 4 kB
 MAX_PARTS = 32  # of a dotted key
@@ -49,33 +47,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInputError(path, "not TOML: it is not UTF-8 text", line=line) from error
     except ValueError as error:  # besides TOMLDecodeError: a number of 5,000 digits, a 32nd of May
         raise BadInputError(path, f"not TOML: {error}") from error
-
-
-def read_settings(
-    make: Callable[[Mapping[str, Any], str], Settings],
-    file: Path | None,
-    options: Mapping[str, Any],
-    rivals: Mapping[str, str] | None = None,
-) -> Settings:
-    """Read settings: options override the file, the file overrides the defaults.
-
-    Args:
-        make: Makes the settings, with the defaults; receives the values and their origin, for messages.
-        file: TOML; None for none.
-        options: From the command line; None means not given.
-        rivals: Pairs of settings that exclude each other: an option replaces its rival in the file.
-
-    Raises:
-        BadInputError: If the file cannot be read.
-        ConfigError: If a name or a value in it is invalid.
-    """
-    values: dict[str, Any] = {}
-    if file is not None:
-        values = read_toml(file)
-        make(values, f"{file}: ")
-    given = {name: value for name, value in options.items() if value is not None}
-    replaced = {rival for name, rival in (rivals or {}).items() if name in given}
-    return make({k: v for k, v in values.items() if k not in replaced} | given, "")
 
 
 def _check_nesting(path: Path, text: str) -> None:

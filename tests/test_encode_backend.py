@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from citerec.encode.backend import open_fastest
+from citerec.encode.backend import Net, Runner, open_fastest
 from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.encode.net import Net, Runner
 from citerec.encode.torch_backend import TorchBackend
 from citerec.errors import ConfigError, ModelError
 

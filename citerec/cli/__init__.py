@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from citerec.cli.console import fail
-from citerec.cli.signals import end_by_signals, ended_by
+from citerec.cli.interrupts import end_by_signals, ended_by
 from citerec.errors import CiterecError
 from citerec.java import archive_classes, is_java_exception
 

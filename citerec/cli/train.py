@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose, write_lines
-from citerec.cli.resuming import interruptible
+from citerec.cli.interrupts import interruptible
 
 if TYPE_CHECKING:
     from citerec.lab.train_words.train import WordsReport

@@ -14,7 +14,6 @@ from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
-from citerec.encode.net import Runner
 from citerec.encode.source import SENT_BERT, Source, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
 from citerec.errors import EncoderMismatchError, ModelError
@@ -22,6 +21,7 @@ from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query
 
 if TYPE_CHECKING:
+    from citerec.encode.backend import Runner
     from citerec.encode.model import Parts
 
 __all__ = [
@@ -265,7 +265,7 @@ def _plugin(folder: Path) -> str | None:
     return next(markers, None)
 
 
-def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) -> Runner:
+def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) -> "Runner":
     if isinstance(parts, LightParts):
         return NumpyBackend(parts)
     from citerec.encode.backend import open_backend

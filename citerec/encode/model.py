@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.encode.backend import Net
 from citerec.encode.files import tokenizer_files, weights_files
-from citerec.encode.net import Net
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, cast
 
+from citerec.encode.backend import Net, Outputs, Tokens
 from citerec.encode.batching import batches, padded, token_types
 from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, requested_precision
-from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ModelError, extra
 
 TOKENS = 2048  # per batch

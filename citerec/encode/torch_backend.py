@@ -11,9 +11,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from citerec.encode.backend import Net, Outputs, Tokens
 from citerec.encode.batching import batches, padded, token_types
 from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, requested_precision
-from citerec.encode.net import Net, Outputs, Tokens
 from citerec.errors import ConfigError
 from citerec.types import Log
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.encode.backend import Net
 from citerec.encode.model import check_positions, cut, open_folder, positions_of, refuse_missing
-from citerec.encode.net import Net
 from citerec.errors import ConfigError, ModelError
 from citerec.index.tokens import LONGEST
 from citerec.rerank.pair import Specials

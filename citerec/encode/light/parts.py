@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from citerec.encode.light.bert import ACTIVATIONS, Adapter, Bert, States
 from citerec.encode.light.converted import weights_file
 from citerec.encode.light.tensors import Tensors
 from citerec.encode.light.wordpiece import WordPiece
-from citerec.encode.net import Outputs, Tokens
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
+
+if TYPE_CHECKING:
+    from citerec.encode.backend import Outputs, Tokens
 
 SMALLEST_NORM = 1e-12  # as in torch.nn.functional.normalize
 
@@ -74,8 +77,8 @@ class NumpyBackend:
         self._threads = ThreadpoolController().select(internal_api="openblas")
 
     def run(
-        self, tokens: Tokens, firsts: Sequence[int] | None = None
-    ) -> Iterator[tuple[list[int], Outputs]]:
+        self, tokens: "Tokens", firsts: Sequence[int] | None = None
+    ) -> "Iterator[tuple[list[int], Outputs]]":
         """Yield the position of each text, and its vector, shape (1, dim); see `Runner`. Token types are refused."""
         if firsts is not None:
             raise ValueError("NumPy does not run texts of two segments")
@@ -84,7 +87,7 @@ class NumpyBackend:
                 states = self._bert.states(np.array(ids, np.int64))
             yield [row], self._vector(states)[None]
 
-    def _vector(self, states: States) -> Outputs:
+    def _vector(self, states: States) -> "Outputs":
         """Pool the states of one text, shape (tokens, dim), to a vector; see `citerec.encode.model.pool`."""
         if self._spec.pooling is Pooling.CLS:
             vector = states[0]

@@ -1,20 +1,20 @@
 """Writes the vectors of an index; returns their settings for the manifest."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
-from citerec.errors import OutputError, writing
+from citerec.errors import ModelError, OutputError, writing
 from citerec.index.dense.approximate import Numbers
 from citerec.index.dense.flat import write_flat
 from citerec.index.dense.library import NAME, Vectors, load, on_threads
-from citerec.index.dense.scan import BLOCK, Blocks, scan
-from citerec.index.dense.shards import Shards, blocks_of, pick
+from citerec.index.dense.scan import BLOCK, NORM_SLACK, Blocks, scan
 from citerec.index.dense.train import (
     Measured,
     add,
@@ -26,6 +26,8 @@ from citerec.index.dense.train import (
     tuned,
 )
 from citerec.types import Progress
+
+Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]  # each pass reads them again
 
 EXACT_UP_TO = 1_000_000  # papers; the search of so many takes well under a second
 _ADDED = 16 * BLOCK  # vectors that are added to an approximate index in one step
@@ -75,7 +77,7 @@ def write_dense(
     check_rows(kind, rows)
 
     def blocks(size: int, step: str) -> Iterator[tuple[int, Vectors]]:
-        for first, block in blocks_of(shards, size, rows=rows, dim=dim, similarity=similarity):
+        for first, block in _blocks_of(shards, size, rows=rows, dim=dim, similarity=similarity):
             yield first, block
             if progress:
                 progress(step, first + len(block), rows)
@@ -105,7 +107,7 @@ def _write_approximate(
     query_rows = sample(rows, config.recall_queries, rng=rng)
     with on_threads(config.threads):
         sampled = np.union1d(training, query_rows)
-        vectors = pick(blocks(BLOCK, "reading vectors"), sampled)
+        vectors = _pick(blocks(BLOCK, "reading vectors"), sampled)
         queries = vectors[np.searchsorted(sampled, query_rows)]
         index = trained(kind, vectors[np.searchsorted(sampled, training)], rows, similarity, config)
         del vectors
@@ -159,3 +161,58 @@ def _settings(
             "target": config.recall_target,
         },
     }
+
+
+def _blocks_of(
+    shards: Shards, size: int, *, rows: int, dim: int, similarity: Similarity
+) -> Iterator[tuple[int, Vectors]]:
+    """Yield the vectors as blocks of `size`, whatever the lengths of the shards.
+
+    So an index does not depend on the lengths of the shards.
+
+    Raises:
+        ValueError: If there are not `rows` vectors of `dim` dimensions.
+        ModelError: If a vector is not finite, or not of unit length although cosine compares them.
+    """
+    first, pending_count, waiting = 0, 0, list[Vectors]()
+    for shard in shards() if callable(shards) else shards:
+        if shard.ndim != 2 or shard.shape[1] != dim:
+            raise ValueError(f"a shard has shape {shard.shape}, expected (n, {dim})")
+        _check_vectors(shard, first + pending_count, similarity)
+        waiting.append(shard)
+        pending_count += len(shard)
+        if pending_count >= size:
+            joined = np.concatenate(waiting, dtype=np.float32)
+            full = pending_count - pending_count % size
+            for start in range(0, full, size):
+                yield first + start, joined[start : start + size]
+            first, pending_count, waiting = first + full, pending_count - full, [joined[full:]]
+    if pending_count:
+        yield first, np.concatenate(waiting, dtype=np.float32)
+    if first + pending_count != rows:
+        raise ValueError(f"the shards hold {first + pending_count} vectors, expected {rows}")
+
+
+def _pick(blocks: Blocks, rows: npt.NDArray[np.int64]) -> Vectors:
+    """Return the vectors at `rows` (rising), shape (len(rows), dim); all blocks are read, so all are checked."""
+    picked = [
+        block[rows[slice(*np.searchsorted(rows, [first, first + len(block)]))] - first]
+        for first, block in blocks
+    ]
+    return np.concatenate(picked)
+
+
+def _check_vectors(shard: Vectors, first: int, similarity: Similarity) -> None:
+    norms = np.sqrt(np.einsum("ij,ij->i", shard, shard))
+    if len(wrong := np.flatnonzero(~np.isfinite(norms))):
+        raise ModelError(
+            f"the encoder gave paper {first + wrong[0]} a vector that is not finite; "
+            "is the model complete? try another with --encoder"
+        )
+    if similarity is Similarity.COSINE and len(
+        wrong := np.flatnonzero(np.abs(norms - 1) > NORM_SLACK)
+    ):
+        raise ModelError(
+            f"the encoder gave paper {first + wrong[0]} a vector of length {norms[wrong[0]]:.3g}; "
+            "expected 1, as cosine compares them"
+        )

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from citerec.errors import ConfigError
+from citerec.lab.datasets.citeomatic import DBLP, PUBMED
 from citerec.lab.datasets.dataset import Dataset
-from citerec.lab.datasets.dblp import DBLP
 from citerec.lab.datasets.local import ACM_VIS, BIOMED, VIS
 from citerec.lab.datasets.openresearch import OPENRESEARCH
-from citerec.lab.datasets.pubmed import PUBMED
 from citerec.lab.datasets.record import NAME
 from citerec.lab.datasets.scidocs import SCIDOCS
 

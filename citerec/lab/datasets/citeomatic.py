@@ -1,4 +1,4 @@
-"""Shared by DBLP and PubMed: the corpora of ClusCite in Citeomatic's format, split by fixed years.
+"""DBLP and PubMed: the corpora of ClusCite in Citeomatic's format, split by fixed years.
 
 The queries are those of Citeomatic: dev and test queries cite at least 10 train papers. A dataset folder cannot
 restrict gold and candidates to train papers; rows of experiments set these `RULES`. Citeomatic's code starts the
@@ -113,3 +113,17 @@ def citeomatic_dataset(name: str, title: str, about: str, ends: Years) -> Datase
         ),
         prepare=partial(prepare, ends),
     )
+
+
+DBLP = citeomatic_dataset(
+    "dblp",
+    "DBLP (ClusCite, Citeomatic's format)",
+    "papers of computer science with abstracts and references",
+    Years(train=2007, dev=2008, test=2011),
+)
+PUBMED = citeomatic_dataset(
+    "pubmed",
+    "PubMed (ClusCite, Citeomatic's format)",
+    "papers of biomedicine with abstracts and references",
+    Years(train=2008, dev=2009, test=2013),
+)

@@ -1,8 +1,18 @@
-"""Handles SIGTERM and SIGHUP as Ctrl-C, so that a command removes its unfinished files."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its unfinished files; the message of a training."""
 
+import os
+import shlex
 import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
+
+import typer
+
+from citerec.cli.console import ConsoleOutput
 
 ENDING = ("SIGTERM", "SIGHUP")  # SIGHUP does not exist on Windows
 
@@ -46,3 +56,30 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 def _numbers() -> list[signal.Signals]:
     return [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+
+
+@contextmanager
+def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> Generator[None]:
+    """Log what an interrupted training saved, and the command that resumes it."""
+    from citerec.train.workspace import Workspace
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        workspace = Workspace.for_model(target)
+        if not workspace.is_there():
+            console.log("the training had not started; nothing is saved")
+        else:
+            step = workspace.step
+            saved = f"the checkpoint of update {step:,}" if step else "the preparation so far"
+            console.log(f"saved {saved} in {workspace.folder}; resume: {_resuming(ctx)}")
+        raise
+
+
+def _resuming(ctx: typer.Context) -> str:
+    """Return the command line that resumes this training."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return "the same torchrun command with --resume"
+    arguments: tuple[str, ...] = ctx.find_root().obj or tuple(sys.argv[1:])
+    resume = () if "--resume" in arguments else ("--resume",)
+    return shlex.join(("citerec", *arguments, *resume))
