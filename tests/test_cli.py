@@ -738,6 +738,10 @@ def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(
         "sklearn",
         "matplotlib",
         "ranx",
+        "citerec.encode.model",
+        "citerec.encode.hub",
+        "citerec.corpus.readers",
+        "citerec.index.dense.approximate",
     )
     script = (
         "import sys\nfrom citerec.cli import run\n"

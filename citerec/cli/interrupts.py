@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes its unfinished files; the message of a training."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: it removes unfinished files; a training logs how to resume it."""
 
 import os
 import shlex
