@@ -1,8 +1,8 @@
 """Explains why a query has no recommendations, with numbers and a remedy."""
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.eligibility import within
 from citerec.folder import IndexFolder
+from citerec.rules.eligible import within
 from citerec.text import plural
 from citerec.types import Eligible
 

@@ -17,11 +17,11 @@ from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.diversity import SimilarityFunction, diversified
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Group
-from citerec.rank.known import Rows, TemporalGraph
 from citerec.rank.ltr import DEPTH as RANKED
 from citerec.rank.ltr import LtrStage, expanded
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
+from citerec.rules.known import Rows, TemporalGraph
 from citerec.types import (
     CandidateSet,
     Eligible,

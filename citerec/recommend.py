@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Self
 
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.nothing import why_nothing
@@ -21,13 +20,12 @@ from citerec.pipeline import (
     rank_stages,
     reads,
 )
-from citerec.query.exclude import Excluded
+from citerec.query.paper_list import PaperList
 from citerec.query.recognise import listed_rows, recognised
 from citerec.rank import explained
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expansion import CandidateExpander
-from citerec.rank.known import KnownGraph, Rows, TemporalGraph
 from citerec.rank.ltr import RankedCandidates
 from citerec.rank.ranker import ranker_of
 from citerec.rank.words import title_words
@@ -37,6 +35,8 @@ from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade, requested_reranking
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.eligible import eligible
+from citerec.rules.known import KnownGraph, Rows, TemporalGraph
 from citerec.tuned import fusion_in_force, weight_in_force
 from citerec.types import (
     CandidateSet,
@@ -267,7 +267,7 @@ class Recommender:
         )
         return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
 
-    def rows_of(self, excluded: Excluded) -> frozenset[int]:
+    def rows_of(self, excluded: PaperList) -> frozenset[int]:
         """Return the rows of the papers in a list of references, matched by id, DOI or title."""
         return frozenset[int]().union(*listed_rows(excluded, self.index.papers))
 

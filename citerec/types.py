@@ -224,7 +224,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """Which papers one query may be given; see `citerec.eligibility` for the rule."""
+    """Which papers one query may be given; see `citerec.rules.eligible` for the rule."""
 
     # papers of a later year are not eligible; a paper without a year is
     year_max: int | None = None

@@ -27,10 +27,10 @@ from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.pipeline import rank_stages
 from citerec.provenance import provenance
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.ltr import DEPTH
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.known import KnownGraph, TemporalGraph
 from citerec.run import Run
 from citerec.types import CandidateSet, Query, QueryBatch, Ranking
 

@@ -23,9 +23,9 @@ from citerec.rerank.opening import (
     open_cascade,
     own_reranker,
     requested_reranking,
-    trained_on_other_data,
 )
 from citerec.rerank.rerank import Rows, Scores
+from citerec.rules.trained_on import trained_on_other_data
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from citerec.config import DenseConfig, DenseIndexConfig, DenseKind
-from citerec.eligibility import mask
 from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
 from citerec.errors import (
     ConfigError,
@@ -25,6 +24,7 @@ from citerec.index.dense.scan import pairwise
 from citerec.index.dense.write import NAME, write_dense
 from citerec.manifest import checksums, write_manifest
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.eligible import mask
 from citerec.types import Eligible, Hits, Query
 
 Vectors = npt.NDArray[np.float32]

@@ -16,7 +16,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.known import KnownGraph
+from citerec.rules.known import KnownGraph
 from citerec.run import Run, read_run
 
 GOLDEN = Path(__file__).parent.parent / "experiments" / "golden" / "sample"

@@ -9,7 +9,6 @@ import pytest
 from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
-from citerec.eligibility import eligible
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
@@ -19,6 +18,7 @@ from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.eligible import eligible
 from citerec.tuned import read_tuned, write_tuned
 from citerec.types import Query
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.eligibility import eligible
 from citerec.encode.encoder import Encoder, open_encoder
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.lab.nnselect import nn_select, nnselected
 from citerec.lab.words.bag import Bag
 from citerec.lab.words.folder import write_words
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.eligible import eligible
+from citerec.rules.known import KnownGraph, TemporalGraph
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]

@@ -24,10 +24,10 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
-from citerec.rank.known import KnownGraph
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.known import KnownGraph
 from citerec.run import read_run
 from citerec.types import Eligible, Hits, Paper, Query
 

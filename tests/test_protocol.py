@@ -23,7 +23,7 @@ from citerec.evaluate.protocol import (
 )
 from citerec.evaluate.systems import run_system
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.known import TemporalGraph
+from citerec.rules.known import TemporalGraph
 from citerec.text import QueryForm
 from citerec.types import Query
 

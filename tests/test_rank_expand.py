@@ -7,8 +7,8 @@ import pytest
 
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.neighbours import neighbour_scores
+from citerec.rules.known import KnownGraph, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 

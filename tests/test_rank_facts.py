@@ -9,8 +9,8 @@ import pytest
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
 from citerec.rank.facts import CitedBy, CoCitation, Facts, SharedReferences
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.neighbours import neighbour_scores
+from citerec.rules.known import KnownGraph, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 

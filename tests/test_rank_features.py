@@ -12,11 +12,11 @@ from support.tiny_ranker import column
 
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
-from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
-from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.rules.eligible import eligible
+from citerec.rules.known import KnownGraph, TemporalGraph
 from citerec.types import CandidateSet, Eligible, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]

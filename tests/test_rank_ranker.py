@@ -16,10 +16,10 @@ from citerec.manifest import seal_model
 from citerec.rank.diversity import by_vectors, by_words, diversified
 from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES, Matrix
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.neighbours import neighbour_scores
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.rank.reasons import Case, reasons
+from citerec.rules.known import KnownGraph, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
 

@@ -14,7 +14,7 @@ from support.tiny_ranker import tiny_ranker
 from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.query.exclude import Entry, Excluded, read_excluded
+from citerec.query.paper_list import Entry, PaperList, read_paper_list
 from citerec.recommend import Recommender
 from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit
@@ -169,7 +169,7 @@ def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
 def test_exclusions_are_found_by_id_doi_and_title(tiny: Recommender) -> None:
     ids = ("new", "10.1145/abc", "10.1145/x.7", "nobody")
     titles = ("GRAPH {Drawing}!", "No such paper")
-    listed = Excluded((Entry(ids=ids), *(Entry(title=title) for title in titles)))
+    listed = PaperList((Entry(ids=ids), *(Entry(title=title) for title in titles)))
 
     assert tiny.rows_of(listed) == {0, 1, 3, 4}
 
@@ -182,16 +182,16 @@ def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path
         "@misc{third, title = {Something else}}\n"
     )
 
-    assert tiny.rows_of(read_excluded(bibliography)) == {2, 4}
+    assert tiny.rows_of(read_paper_list(bibliography)) == {2, 4}
 
 
 def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: Recommender) -> None:
     titled = Entry(title="Graph drawing", year=2020)  # the paper is of 1990
     by_doi = Entry(ids=("10.1145/abc",), title="The quark model", year=1964)
 
-    assert tiny.rows_of(Excluded((titled,))) == set()
-    assert tiny.rows_of(Excluded((replace(titled, ids=("old",)),))) == {0}
-    assert tiny.rows_of(Excluded((by_doi,))) == {3}
+    assert tiny.rows_of(PaperList((titled,))) == set()
+    assert tiny.rows_of(PaperList((replace(titled, ids=("old",)),))) == {0}
+    assert tiny.rows_of(PaperList((by_doi,))) == {3}
 
 
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(
@@ -216,7 +216,7 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
 
 def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None:
     def rows(*named: str) -> set[int]:
-        return set(tiny.rows_of(Excluded((Entry(ids=named),))))
+        return set(tiny.rows_of(PaperList((Entry(ids=named),))))
 
     assert rows("NEW", "ol", "old ") == set()
     assert rows() == set()
@@ -367,7 +367,7 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
     build: Build, tmp_path: Path
 ) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"coupling": 1})
-    tool = recommender.rows_of(Excluded((Entry(ids=("tool",)),)))
+    tool = recommender.rows_of(PaperList((Entry(ids=("tool",)),)))
 
     [found] = recommender.recommend([DRAWING], cited=tool)
 

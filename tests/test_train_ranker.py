@@ -15,12 +15,12 @@ from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import model_faults, seal_model
 from citerec.rank.features import NAMES
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
+from citerec.rules.held_out import held_out
+from citerec.rules.known import KnownGraph, TemporalGraph
 from citerec.train.data import load_training_data
 from citerec.train.ranker import gather, train
 from citerec.train.ranker.ablation import DevEvaluation, ablations
-from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import RISING, fit
 from citerec.train.ranker.config import RankerTraining, read_training
 from citerec.train.ranker.examples import Examples

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, overload
 
-from citerec.api.listed import ListedPapers, PaperList, find_listed
+from citerec.api.listed import ListedPapers, PaperListLike, find_listed
 from citerec.api.results import Recommendations
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
@@ -115,8 +115,8 @@ class Recommender:
         year: int | None = None,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations: ...
     @overload
@@ -127,8 +127,8 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations: ...
     @overload
@@ -139,8 +139,8 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> list[Recommendations]: ...
     def recommend(
@@ -153,8 +153,8 @@ class Recommender:
         year: int | None = None,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations | list[Recommendations]:
         """Recommend papers that a draft should cite, best first.
@@ -194,8 +194,8 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
         progress: Progress = no_progress,
     ) -> Iterator[Recommendations]:
@@ -248,7 +248,7 @@ class Recommender:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
         return self._opened
 
-    def _find(self, papers: PaperList | None, name: str) -> ListedPapers:
+    def _find(self, papers: PaperListLike | None, name: str) -> ListedPapers:
         found = find_listed(papers, name, self._open.index.papers)
         if self._log and papers is not None:
             missing = plural(len(found.not_found), "entry", "entries")

@@ -112,7 +112,7 @@ def evaluate(
     from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.report.terminal import terminal
     from citerec.evaluate.report_folder import refuse_others_files, write_report
-    from citerec.rank.known import PROTOCOL, KnownGraph
+    from citerec.rules.known import PROTOCOL, KnownGraph
 
     if known_graph not in PROTOCOL:
         raise ConfigError(f"--known-graph must be train or earlier, got {known_graph!r}")

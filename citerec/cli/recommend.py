@@ -252,10 +252,10 @@ def _listed(
 ) -> frozenset[int]:
     if path is None:
         return frozenset()
-    from citerec.query.exclude import read_excluded
+    from citerec.query.paper_list import read_paper_list
     from citerec.query.recognise import listed_rows
 
-    listed = read_excluded(path)
+    listed = read_paper_list(path)
     for fault in listed.unread:
         console.warn(f"{path}: {fault}; the entry is ignored")
     papers = recommender.index.papers

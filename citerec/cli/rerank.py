@@ -135,14 +135,14 @@ class RerankOptions:
 
     def _has_own(self, index: "IndexFolder", console: "ConsoleOutput") -> bool:
         """Return whether `auto` means a reranker: that of the index, if it may be used."""
-        from citerec.rerank.opening import OWN, own_reranker, trained_on_other_data
+        from citerec.rerank.opening import auto_reranker, own_reranker
+        from citerec.rules.trained_on import RERANKER, own_name
 
-        own = own_reranker(index)
-        if own is None:
+        if own_reranker(index) is None:
             return bool(self._given)  # the missing reranker is an error later
-        if not (self.measures and trained_on_other_data(own, index)):
+        if auto_reranker(index, same_data=self.measures):
             return True
-        name = f"{index.models.name}/{OWN}"
+        name = own_name(index, RERANKER)
         console.warn(
             f"{name} is not used: it was trained on other papers or splits, which may include test queries; "
             f"train it again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"

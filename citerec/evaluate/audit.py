@@ -1,6 +1,6 @@
 """Checks that no query used information from its future: everything is recomputed without it and compared.
 
-For each query the index is copied without the citations that the query may not know (see `citerec.rank.known`),
+For each query the index is copied without the citations that the query may not know (see `citerec.rules.known`),
 without text, authors and venue of papers of a later year, and without the references of the query itself. Candidates
 and features are computed on both indexes and compared bit by bit. Collection statistics (idf, vectors) are those of
 the whole corpus, and a reranker reads only query and candidate; for these, and for all rankings of the run, the audit
@@ -19,12 +19,12 @@ from pyarrow import compute
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import Papers
-from citerec.eligibility import own_rows, within
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, Features, Matrix
-from citerec.rank.known import (
+from citerec.rules.eligible import own_rows, within
+from citerec.rules.known import (
     PROTOCOL,
     KnownGraph,
     TemporalGraph,

@@ -8,10 +8,10 @@ from hashlib import sha1
 import numpy as np
 import numpy.typing as npt
 
-from citerec.eligibility import mask
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.known import TemporalGraph
+from citerec.rules.eligible import mask
+from citerec.rules.known import TemporalGraph
 from citerec.run import Qrels, Run
 from citerec.types import Hits, Ranking, best_first
 

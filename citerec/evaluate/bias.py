@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from citerec.corpus.papers import NO_YEAR
 from citerec.evaluate.protocol import EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.rules.known import KnownGraph, TemporalGraph
 
 ByPair = Mapping[str, Mapping[str, int]]  # by query and by paper that it cites
 

@@ -15,11 +15,12 @@ from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, Rera
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
-from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group
-from citerec.rank.known import KnownGraph, train_papers
+from citerec.rules.eligible import eligible
+from citerec.rules.held_out import train_papers
+from citerec.rules.known import KnownGraph
 from citerec.run import Qrels, Run
 from citerec.text import contents
 from citerec.types import Eligible, Hits, Query, Ranking

@@ -35,13 +35,13 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expansion import CandidateExpander
-from citerec.rank.known import TemporalGraph
 from citerec.rank.ranker import Ranker, find_ranker, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever
+from citerec.rules.known import TemporalGraph
 from citerec.run import Run
 from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.eligibility import within
 from citerec.encode.encoder import Encoder
 from citerec.evaluate.catalogue import System
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.index.dense.scan import pairwise
-from citerec.rank.known import GraphSnapshot, TemporalGraph
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.eligible import within
+from citerec.rules.known import GraphSnapshot, TemporalGraph
 from citerec.types import Eligible, Hits, Query
 
 Rows = npt.NDArray[np.int32]

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from citerec.corpus.papers import Papers, as_rows, compute
-from citerec.eligibility import own_rows
-from citerec.query.exclude import Excluded, doi_rows, id_key, title_key
+from citerec.query.keys import doi_rows, id_key, title_key
+from citerec.query.paper_list import PaperList
 from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
+from citerec.rules.eligible import own_rows
 from citerec.types import Log, Query
 
 # drafts whose titles are searched one by one; more are compared with all titles in one pass
@@ -79,12 +80,12 @@ def _rows_with(word: str, titles: Any) -> Any:
     return compute.indices_nonzero(compute.or_(has_word, folded))
 
 
-def listed_rows(listed: Excluded, papers: Papers) -> list[frozenset[int]]:
+def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     """Return the rows of the papers that each entry of a list matches by id, DOI or title; empty if there are none."""
-    ids = sorted({i for entry in listed.entries for i in entry.ids})
+    ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
-    by_doi = _doi_rows(listed.ids, papers)
-    similar = similar_titles(listed.titles, papers.titles())
+    by_doi = _doi_rows(paper_list.ids, papers)
+    similar = similar_titles(paper_list.titles, papers.titles())
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
@@ -93,7 +94,7 @@ def listed_rows(listed: Excluded, papers: Papers) -> list[frozenset[int]]:
             if entry.title in similar
             else (),
         )
-        for entry in listed.entries
+        for entry in paper_list.entries
     ]
 
 

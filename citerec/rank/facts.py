@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.rank.known import GraphSnapshot, Rows, TemporalGraph
 from citerec.rank.neighbours import NeighbourScores
+from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
 
 
 @dataclass(frozen=True, slots=True)

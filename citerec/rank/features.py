@@ -14,10 +14,10 @@ from citerec.folder import IndexFolder
 from citerec.fuse import min_max, stage_hits
 from citerec.rank.authors import Authors
 from citerec.rank.expansion import EXPAND, ExpandedCandidates
-from citerec.rank.known import Rows, Scores, TemporalGraph
 from citerec.rank.neighbours import CLOSEST
 from citerec.rank.words import Titles, Venues
 from citerec.rerank.cascade import NAME as RERANK
+from citerec.rules.known import Rows, Scores, TemporalGraph
 from citerec.types import Query
 
 Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source is missing

@@ -10,7 +10,7 @@ from citerec.rank.custom import LtrModel
 from citerec.rank.expansion import ExpandedCandidates
 from citerec.rank.facts import Facts
 from citerec.rank.features import Features, Group, Matrix, without_groups
-from citerec.rank.known import Rows, TemporalGraph
+from citerec.rules.known import Rows, TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import ExpandConfig
-from citerec.rank.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
+from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
 
 Weights = npt.NDArray[np.float64]
 

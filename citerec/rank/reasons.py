@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES
-from citerec.rank.known import LATELY
+from citerec.rules.known import LATELY
 from citerec.text import percentage, plural
 from citerec.types import Recommendation
 

@@ -1,28 +1,22 @@
 """Opens the rerankers of an index: which models, how many candidates each scores, and the weight of the last."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-
-import orjson
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from citerec.config import RerankConfig, RerankStage
-from citerec.corpus.splits import splits_sha256
 from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.entries import is_regular, read_record
-from citerec.errors import ConfigError, IndexDamagedError, ModelError
+from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import NAME, Cascade, Stage
+from citerec.rules.trained_on import RERANKER, own_model, own_name, trained_on_other_data
 from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Log
 
 if TYPE_CHECKING:
     from citerec.rerank.cross_encoder import CrossEncoder
 
-OWN = "reranker"  # the folder of an index's own reranker, under models/
-TRAINING = "training.json"  # in which our trainers record what a model was trained on
 LEAST = 10  # candidates of a later stage if no depth is given
 
 Option = TypeVar("Option", Precision, Backend)
@@ -34,7 +28,7 @@ def requested_reranking(
     """Return the configuration of reranking on an index; None for no reranking."""
     if isinstance(reranker, RerankConfig):
         return reranker
-    return RerankConfig() if reranker == "auto" and own_reranker(index) else None
+    return RerankConfig() if reranker == "auto" and auto_reranker(index) else None
 
 
 def own_reranker(index: IndexFolder) -> Path | None:
@@ -43,25 +37,22 @@ def own_reranker(index: IndexFolder) -> Path | None:
     Raises:
         IndexDamagedError: If the folder exists, but has no model in it.
     """
-    folder = index.models / OWN
-    if os.path.lexists(folder) and not is_regular(folder / "config.json"):
-        fault = f"{index.models.name}/{OWN}/config.json is missing"
-        raise IndexDamagedError(index.path, [fault])
-    return folder if folder.is_dir() else None
+    return own_model(index, RERANKER, "config.json")
 
 
-def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
-    """Whether a model records that it was trained on other papers or other splits than an index has.
+def auto_reranker(index: IndexFolder, *, same_data: bool = False) -> Path | None:
+    """Return the reranker that the setting `auto` means: the index's own; None for none.
 
-    A rebuilt index keeps its models: papers that they were trained on may be its test queries now.
+    Args:
+        index: The index.
+        same_data: Whether a model of other papers or splits counts as none: an evaluation and the training of a ranker
+            need one that does not know their queries.
+
+    Raises:
+        IndexDamagedError: As `own_reranker` raises.
     """
-    try:
-        record: Any = orjson.loads(read_record(model / TRAINING))
-        trained_on = record["corpus_sha256"], record["splits_sha256"]
-        index_data = index.manifest.corpus["sha256"], splits_sha256(index.splits)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # nothing is recorded
-    return trained_on != index_data
+    own = own_reranker(index)
+    return None if own and same_data and trained_on_other_data(own, index) else own
 
 
 def open_cascade(
@@ -166,7 +157,7 @@ def _open_model(
 ) -> "CrossEncoder":
     name = stage_config.model
     if name == "auto":
-        folder = own_reranker(index)
+        folder = auto_reranker(index)
         if folder is None:
             raise ModelError(
                 f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a "
@@ -218,7 +209,7 @@ def _is_inside(folder: Path, base: Path) -> bool:
 def _shown(model: str, index: IndexFolder) -> str:
     """Return the name of a model for users: one inside the index by its path there."""
     if model == "auto":
-        return f"{index.models.name}/{OWN}"
+        return own_name(index, RERANKER)
     folder, base = Path(model).absolute(), index.path.absolute()
     return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else model
 

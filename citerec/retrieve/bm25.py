@@ -18,13 +18,13 @@ import numpy.typing as npt
 from citerec.arrays import check_distinct, open_array
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
-from citerec.eligibility import within
 from citerec.errors import IndexDamagedError, IndexReplacedError
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
 from citerec.java import is_java_exception, leave_thread
 from citerec.manifest import read_manifest
 from citerec.retrieve.lucene import Lucene
+from citerec.rules.eligible import within
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Eligible, Hits, Query
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseKind
-from citerec.eligibility import mask
 from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import RowsAndScores
 from citerec.index.dense.library import Vectors, load
+from citerec.rules.eligible import mask
 from citerec.types import Eligible
 
 Scores = npt.NDArray[np.float32]

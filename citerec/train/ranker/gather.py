@@ -15,14 +15,14 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Finder, Pipeline, RerankFeature, Stage
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features
-from citerec.rank.known import LATELY, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
-from citerec.rerank.opening import open_cascade, own_reranker, trained_on_other_data
+from citerec.rerank.opening import auto_reranker, open_cascade
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.held_out import HeldOut
+from citerec.rules.known import LATELY, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
-from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
 from citerec.train.ranker.kept import KeptExamples
@@ -281,5 +281,4 @@ def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None
         return None
     if config.reranker != "auto":
         return config.reranker
-    own = own_reranker(index)
-    return None if own and trained_on_other_data(own, index) else own
+    return auto_reranker(index, same_data=True)

@@ -13,9 +13,9 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Finder
 from citerec.provenance import provenance
 from citerec.rank.ranker import SPEC, Variant
+from citerec.rules.held_out import held_out
 from citerec.train.modelfolder import check_target
 from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
-from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
 from citerec.train.ranker.gather import ExcludedModels, Gatherer, dev_queries, load_train

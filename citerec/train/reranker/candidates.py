@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.fuse import stage_hits
-from citerec.query.exclude import title_key
+from citerec.query.keys import title_key
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags, Lists, Pairs, Rows

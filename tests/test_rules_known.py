@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
-from citerec.rank.known import PROTOCOL, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.rank.ltr import RankedCandidates
 from citerec.recommend import Recommender
+from citerec.rules.eligible import eligible
+from citerec.rules.known import PROTOCOL, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.types import Query, QueryBatch
 
 Build = Callable[..., IndexFolder]

@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import QUERIES
-from citerec.corpus.splits import read_ids
-from citerec.eligibility import own_rows
 from citerec.folder import IndexFolder
+from citerec.rules.eligible import own_rows
+from citerec.rules.held_out import train_papers
 from citerec.types import Eligible, Query
 from citerec.valid import YEARS
 
@@ -74,20 +73,6 @@ def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
     if year is None:
         return np.ones(len(years), np.bool_)
     return (years < year) & (years != NO_YEAR)
-
-
-def train_papers(index: IndexFolder) -> Flags:
-    """Return a mask of the papers of the train split, shape (n,).
-
-    In a corpus with queries of its own, these are all papers except those with the id of a dev or test query.
-    """
-    ships_queries = (index.splits / QUERIES).is_file()
-    split_names = ("dev", "test") if ships_queries else ("train",)
-    ids = [docid for split in split_names for docid in read_ids(index.splits / f"{split}.ids")]
-    rows = index.papers.rows_of(ids)
-    train = np.full(len(index.papers), ships_queries)
-    train[rows[rows >= 0]] = not ships_queries
-    return train
 
 
 @dataclass(frozen=True, slots=True, eq=False)
