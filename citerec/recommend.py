@@ -36,7 +36,7 @@ from citerec.rerank.opening import open_cascade, requested_reranking
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible
-from citerec.rules.known import KnownGraph, Rows, TemporalGraph
+from citerec.rules.known import CitationScope, Rows, TemporalGraph
 from citerec.tuned import fusion_in_force, weight_in_force
 from citerec.types import (
     CandidateSet,
@@ -86,7 +86,7 @@ class Recommender:
         self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
         self._retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         self.cascade = self._open_cascade(reranker)
-        self._graph = TemporalGraph(index, KnownGraph.PUBLISHED)
+        self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self.pipeline = self._composed()
 
     def _composed(self) -> Pipeline:

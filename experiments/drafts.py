@@ -30,14 +30,14 @@ from citerec.provenance import provenance
 from citerec.rank.ltr import DEPTH
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import KnownGraph, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.run import Run
 from citerec.types import CandidateSet, Query, QueryBatch, Ranking
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "drafts"
 PAGE = HERE / "DRAFTS.md"
-KNOWN = (KnownGraph.EARLIER, KnownGraph.PUBLISHED)
+KNOWN = (CitationScope.EARLIER, CitationScope.PUBLISHED)
 METRICS = ("f1@20", "mrr", "recall@1000")
 
 
@@ -64,7 +64,7 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     retriever = open_hybrid(index, RecommendConfig(bm25=Bm25Config()))
     found = retriever.find(drafts, task.eligible, DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
-    rankings: dict[KnownGraph, dict[str, Ranking]] = {known: {} for known in KNOWN}
+    rankings: dict[CitationScope, dict[str, Ranking]] = {known: {} for known in KNOWN}
     own = index.papers.rows_of([query.id for query in task.queries]).tolist()
     for i, row in enumerate(own):
         part = drafts[i : i + 1], task.eligible[i : i + 1], found[i : i + 1]
@@ -118,7 +118,7 @@ def ranked(
     queries: Sequence[Query],
     rules: Sequence[Any],
     found: Sequence[CandidateSet],
-) -> Iterator[tuple[KnownGraph, Ranking]]:
+) -> Iterator[tuple[CitationScope, Ranking]]:
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
         batch, candidates = QueryBatch(queries, rules), found

@@ -27,7 +27,7 @@ from citerec.rank.features import NAMES
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.rules.known import KnownGraph
+from citerec.rules.known import CitationScope
 from citerec.run import read_run
 from citerec.types import Eligible, Hits, Paper, Query
 
@@ -40,7 +40,7 @@ def answers(
 ) -> None:
     """Check that a system and `recommend` give the test queries the same papers with the same scores."""
     task = load_task(index, "test")
-    settings = EvalConfig(known_graph=KnownGraph.EARLIER, rerank=rerank, depth=DEPTH)
+    settings = EvalConfig(known_graph=CitationScope.EARLIER, rerank=rerank, depth=DEPTH)
     evaluated = Systems(index, task, settings).hits(system)
 
     recommended = Recommender(index, config).recommend(task.queries)
@@ -240,7 +240,7 @@ def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexF
     task = load_task(dense_sample, "test")
     source = dense_sample.manifest.settings["encoder"]["source"]
     dense = DenseRetriever(dense_sample, open_encoder(source), DenseConfig())
-    evaluated = Systems(dense_sample, task, EvalConfig(known_graph=KnownGraph.EARLIER))
+    evaluated = Systems(dense_sample, task, EvalConfig(known_graph=CitationScope.EARLIER))
 
     recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
 

@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
 from citerec.rules.eligible import eligible
-from citerec.rules.known import KnownGraph, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import CandidateSet, Eligible, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
@@ -72,7 +72,7 @@ def seen(
     index: IndexFolder, query: Query = QUERY, found: CandidateSet = FOUND
 ) -> tuple[ExpandedCandidates, Matrix]:
     expander = CandidateExpander(
-        TemporalGraph(index, KnownGraph.EARLIER), ExpandConfig(neighbours=2)
+        TemporalGraph(index, CitationScope.EARLIER), ExpandConfig(neighbours=2)
     )
     [pool] = expand(expander, [query], eligible([query], index.papers), [found])
     return pool, Features(index, expander.graph).matrix(query, pool)
@@ -88,7 +88,7 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
 
 
 def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:
-    expander = CandidateExpander(TemporalGraph(index, KnownGraph.EARLIER))
+    expander = CandidateExpander(TemporalGraph(index, CitationScope.EARLIER))
     rules = eligible([QUERY], index.papers, excluded=[3])
 
     [pool] = expand(expander, [QUERY], rules, [FOUND])
@@ -126,7 +126,7 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
 
 def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolder) -> None:
     expander = CandidateExpander(
-        TemporalGraph(index, KnownGraph.EARLIER), ExpandConfig(neighbours=1)
+        TemporalGraph(index, CitationScope.EARLIER), ExpandConfig(neighbours=1)
     )
     nothing = CandidateSet(hits(1), {"bm25": hits(1)})
 
@@ -138,7 +138,7 @@ def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolde
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
-    expander = CandidateExpander(TemporalGraph(index, KnownGraph.EARLIER))
+    expander = CandidateExpander(TemporalGraph(index, CitationScope.EARLIER))
     [pool] = expand(expander, [QUERY], eligible([QUERY], index.papers), [FOUND])
 
     matrix = Features(index, expander.graph).matrix(QUERY, pool, [3])

@@ -19,7 +19,7 @@ from citerec.rank.features import NAMES, Matrix
 from citerec.rank.neighbours import neighbour_scores
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.rank.reasons import Case, reasons
-from citerec.rules.known import KnownGraph, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
 
@@ -112,7 +112,7 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
         {"id": "q", "title": "Q", "year": 2010, "citations": ["p"]},
         {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
     ]
-    known = TemporalGraph(build(papers), KnownGraph.EARLIER)
+    known = TemporalGraph(build(papers), CitationScope.EARLIER)
     rows = [np.array([2, 1], np.int32)]
     [found] = neighbour_scores(known, known.at(None), rows, ExpandConfig())
     return Facts(known, known.at(None), found)

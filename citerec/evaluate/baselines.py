@@ -93,8 +93,8 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     snapshots = graph.of(task.queries, task.eligible)
     orders = {one: citation_order(one.counts, index.id_rank) for one in dict.fromkeys(snapshots)}
     return [
-        most_cited_hits(orders[known], known.counts, mask(rule, years), config.depth)
-        for rule, known in zip(task.eligible, snapshots, strict=True)
+        most_cited_hits(orders[snapshot], snapshot.counts, mask(rule, years), config.depth)
+        for rule, snapshot in zip(task.eligible, snapshots, strict=True)
     ]
 
 

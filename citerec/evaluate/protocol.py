@@ -20,7 +20,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.features import Group
 from citerec.rules.eligible import eligible
 from citerec.rules.held_out import train_papers
-from citerec.rules.known import KnownGraph
+from citerec.rules.known import CitationScope
 from citerec.run import Qrels, Run
 from citerec.text import contents
 from citerec.types import Eligible, Hits, Query, Ranking
@@ -80,7 +80,7 @@ class EvalConfig:
     disabled_features: tuple[
         Group, ...
     ] = ()  # feature groups that the learning-to-rank model does not use
-    known_graph: KnownGraph = KnownGraph.TRAIN
+    known_graph: CitationScope = CitationScope.TRAIN
     depth: int = 1000  # papers per query; no metric uses more
     seed: int = 0
 

@@ -96,9 +96,9 @@ NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
 class Features:
     """Computes features on one index. It caches what it reads of the corpus, so reuse the object."""
 
-    def __init__(self, index: IndexFolder, known: TemporalGraph) -> None:
-        """Prepare; `known` is the citation graph of the expansion."""
-        self._papers, self._known = index.papers, known
+    def __init__(self, index: IndexFolder, graph: TemporalGraph) -> None:
+        """Prepare; `graph` is the citation graph of the expansion."""
+        self._papers, self._graph = index.papers, graph
         self._titles = Titles(index.papers)
 
     def matrix(
@@ -113,7 +113,7 @@ class Features:
         """
         columns = {
             **_retrieval(candidates),
-            **_graph(candidates),
+            **_neighbours(candidates),
             **_popularity(candidates, self._papers.years),
             **self._people(query, candidates),
             **self._texts(query, candidates.rows),
@@ -141,7 +141,7 @@ class Features:
         citing[written.rows] = candidates.snapshot.citing[written.rows]
         cited = _missing(len(candidates.rows))
         if not candidates.snapshot.is_empty:
-            cited = np.log1p(self._known.cited_by[candidates.rows] @ citing)
+            cited = np.log1p(self._graph.cited_by[candidates.rows] @ citing)
         return {"author_overlap": overlap, "self_cited": cited}
 
     def _texts(self, query: Query, rows: Rows) -> Columns:
@@ -159,7 +159,7 @@ class Features:
         """Return the cosine of each paper's references and the query's known references, shape (papers,)."""
         if not cited_rows:
             return _missing(len(candidates.rows))
-        references = self._known.cites[candidates.rows]
+        references = self._graph.cites[candidates.rows]
         is_cited = np.zeros(len(self._papers), np.float32)
         is_cited[list(cited_rows)] = 1
         size = np.sqrt(np.maximum(np.diff(references.indptr), 1) * is_cited.sum())
@@ -217,7 +217,7 @@ def _retrieval(candidates: ExpandedCandidates) -> Columns:
     return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else missing}
 
 
-def _graph(candidates: ExpandedCandidates) -> Columns:
+def _neighbours(candidates: ExpandedCandidates) -> Columns:
     """Return the neighbour scores; missing if no citation is known."""
     scores = candidates.neighbour_scores
     columns = {
@@ -235,10 +235,10 @@ def _graph(candidates: ExpandedCandidates) -> Columns:
 
 
 def _popularity(candidates: ExpandedCandidates, years: npt.NDArray[np.int32]) -> Columns:
-    known, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
-    counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
-    age = np.where(paper_years == NO_YEAR, np.nan, (known.year - paper_years).clip(0, OLDEST))
-    if known.is_empty:
+    snapshot, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
+    counts = {"citations": snapshot.counts[rows], "citations_3y": snapshot.recent[rows]}
+    age = np.where(paper_years == NO_YEAR, np.nan, (snapshot.year - paper_years).clip(0, OLDEST))
+    if snapshot.is_empty:
         return {**dict.fromkeys(counts, _missing(len(rows))), "age": age}
     return {**{name: np.log1p(count) for name, count in counts.items()}, "age": age}
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage, StopWords
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
-from citerec.evaluate.protocol import KnownGraph, Rules
+from citerec.evaluate.protocol import CitationScope, Rules
 from citerec.inputs import reading
 from citerec.lab.experiment.checks import check_all
 from citerec.lab.experiment.kind import ExperimentKind, Needs
@@ -75,7 +75,7 @@ class Experiment:
     rules: Rules = Rules()  # restrictions of queries and candidates
     split: str = "test"
     system: str = "bm25"
-    known_graph: KnownGraph = KnownGraph.TRAIN
+    known_graph: CitationScope = CitationScope.TRAIN
     bm25: Bm25Config = Bm25Config()
     encoder: str | None = None  # the encoder of the index; None for an index without vectors
     train: str | None = None  # TOML settings of the training of the encoder
@@ -141,7 +141,7 @@ def read_experiment(path: Path) -> Experiment:
     needs = Needs(content.pop("needs")) if "needs" in content else None
     rules = _settings(path, "rules", Rules, content.pop("rules", {}))
     expect = {name: _expected(value) for name, value in content.pop("expect", {}).items()}
-    graph = KnownGraph(content.pop("known_graph", KnownGraph.TRAIN))
+    graph = CitationScope(content.pop("known_graph", CitationScope.TRAIN))
     bm25 = _bm25(path, content.pop("bm25", {}))
     fuse = _settings(path, "fuse", FuseConfig, content.pop("fuse", {}))
     rerank = _settings(path, "rerank", Reranking, content.pop("rerank", {}))

@@ -20,7 +20,7 @@ from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import auto_reranker, open_cascade
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import HeldOut
-from citerec.rules.known import LATELY, GraphSnapshot, KnownGraph, TemporalGraph
+from citerec.rules.known import LATELY, CitationScope, GraphSnapshot, TemporalGraph
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
 from citerec.train.ranker.config import RankerTraining
@@ -75,9 +75,9 @@ class LaggedGraph(TemporalGraph):
     years older than the query.
     """
 
-    def __init__(self, known: TemporalGraph, years: int) -> None:
+    def __init__(self, graph: TemporalGraph, years: int) -> None:
         """Prepare; citations of the last `years` years before each query's year are unknown."""
-        super().__init__(known.index, known.graph)
+        super().__init__(graph.index, graph.scope)
         self._stale = years
 
     def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
@@ -135,8 +135,8 @@ class Gatherer:
         first = RecommendConfig(encoder="none" if excluded_models.encoder else "auto")
         self._finder = finder or open_hybrid(index, first, log)
         self._cascade = None if excluded_models.reranker else _cascade(index, config, log)
-        self._known = TemporalGraph(index, KnownGraph.TRAIN)
-        self._features = Features(index, self._known)  # the candidates hold the snapshots
+        self._graph = TemporalGraph(index, CitationScope.TRAIN)
+        self._features = Features(index, self._graph)  # the candidates hold the snapshots
 
     def train(
         self, data: TrainingData, progress: Progress, kept: KeptExamples | None = None
@@ -200,7 +200,7 @@ class Gatherer:
         self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[list[tuple[Any, Any, int]]]:
         """Yield blocks of queries: for each, the features of its candidates, their gold mask, and the gold count."""
-        graph = LaggedGraph(self._known, citation_lag) if citation_lag else self._known
+        graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
         stages: tuple[Stage, ...] = (CandidateExpander(graph, self._config.expand),)
         if self._cascade:
             stages = (*stages, RerankFeature(self._cascade, self._cascade.depth))
