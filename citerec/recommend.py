@@ -1,4 +1,4 @@
-"""`Recommender` opens the stages of the pipeline on one index and runs them for drafts."""
+"""`BatchRecommender` opens the stages of the pipeline on one index and runs them for drafts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -8,17 +8,14 @@ from typing import Self
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.nothing import why_nothing
+from citerec.no_results import explain_no_results
 from citerec.pipeline import (
-    BLEND,
-    DiversityStage,
+    WEIGHT_AFTER_RANKER,
     Pipeline,
-    RerankingStage,
-    Stage,
     configure_for_ranker,
     depth_for,
     rank_stages,
-    reads,
+    reads_probability,
 )
 from citerec.query.paper_list import PaperList
 from citerec.query.recognise import listed_rows, recognised
@@ -37,7 +34,8 @@ from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, Rows, TemporalGraph
-from citerec.tuned import fusion_in_force, weight_in_force
+from citerec.stages import DiversityStage, RerankingStage, Stage
+from citerec.tuned import fusion_in_use, rerank_weight_in_use
 from citerec.types import (
     CandidateSet,
     Log,
@@ -55,7 +53,7 @@ READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 
 
-class Recommender:
+class BatchRecommender:
     """Recommends papers of one index: retrieved, expanded, reranked and ordered by a learning-to-rank model."""
 
     def __init__(
@@ -106,7 +104,7 @@ class Recommender:
         requested = requested_reranking(self.config.reranker, self.index)
         weight = requested.weight if requested else None
         if weight is None and self.ranker:  # a tuned weight is one without a ranker
-            weight = BLEND
+            weight = WEIGHT_AFTER_RANKER
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
@@ -141,22 +139,22 @@ class Recommender:
         """The rerankers and their settings in one line; empty without one."""
         if self.cascade is None:
             return ""
-        interpolates = self.ranker and not reads(self.ranker, self.cascade)
+        interpolates = self.ranker and not reads_probability(self.ranker, self.cascade)
         return f"{self.cascade}, against {self.ranker}" if interpolates else str(self.cascade)
 
     @property
-    def in_force(self) -> tuple[str, ...]:
+    def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
         index, config, ranker = self.index, self.config, self.ranker
-        lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
-        if self.cascade and ranker and reads(ranker, self.cascade):
+        lines = [f"fusion: {fusion_in_use(index, config)}"] if self.encoder else []
+        if self.cascade and ranker and reads_probability(ranker, self.cascade):
             lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
         elif self.cascade:
-            last, requested = self.cascade.stages[-1], config.reranker
-            weight = weight_in_force(
+            last, requested = self.cascade.rerankers[-1], config.reranker
+            weight = rerank_weight_in_use(
                 index,
                 last.weight,
-                str(last.how["weights"]),
+                str(last.settings["weights"]),
                 is_option=isinstance(requested, RerankConfig) and requested.weight is not None,
                 has_ranker=ranker is not None,
             )
@@ -165,7 +163,7 @@ class Recommender:
         return (*lines, f"ranker: {ranker or 'none'} ({origin})")
 
     @property
-    def stages(self) -> tuple[str, ...]:
+    def retriever_names(self) -> tuple[str, ...]:
         """The names of the retrievers."""
         return self._retriever.names
 
@@ -251,7 +249,7 @@ class Recommender:
         bm25 = self._retriever.bm25
         return unreadable_share(query, bm25, self._retriever.tokens) if bm25 else 0.0
 
-    def why_nothing(
+    def explain_no_results(
         self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
     ) -> str:
         """Return why a query has no recommendations, with numbers and a remedy.
@@ -265,7 +263,7 @@ class Recommender:
         [rule] = eligible(
             recognised_query, self.index.papers, year_max=year_max, excluded=frozenset(excluded)
         )
-        return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
+        return explain_no_results(self.index, rule, has_vectors=bool(self.encoder))
 
     def rows_of(self, excluded: PaperList) -> frozenset[int]:
         """Return the rows of the papers in a list of references, matched by id, DOI or title."""

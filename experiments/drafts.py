@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.config import Bm25Config, RecommendConfig
+from citerec.config import RANKING_DEPTH, Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluate.metrics import evaluate_run, per_query
 from citerec.evaluate.protocol import EvalSet, load_task
@@ -27,7 +27,6 @@ from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.pipeline import rank_stages
 from citerec.provenance import provenance
-from citerec.rank.ltr import DEPTH
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -62,7 +61,7 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     task = some(load_task(index, "test"), most)
     drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in task.queries]
     retriever = open_hybrid(index, RecommendConfig(bm25=Bm25Config()))
-    found = retriever.find(drafts, task.eligible, DEPTH)
+    found = retriever.candidates(drafts, task.eligible, RANKING_DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
     rankings: dict[CitationScope, dict[str, Ranking]] = {known: {} for known in KNOWN}
     own = index.papers.rows_of([query.id for query in task.queries]).tolist()
@@ -122,9 +121,11 @@ def ranked(
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
         batch, candidates = QueryBatch(queries, rules), found
-        for stage in rank_stages(TemporalGraph(index, known), open_ranker(DEFAULT), None, k=DEPTH):
+        for stage in rank_stages(
+            TemporalGraph(index, known), open_ranker(DEFAULT), None, k=RANKING_DEPTH
+        ):
             candidates = stage.run(batch, candidates)
-        hits = candidates[0].hits.best(DEPTH)
+        hits = candidates[0].hits.best(RANKING_DEPTH)
         ids = index.papers.ids_at(hits.rows.tolist())
         yield known, Ranking.from_scores(dict(zip(ids, hits.scores.tolist(), strict=True)))
 

@@ -305,7 +305,7 @@ def test_papers_in_memory_are_indexed_in_one_line() -> None:
 
     found = recommender.recommend(title="graph drawing", excluded=["new"])
 
-    assert recommender.stages == ("bm25",)
+    assert recommender.retriever_names == ("bm25",)
     assert found.ids[0] == "old"
     assert found[0].paper.authors == ("Ann Lee", "Bo Wu")
     recommender.close()
@@ -348,7 +348,7 @@ def test_an_index_of_papers_may_be_kept(tmp_path: Path) -> None:
 
 def test_an_encoder_adds_vectors(tiny_model: str) -> None:
     with citerec.from_papers(PAPERS, encoder=tiny_model) as recommender:
-        assert recommender.stages == ("bm25", "dense")
+        assert recommender.retriever_names == ("bm25", "dense")
         assert len(recommender.recommend(title="zzzz")) == 4  # vectors find something for any text
 
 

@@ -274,7 +274,7 @@ def test_the_retriever_of_the_guide_is_fused_with_bm25(
     exec(usage, names)
 
     recommender: citerec.Recommender = names["recommender"]
-    assert recommender.stages == ("bm25", "latest")
+    assert recommender.retriever_names == ("bm25", "latest")
     assert len(capsys.readouterr().out.split("\n")) > 20
     config = citerec.RecommendConfig(ranker="none")
     latest = citerec.Recommender(sample_index, config, retrievers=[names["Latest"](sample_index)])

@@ -82,7 +82,7 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
     pool, _ = seen(index)
 
     assert pool.rows.tolist() == [0, 1, 3, 2]  # found, then what they cite: old by both of them
-    assert pool.stages["expand"].rows.tolist() == [3, 2]
+    assert pool.hits_by_source["expand"].rows.tolist() == [3, 2]
     assert pool.neighbour_scores.counts.tolist() == [0, 0, 2, 1]
     assert pool.neighbour_scores.neighbour_count == 2
 
@@ -133,8 +133,11 @@ def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolde
     [alone] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing])
     [helped] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
 
-    assert alone.stages["expand"].rows.tolist() == [3]  # next cites old
-    assert {*helped.stages["expand"].rows.tolist()} == {2, 3}  # near, which it cites, cites both
+    assert alone.hits_by_source["expand"].rows.tolist() == [3]  # next cites old
+    assert {*helped.hits_by_source["expand"].rows.tolist()} == {
+        2,
+        3,
+    }  # near, which it cites, cites both
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:

@@ -12,7 +12,7 @@ from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, find_index, open_index
 from citerec.rank.custom import RankModel
-from citerec.recommend import Recommender as BatchRecommender
+from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
 from citerec.text import plural
 from citerec.types import Log, Progress, Query, Retriever, no_progress
@@ -94,14 +94,16 @@ class Recommender:
         return self._open.reranker
 
     @property
-    def stages(self) -> tuple[str, ...]:
-        """The names of the stages that find candidates."""
-        return self._open.stages
+    def retriever_names(self) -> tuple[str, ...]:
+        """The names of the first-stage retrievers."""
+        return self._open.retriever_names
 
     def __repr__(self) -> str:
         if self._opened is None:
             return "<citerec.Recommender, closed>"
-        found_by = " + ".join(self.stages) + (f" of {self.encoder}" if self.encoder else "")
+        found_by = " + ".join(self.retriever_names) + (
+            f" of {self.encoder}" if self.encoder else ""
+        )
         return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {found_by}>"
 
     @overload
@@ -219,7 +221,7 @@ class Recommender:
             why = (
                 ""
                 if items
-                else recommender.why_nothing(query, year_max=year_max, excluded=left_out)
+                else recommender.explain_no_results(query, year_max=year_max, excluded=left_out)
             )
             yield Recommendations(query, items, why, (*out.not_found, *known.not_found))
 

@@ -56,10 +56,10 @@ from citerec.types import Query, Recommendation
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.query import QueryFile
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
-FEW = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
+FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
 
 
 B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
@@ -161,7 +161,7 @@ def recommend(
         backend=backend,
         threads=threads,
     ).config(folder, console)
-    few = len(drafts.queries) <= FEW
+    few = len(drafts.queries) <= FEW_QUERIES
     if rerank and backend is Backend.AUTO and few:
         rerank = replace(rerank, backend=Backend.TORCH)
     config = RecommendConfig(
@@ -195,7 +195,7 @@ def recommend(
             drafts.queries,
             recommendations,
             progress,
-            lambda one: recommender.why_nothing(
+            lambda one: recommender.explain_no_results(
                 one, year_max=year_max, excluded=excluded | cited_rows
             ),
         )
@@ -205,10 +205,10 @@ def recommend(
 @without_collection()
 def _opened(
     folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
-) -> "Recommender":
+) -> "BatchRecommender":
     """Open the pipeline; log the reranker, and the retrievers if verbose."""
     from citerec.java import start_jvm
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender
 
     with console.status(f"loading {loaded(folder, config)}"):
         start_jvm(heap, quick=config.few_queries)
@@ -216,14 +216,16 @@ def _opened(
             from citerec.rank.library import load
 
             load(alone=True)
-        recommender = Recommender(folder, config, console.log)
-    stages = " + ".join(recommender.stages)
+        recommender = BatchRecommender(folder, config, console.log)
+    retrievers = " + ".join(recommender.retriever_names)
     if recommender.encoder:
-        stages += f" of {recommender.encoder}"
-    console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {stages}")
+        retrievers += f" of {recommender.encoder}"
+    console.detail(
+        f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {retrievers}"
+    )
     if recommender.cascade:
         console.log(recommender.reranks)
-    for line in recommender.in_force:
+    for line in recommender.settings_in_use:
         console.detail(line)
     return recommender
 
@@ -248,7 +250,7 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
 
 
 def _listed(
-    path: Path | None, recommender: "Recommender", console: ConsoleOutput
+    path: Path | None, recommender: "BatchRecommender", console: ConsoleOutput
 ) -> frozenset[int]:
     if path is None:
         return frozenset()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.config import RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, RerankConfig
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 
@@ -124,7 +124,7 @@ class RerankOptions:
                 console.log(f"{self._running} has no effect: there is no reranker")
             return None
         return RerankConfig(
-            stages=_stages(models, self),
+            cross_encoders=_cross_encoders(models, self),
             weight=self.weight,
             early_stop=self.early_stop,
             device=self.device,
@@ -172,7 +172,9 @@ class RerankOptions:
         return next((option for option, value in given.items() if value), None)
 
 
-def _stages(models: Sequence[str], options: RerankOptions) -> tuple[RerankStage, ...]:
+def _cross_encoders(
+    models: Sequence[str], options: RerankOptions
+) -> tuple[CrossEncoderConfig, ...]:
     number = len(models)
     depths = options.depths or [0] * number
     if len(depths) != number:
@@ -182,7 +184,7 @@ def _stages(models: Sequence[str], options: RerankOptions) -> tuple[RerankStage,
     query = _each("--query-tokens", options.query_tokens, number)
     candidate = _each("--candidate-tokens", options.candidate_tokens, number)
     return tuple(
-        RerankStage(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
+        CrossEncoderConfig(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
         for model, depth, q, c in zip(models, depths, query, candidate, strict=True)
     )
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
+from citerec.config import (
+    RANKING_DEPTH,
+    Bm25Config,
+    DenseConfig,
+    FuseConfig,
+    FuseMethod,
+    RerankConfig,
+)
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
@@ -81,7 +88,7 @@ class EvalConfig:
         Group, ...
     ] = ()  # feature groups that the learning-to-rank model does not use
     known_graph: CitationScope = CitationScope.TRAIN
-    depth: int = 1000  # papers per query; no metric uses more
+    depth: int = RANKING_DEPTH  # papers per query; no metric uses more
     seed: int = 0
 
 

@@ -11,8 +11,9 @@ from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
 from citerec.rules.eligible import own_rows
 from citerec.types import Log, Query
 
-# drafts whose titles are searched one by one; more are compared with all titles in one pass
-FEW = 8
+ONE_BY_ONE = (
+    8  # drafts whose titles are searched one by one; more are compared with all titles in one pass
+)
 
 
 def recognised(queries: Sequence[Query], papers: Papers, log: Log | None = None) -> list[Query]:
@@ -59,7 +60,7 @@ def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Lo
 def _title_rows(titles: Sequence[str], papers: Papers) -> dict[str, list[int]]:
     """Return the rows with each title, by `title_key`."""
     rows_by_key: dict[str, list[int]] = {key: [] for title in titles if (key := title_key(title))}
-    if len(rows_by_key) > FEW:
+    if len(rows_by_key) > ONE_BY_ONE:
         for row, title in enumerate(papers.titles()):
             if (rows := rows_by_key.get(title_key(title))) is not None:
                 rows.append(row)

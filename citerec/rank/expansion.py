@@ -78,7 +78,7 @@ class CandidateExpander:
         hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, self.config.weight])
         return ExpandedCandidates(
             hits=hits,
-            stages={**retrieved.stages, EXPAND: added},
+            hits_by_source={**retrieved.hits_by_source, EXPAND: added},
             neighbour_scores=scores.at(hits.rows),
             snapshot=snapshot,
         )

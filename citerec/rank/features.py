@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.config import RRF_K0
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
-from citerec.fuse import min_max, stage_hits
+from citerec.fuse import min_max, ranks_and_scores
 from citerec.rank.authors import Authors
 from citerec.rank.expansion import EXPAND, ExpandedCandidates
 from citerec.rank.neighbours import CLOSEST
@@ -24,7 +25,6 @@ Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source
 Columns = dict[str, npt.NDArray[Any]]  # each of shape (papers,)
 
 OLDEST = 30  # years; the largest age
-_K0 = 60  # damping of ranks, as in reciprocal rank fusion
 
 
 class Group(StrEnum):
@@ -51,14 +51,14 @@ class Feature:
 
 FEATURES: tuple[Feature, ...] = (
     Feature("bm25", Group.LEXICAL, "BM25 score / the query's best; 0 where not found"),
-    Feature("bm25_rank", Group.LEXICAL, "1 / (60 + rank by BM25); 0 where not found"),
+    Feature("bm25_rank", Group.LEXICAL, f"1 / ({RRF_K0} + rank by BM25); 0 where not found"),
     Feature(
         "dense",
         Group.SEMANTIC,
         "similarity of the vectors, min-max scaled to [0, 1] over the hits",
     ),
-    Feature("dense_rank", Group.SEMANTIC, "1 / (60 + rank by vectors); 0 where not found"),
-    Feature("rrf", Group.LEXICAL, "mean of 1 / (60 + rank) over the first-stage retrievers"),
+    Feature("dense_rank", Group.SEMANTIC, f"1 / ({RRF_K0} + rank by vectors); 0 where not found"),
+    Feature("rrf", Group.LEXICAL, f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers"),
     Feature(
         "rerank",
         Group.RERANKER,
@@ -202,18 +202,18 @@ def _retrieval(candidates: ExpandedCandidates) -> Columns:
         ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), missing
     )
     ranked: list[npt.NDArray[np.floating]] = []
-    for name, hits in candidates.stages.items():
+    for name, hits in candidates.hits_by_source.items():
         if name == EXPAND or name.startswith(RERANK):
             continue
-        places, _ = stage_hits(hits, candidates.rows)
+        places, _ = ranks_and_scores(hits, candidates.rows)
         is_hit = places > 0
-        ranked.append(np.where(is_hit, 1 / (_K0 + places), 0))
+        ranked.append(np.where(is_hit, 1 / (RRF_K0 + places), 0))
         if scaled := _SCALES.get(name):
             points = np.zeros(len(candidates.rows))
             points[is_hit] = scaled(hits.scores)[places[is_hit] - 1]
             columns |= {name: points, f"{name}_rank": ranked[-1]}
     if candidates.rerank_probabilities is not None:
-        columns["rerank"] = stage_hits(candidates.rerank_probabilities, candidates.rows)[1]
+        columns["rerank"] = ranks_and_scores(candidates.rerank_probabilities, candidates.rows)[1]
     return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else missing}
 
 

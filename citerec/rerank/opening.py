@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from citerec.config import RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, RerankConfig
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.rerank.cascade import NAME, Cascade, Stage
+from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
 from citerec.rules.trained_on import RERANKER, own_model, own_name, trained_on_other_data
 from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Log
@@ -64,7 +64,7 @@ def open_cascade(
         index: The index of the candidates; a relative folder is also searched in it.
         config: Which models, and how to run them.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
-        depth: The depth of stages without one; 0 for what suits model and device.
+        depth: The depth of rerankers without one; 0 for what suits model and device.
 
     Raises:
         ModelError: If a model does not exist, or is not a cross-encoder.
@@ -77,24 +77,24 @@ def open_cascade(
         backend=_option(Backend, config.backend),
         threads=config.threads,
     )
-    stages: list[Stage] = []
-    for number, stage_config in enumerate(config.stages, start=1):
-        above = stages[-1].depth if stages else None
-        last_stage = number == len(config.stages)
-        name, weight = (NAME, config.weight) if last_stage else (f"{NAME}-{number}", None)
-        stage = _open(index, stage_config, run_config, weight, depth, above, log)
-        stages.append(replace(stage, name=name))
-    if config.early_stop and all(stage.weight == 1 for stage in stages):
-        raise ConfigError(_cannot_stop(index, config, stages[-1]))
-    return Cascade(index, tuple(stages), config.early_stop)
+    rerankers: list[CascadeReranker] = []
+    for number, reranker_config in enumerate(config.cross_encoders, start=1):
+        above = rerankers[-1].depth if rerankers else None
+        is_last = number == len(config.cross_encoders)
+        name, weight = (NAME, config.weight) if is_last else (f"{NAME}-{number}", None)
+        reranker = _open(index, reranker_config, run_config, weight, depth, above, log)
+        rerankers.append(replace(reranker, name=name))
+    if config.early_stop and all(reranker.weight == 1 for reranker in rerankers):
+        raise ConfigError(_cannot_stop(index, config, rerankers[-1]))
+    return Cascade(index, tuple(rerankers), config.early_stop)
 
 
-def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
+def _cannot_stop(index: IndexFolder, config: RerankConfig, last: CascadeReranker) -> str:
     """Return the message for an early stop that could not skip any candidate."""
     start = "stopping early needs a weight below 1, and"
     if config.weight == 1:
         return f"{start} --rerank-weight is 1; give another, such as --rerank-weight 0.5"
-    if read_rerank_weight(index, str(last.how["weights"])):
+    if read_rerank_weight(index, str(last.settings["weights"])):
         return (
             f"{start} tuning found 1 to be the best; leave --early-stop out, or trade quality for speed, such as by "
             "--rerank-weight 0.5"
@@ -107,15 +107,15 @@ def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
 
 def _open(
     index: IndexFolder,
-    stage_config: RerankStage,
+    reranker_config: CrossEncoderConfig,
     run_config: EncodeConfig,
     weight: float | None,
     default: int,
     above: int | None,
     log: Log | None,
-) -> Stage:
-    model = _open_model(index, stage_config, run_config, log)
-    shown = _shown(stage_config.model, index)
+) -> CascadeReranker:
+    model = _open_model(index, reranker_config, run_config, log)
+    shown = _shown(reranker_config.model, index)
     if (
         log
         and _is_inside(model.source, index.models)
@@ -125,23 +125,23 @@ def _open(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
-    depth = stage_config.depth or _default_depth(default or model.default_depth, above)
+    depth = reranker_config.depth or _default_depth(default or model.default_depth, above)
     if above is not None and depth >= above:
         raise ConfigError(
             f"the depths of the rerankers must fall, cheapest first, got {above:,}, {depth:,}"
         )
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
-        how_read = depth, model.spec.query_tokens, model.spec.candidate_tokens
-        weight = _as_tuned(tuned, how_read, log)
-    return Stage(
+        settings = depth, model.spec.query_tokens, model.spec.candidate_tokens
+        weight = _as_tuned(tuned, settings, log)
+    return CascadeReranker(
         name=NAME,
         shown=shown,
         scorer=model,
         depth=depth,
         weight=weight,
         calibrated=model.spec.is_calibrated,
-        how={
+        settings={
             "weights": model.fingerprint,
             "query_tokens": model.spec.query_tokens,
             "candidate_tokens": model.spec.candidate_tokens,
@@ -153,9 +153,12 @@ def _open(
 
 
 def _open_model(
-    index: IndexFolder, stage_config: RerankStage, run_config: EncodeConfig, log: Log | None
+    index: IndexFolder,
+    reranker_config: CrossEncoderConfig,
+    run_config: EncodeConfig,
+    log: Log | None,
 ) -> "CrossEncoder":
-    name = stage_config.model
+    name = reranker_config.model
     if name == "auto":
         folder = auto_reranker(index)
         if folder is None:
@@ -172,26 +175,26 @@ def _open_model(
         name,
         index,
         run_config,
-        query_tokens=stage_config.query_tokens,
-        candidate_tokens=stage_config.candidate_tokens,
+        query_tokens=reranker_config.query_tokens,
+        candidate_tokens=reranker_config.candidate_tokens,
         log=log,
     )
 
 
-def _as_tuned(tuned: RerankWeight | None, how_read: tuple[int, int, int], log: Log | None) -> float:
+def _as_tuned(tuned: RerankWeight | None, settings: tuple[int, int, int], log: Log | None) -> float:
     """Return the tuned weight, else 1; log if it was tuned for another depth or token split."""
     if tuned is None:
         return 1.0
-    if log and tuned.how != how_read:
+    if log and tuned.settings != settings:
         log(
-            f"the reranker's weight {tuned.weight:g} was tuned at {_described(tuned.how)}, not at "
-            f"{_described(how_read)}; run citerec tune to find the weight for that"
+            f"the reranker's weight {tuned.weight:g} was tuned at {_described(tuned.settings)}, not at "
+            f"{_described(settings)}; run citerec tune to find the weight for that"
         )
     return tuned.weight
 
 
-def _described(how_read: Sequence[int]) -> str:
-    depth, query, candidate = how_read
+def _described(settings: Sequence[int]) -> str:
+    depth, query, candidate = settings
     return f"depth {depth:,} with {query}+{candidate} tokens"
 
 

@@ -65,7 +65,7 @@ class HybridRetriever:
         """The names of the retrievers, in the order of their hits."""
         return tuple(retriever.name for retriever in self.retrievers)
 
-    def find(
+    def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
     ) -> list[CandidateSet]:
         """Return the `k` best eligible papers of each query, with the hits of each retriever.
@@ -81,13 +81,16 @@ class HybridRetriever:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         hits = {r.name: r.retrieve(queries, eligible, depth) for r in self.retrievers}
         of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
-        return [CandidateSet(self._fused(stages, k), stages) for stages in of_query]
+        return [
+            CandidateSet(self._fused(hits_by_retriever, k), hits_by_retriever)
+            for hits_by_retriever in of_query
+        ]
 
-    def _fused(self, stages: dict[str, Hits], k: int) -> Hits:
-        if len(stages) == 1:
-            return next(iter(stages.values()))
+    def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:
+        if len(hits_by_retriever) == 1:
+            return next(iter(hits_by_retriever.values()))
         deep = replace(self.config, depth=max(k, self.config.depth))
-        return fuse(stages, self._id_rank, deep, k=k)
+        return fuse(hits_by_retriever, self._id_rank, deep, k=k)
 
 
 def open_dense(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage, StopWords
+from citerec.config import Bm25Config, CrossEncoderConfig, FuseConfig, RerankConfig, StopWords
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
 from citerec.evaluate.protocol import CitationScope, Rules
@@ -47,14 +47,14 @@ class Reranking:
 
     def config(self, model: str, weight: float | None = 1) -> RerankConfig:
         """Return the rerank config for a model; `weight` applies if the row sets none."""
-        stage = RerankStage(
+        stage = CrossEncoderConfig(
             model=model,
             depth=self.depth,
             query_tokens=self.query_tokens,
             candidate_tokens=self.candidate_tokens,
         )
         return RerankConfig(
-            stages=(stage,),
+            cross_encoders=(stage,),
             weight=weight if self.weight is None else self.weight,
             precision=self.precision,
             backend=self.backend,

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import RecommendConfig, RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
-from citerec.pipeline import Finder, Pipeline, RerankFeature, Stage
+from citerec.pipeline import Pipeline
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features
 from citerec.rank.ltr import expanded
@@ -21,6 +21,7 @@ from citerec.rerank.opening import auto_reranker, open_cascade
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import HeldOut
 from citerec.rules.known import LATELY, CitationScope, GraphSnapshot, TemporalGraph
+from citerec.stages import FirstStage, RerankFeatureStage, Stage
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
 from citerec.train.ranker.config import RankerTraining
@@ -116,7 +117,7 @@ class Gatherer:
         index: IndexFolder,
         config: RankerTraining,
         log: Log,
-        finder: Finder | None = None,
+        finder: FirstStage | None = None,
         excluded_models: ExcludedModels = ExcludedModels(),
     ) -> None:
         """Open the stages of an index.
@@ -203,7 +204,7 @@ class Gatherer:
         graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
         stages: tuple[Stage, ...] = (CandidateExpander(graph, self._config.expand),)
         if self._cascade:
-            stages = (*stages, RerankFeature(self._cascade, self._cascade.depth))
+            stages = (*stages, RerankFeatureStage(self._cascade, self._cascade.depth))
         pipeline = Pipeline(self._finder, stages, self._config.depth, together=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
@@ -271,8 +272,8 @@ def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | 
     reranker = reranker_of(index, config)
     if reranker is None:
         return None
-    stage = RerankStage(model=str(reranker), depth=config.rerank_depth)
-    return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), log)
+    stage = CrossEncoderConfig(model=str(reranker), depth=config.rerank_depth)
+    return open_cascade(index, RerankConfig(cross_encoders=(stage,), threads=config.threads), log)
 
 
 def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None:

@@ -7,7 +7,7 @@ from citerec.text import plural
 from citerec.types import Eligible
 
 
-def why_nothing(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
+def explain_no_results(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
 
     Args:
