@@ -10,6 +10,7 @@ from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokens
+from citerec.retrieve.parts import check_embedded
 from citerec.tuned import read_tuned
 from citerec.types import CandidateSet, Eligible, Hits, Log, Query, Retriever
 
@@ -111,11 +112,7 @@ def open_dense(
     """
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
-    if not index.is_embedded:
-        raise ConfigError(
-            f"{index.path} has no vectors; embed its papers: "
-            f"citerec encode --index {index.path} --encoder {config.encoder}"
-        )
+    check_embedded(index, config.encoder)
     from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
     from citerec.encode.encoder import open_encoder, reopen
     from citerec.encode.spec import Fingerprint
