@@ -213,6 +213,8 @@ class RecommendConfig:
     bm25: Bm25Config = Bm25Config()
     encoder: str = "auto"  # auto: the index's own, if it has vectors; none: BM25 alone; else its name or folder
     dense: DenseConfig = DenseConfig()
+    # more first-stage retrievers, which other packages register by entry points: their names
+    retrievers: tuple[str, ...] = ()
     # a method alone: with the tuned weights; None: the tuned fusion, else RRF
     fuse: FuseConfig | FuseMethod | None = None
     # auto: the index's own, if it has one

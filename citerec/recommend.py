@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
-from citerec.config import RecommendConfig, RerankConfig
+from citerec.config import RecommendConfig
+from citerec.describe import describe_cascade, describe_settings
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.no_results import explain_no_results
@@ -15,10 +16,9 @@ from citerec.pipeline import (
     configure_for_ranker,
     depth_for,
     rank_stages,
-    reads_probability,
 )
 from citerec.query.paper_list import PaperList
-from citerec.query.recognise import listed_rows, recognised
+from citerec.query.recognise import RecognisedQuery, listed_rows, recognise
 from citerec.rank import explained
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
@@ -35,7 +35,6 @@ from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, Rows, TemporalGraph
 from citerec.stages import DiversityStage, RerankingStage, Stage
-from citerec.tuned import fusion_in_use, rerank_weight_in_use
 from citerec.types import (
     CandidateSet,
     Log,
@@ -51,6 +50,16 @@ REASON_WORDS = 6  # maximum number of matching words in a reason
 AT_ONCE = 256  # queries of a batch that are searched together
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The recommendations for one query of a batch."""
+
+    items: tuple[Recommendation, ...]
+    notices: tuple[
+        str, ...
+    ] = ()  # what the user should know, such as that the draft is in the corpus
 
 
 class BatchRecommender:
@@ -137,30 +146,13 @@ class BatchRecommender:
     @property
     def reranks(self) -> str:
         """The rerankers and their settings in one line; empty without one."""
-        if self.cascade is None:
-            return ""
-        interpolates = self.ranker and not reads_probability(self.ranker, self.cascade)
-        return f"{self.cascade}, against {self.ranker}" if interpolates else str(self.cascade)
+        return describe_cascade(self.cascade, self.ranker) if self.cascade else ""
 
     @property
     def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
-        index, config, ranker = self.index, self.config, self.ranker
-        lines = [f"fusion: {fusion_in_use(index, config)}"] if self.encoder else []
-        if self.cascade and ranker and reads_probability(ranker, self.cascade):
-            lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
-        elif self.cascade:
-            last, requested = self.cascade.rerankers[-1], config.reranker
-            weight = rerank_weight_in_use(
-                index,
-                last.weight,
-                str(last.settings["weights"]),
-                is_option=isinstance(requested, RerankConfig) and requested.weight is not None,
-                has_ranker=ranker is not None,
-            )
-            lines.append(f"rerank weight: {weight}")
-        origin = "default" if config.ranker == "auto" else "option"
-        return (*lines, f"ranker: {ranker or 'none'} ({origin})")
+        fuses = len(self.retriever_names) > 1
+        return describe_settings(self.index, self.config, self.cascade, self.ranker, fuses=fuses)
 
     @property
     def retriever_names(self) -> tuple[str, ...]:
@@ -201,7 +193,7 @@ class BatchRecommender:
         results = self.stream(
             queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
         )
-        return list(results)
+        return [result.items for result in results]
 
     def stream(
         self,
@@ -212,8 +204,8 @@ class BatchRecommender:
         cited: Iterable[int] = (),
         explain: bool = False,
         progress: Progress = no_progress,
-    ) -> Iterator[tuple[Recommendation, ...]]:
-        """Yield the results of `recommend`, in memory that does not grow with the batch.
+    ) -> Iterator[BatchResult]:
+        """Yield the results of `recommend`, with notices, in memory that does not grow with the batch.
 
         `progress` receives the number of reranked pairs.
         """
@@ -223,14 +215,23 @@ class BatchRecommender:
         out = known | self._checked_rows(excluded, "excluded")
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
-                part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._log)
+                recognised = self._recognise(queries[start : start + AT_ONCE])
+                part, notices = [one.query for one in recognised], (r.notice for r in recognised)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
                 batch = QueryBatch(part, rules, [sorted(known)] * len(part))
                 for group, candidates in self.pipeline.run(batch, progress):
                     best = [replace(one, hits=one.hits.best(self.config.k)) for one in candidates]
-                    results = self._with_papers(best)
-                    for query, one, items in zip(group.queries, best, results, strict=True):
-                        yield self._with_reasons(query, one, items) if explain else items
+                    papers = self._with_papers(best)
+                    for query, one, items in zip(group.queries, best, papers, strict=True):
+                        shown = self._with_reasons(query, one, items) if explain else items
+                        yield BatchResult(shown, tuple(filter(None, [next(notices)])))
+
+    def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
+        recognised = recognise(queries, self.index.papers)
+        for one in recognised:
+            if self._log and one.notice:
+                self._log(one.notice)
+        return recognised
 
     def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
         """Return rows as a set; a `ConfigError` if one is not in the corpus."""
@@ -259,9 +260,9 @@ class BatchRecommender:
             year_max: As given to `recommend`.
             excluded: The excluded rows and the known references.
         """
-        recognised_query = recognised([query], self.index.papers)
+        [recognised] = recognise([query], self.index.papers)
         [rule] = eligible(
-            recognised_query, self.index.papers, year_max=year_max, excluded=frozenset(excluded)
+            [recognised.query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
         )
         return explain_no_results(self.index, rule, has_vectors=bool(self.encoder))
 

@@ -83,6 +83,15 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
     return None
 
 
+def tuned_fusion(index: IndexFolder, config: RecommendConfig) -> FuseConfig | None:
+    """Return the tuned fusion for a configuration; None if there is none, or other retrievers are fused, too.
+
+    Raises:
+        BadInputError: If the file cannot be read.
+    """
+    return None if config.retrievers else read_tuned(index)
+
+
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
     """Return the tuned weight of a reranker; None if there is none for it.
 
@@ -110,7 +119,8 @@ def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> 
     Raises:
         BadInputError: If the tuned settings cannot be read.
     """
-    tuned, config = read_tuned(index), config or RecommendConfig()
+    config = config or RecommendConfig()
+    tuned = tuned_fusion(index, config)
     fuse = config.fuse_with(tuned)
     if config.fuse is not None:
         origin = "option"

@@ -230,7 +230,7 @@ def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None
     papers = [sample_index.papers[row] for row in range(300)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
 
-    together = list(recommender.stream(queries, excluded=[5]))
+    together = [one.items for one in recommender.stream(queries, excluded=[5])]
 
     assert together == recommender.recommend(queries, excluded=[5])
     assert [together[row] for row in (0, 255, 256, 299)] == [

@@ -175,7 +175,7 @@ class Recommender:
 
         Returns:
             The papers for a draft or a query; a list of these, in the order given, for several queries. What `excluded`
-            and `cited` name and the corpus does not have is in `not_found`.
+            and `cited` name and the corpus does not have is in `not_found`; that a draft is in it, in `notices`.
 
         Raises:
             BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
@@ -217,13 +217,14 @@ class Recommender:
             explain=explain,
             progress=progress,
         )
-        for query, items in zip(queries, results, strict=True):
+        for query, result in zip(queries, results, strict=True):
             why = (
                 ""
-                if items
+                if result.items
                 else recommender.explain_no_results(query, year_max=year_max, excluded=left_out)
             )
-            yield Recommendations(query, items, why, (*out.not_found, *known.not_found))
+            missing = (*out.not_found, *known.not_found)
+            yield Recommendations(query, result.items, why, missing, result.notices)
 
     def unreadable(self, query: Query) -> float:
         """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].

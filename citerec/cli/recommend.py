@@ -51,12 +51,12 @@ from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.export import Result
 from citerec.text import QueryForm, plural
-from citerec.types import Query, Recommendation
+from citerec.types import Query
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.query import QueryFile
-    from citerec.recommend import BatchRecommender
+    from citerec.recommend import BatchRecommender, BatchResult
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
 FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
@@ -98,6 +98,12 @@ def recommend(
         Fusion,
         typer.Option(help="Fusion of BM25 and vectors; auto: the tuned one, else rrf."),
     ] = Fusion.AUTO,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A first-stage retriever that a package adds, fused with BM25 and vectors; may be repeated."
+        ),
+    ] = None,
     reranker: RerankerOption = None,
     rerank_depth: RerankDepthOption = None,
     query_tokens: QueryTokensOption = None,
@@ -169,6 +175,7 @@ def recommend(
         bm25=bm25,
         encoder=encoder,
         dense=DenseConfig(threads=threads),
+        retrievers=tuple(retriever or ()),
         fuse=None if fusion is Fusion.AUTO else FuseMethod(fusion.value),
         reranker=rerank or "none",
         ranker=ranker,
@@ -277,13 +284,13 @@ def _listed(
 
 def _results(
     queries: tuple[Query, ...],
-    recommendations: Iterable[tuple[Recommendation, ...]],
+    results: Iterable["BatchResult"],
     progress: Callable[[str, int, int], None],
     why_nothing: Callable[[Query], str],
 ) -> Iterator[Result]:
     progress("queries", 0, len(queries))
-    for number, (query, items) in enumerate(zip(queries, recommendations, strict=True), start=1):
-        yield Result(query, items, "" if items else why_nothing(query))
+    for number, (query, result) in enumerate(zip(queries, results, strict=True), start=1):
+        yield Result(query, result.items, "" if result.items else why_nothing(query))
         progress("queries", number, len(queries))
 
 

@@ -1,7 +1,7 @@
 """Finds drafts and references in a corpus, by id, DOI or title."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from citerec.corpus.papers import Papers, as_rows, compute
@@ -9,35 +9,38 @@ from citerec.query.keys import doi_rows, id_key, title_key
 from citerec.query.paper_list import PaperList
 from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
 from citerec.rules.eligible import own_rows
-from citerec.types import Log, Query
+from citerec.types import Query
 
 ONE_BY_ONE = (
     8  # drafts whose titles are searched one by one; more are compared with all titles in one pass
 )
 
 
-def recognised(queries: Sequence[Query], papers: Papers, log: Log | None = None) -> list[Query]:
+@dataclass(frozen=True, slots=True)
+class RecognisedQuery:
+    """A query, with the ids of its papers if it was recognised in the corpus."""
+
+    query: Query
+    notice: str = ""  # what was recognised, for the user; empty if nothing was
+
+
+def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]:
     """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
 
     A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged.
-
-    Args:
-        queries: The drafts.
-        papers: The papers of the corpus.
-        log: Receives one line for each draft that was recognised.
     """
     in_corpus = [bool(rows) for rows in own_rows(queries, papers)]
     unknown = [query for query, is_known in zip(queries, in_corpus, strict=True) if not is_known]
     by_title = _title_rows([query.title for query in unknown], papers)
     return [
-        query
+        RecognisedQuery(query)
         if is_known
-        else _recognised(query, papers, by_title.get(title_key(query.title), ()), log)
+        else _recognised(query, papers, by_title.get(title_key(query.title), ()))
         for query, is_known in zip(queries, in_corpus, strict=True)
     ]
 
 
-def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Log | None) -> Query:
+def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> RecognisedQuery:
     matched_by, dois = "DOI", [query.doi.lower()] if query.doi else []
     rows = sorted({row for column in papers.doi_columns for row in doi_rows(dois, column)})
     if not rows:
@@ -47,14 +50,13 @@ def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Lo
             [row for row in same_title if is_draft_of(query, candidates[row])],
         )
     if not rows:
-        return query
+        return RecognisedQuery(query)
     ids = papers.ids_at(rows)
-    if log:
-        log(
-            f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
-            "and its own references are not used"
-        )
-    return replace(query, corpus_ids=tuple(ids))
+    notice = (
+        f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
+        "and its own references are not used"
+    )
+    return RecognisedQuery(replace(query, corpus_ids=tuple(ids)), notice)
 
 
 def _title_rows(titles: Sequence[str], papers: Papers) -> dict[str, list[int]]:

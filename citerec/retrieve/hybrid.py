@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from citerec import plugins
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
@@ -11,7 +12,7 @@ from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokens
 from citerec.retrieve.parts import check_embedded
-from citerec.tuned import read_tuned
+from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligible, Hits, Log, Query, Retriever
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def open_hybrid(
     *,
     retrievers: Sequence[Retriever] | None = None,
 ) -> HybridRetriever:
-    """Open BM25, and dense retrieval where the index has vectors, fused as configured or tuned.
+    """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured or tuned.
 
     Args:
         index: The index.
@@ -143,13 +144,35 @@ def open_hybrid(
         retrievers: The retrievers to use instead, fused as configured.
 
     Raises:
-        CiterecError: As `open_dense` raises, or if the Lucene part is damaged.
+        CiterecError: As `open_dense` and `open_registered` raise, or if the Lucene part is damaged.
     """
     if retrievers is not None:
+        if config.retrievers:
+            raise ConfigError(
+                "retrievers are given both as objects and by name; give all as objects"
+            )
         return HybridRetriever(index, retrievers, config.fuse_with(None))
-    bm25 = Bm25Retriever(index, config.bm25)
-    if dense := open_dense(index, config, log):
-        vectors, encoder = dense
-        fusion = config.fuse_with(read_tuned(index))
-        return HybridRetriever(index, [bm25, vectors], fusion, dense=vectors, encoder=encoder)
-    return HybridRetriever(index, [bm25])
+    all_retrievers: list[Retriever] = [Bm25Retriever(index, config.bm25)]
+    vectors, encoder = open_dense(index, config, log) or (None, None)
+    all_retrievers += [vectors] if vectors else []
+    all_retrievers += [open_registered(name, index) for name in config.retrievers]
+    if len(all_retrievers) == 1:
+        return HybridRetriever(index, all_retrievers)
+    fusion = config.fuse_with(tuned_fusion(index, config))
+    return HybridRetriever(index, all_retrievers, fusion, dense=vectors, encoder=encoder)
+
+
+def open_registered(name: str, index: IndexFolder) -> Retriever:
+    """Open a retriever that another package registers as an entry point of the group `citerec.retrievers`.
+
+    Args:
+        name: The name of the entry point.
+        index: The index that is searched.
+
+    Raises:
+        ConfigError: If there is none of this name, or its package cannot be imported.
+    """
+    if name not in (names := plugins.names(plugins.RETRIEVERS)):
+        there = f"there are: {', '.join(names)}" if names else "no installed package adds one"
+        raise ConfigError(f"no retriever {name!r}; {there}")
+    return plugins.load(plugins.RETRIEVERS, name)(index)
