@@ -29,7 +29,7 @@ STAGES = {
 
 
 def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
-    """Time `Recommender.recommend` of one query, k = 20, by what it is made of."""
+    """Time `BatchRecommender.recommend` of one query, k = 20, by what it is made of."""
     build_dense(work)
     model_of(work)
     rows: list[Row] = []
