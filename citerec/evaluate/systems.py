@@ -161,8 +161,8 @@ class Systems:
                 "or name a model: --reranker MODEL"
             )
         opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
-        rerankers = (replace(one, scorer=CachedScorer(one.scorer)) for one in opened.rerankers)
-        return replace(opened, rerankers=tuple(rerankers))
+        cached = [replace(one, scorer=CachedScorer(one.scorer)) for one in opened.rerankers]
+        return replace(opened, rerankers=(*cached,))
 
     @property
     def reranks(self) -> bool:
@@ -235,10 +235,8 @@ class Systems:
         if name not in RANKED:
             return Pipeline(retriever, (), depth)
         cascade = self.cascade_of(name) if config.rerank else None
-        disabled = config.disabled_features
-        stages = rank_stages(
-            self._graph, self._need_ranker(name), cascade, k=depth, disabled_features=disabled
-        )
+        ranker, disabled = self._need_ranker(name), config.disabled_features
+        stages = rank_stages(self._graph, ranker, cascade, k=depth, disabled_features=disabled)
         return Pipeline(retriever, stages, depth)
 
     def _hybrid(self, name: str) -> HybridRetriever:
