@@ -2,6 +2,7 @@
 
 corpus/   files of papers             -> papers and the citation graph (build.py makes the index)
 encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
+rules/    queries, papers, years      -> which papers are eligible, which citations are known, what is held out
 retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
 rerank/   a draft, its candidates     -> the candidates, reordered   (a cross-encoder reads draft and candidate)
 rank/     candidates and their features -> candidates extended by expansion, in their final order (LambdaMART)

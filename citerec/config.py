@@ -9,6 +9,8 @@ from citerec.errors import ConfigError
 from citerec.settings import check_least
 from citerec.text import QueryForm
 
+RANKING_DEPTH = 1000  # candidates per query; no metric reads deeper
+RRF_K0 = 60  # damping of ranks in reciprocal rank fusion, as in its paper
 MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0
 
 
@@ -65,7 +67,7 @@ class DenseIndexConfig:
     nprobe: int = 64  # lists that a search reads; doubled until the recall target is reached
     training_papers: int = 262_144  # at most; drawn at random
     recall_target: float = 0.95  # share of the exact search's hits, in [0, 1]
-    recall_depth: int = 1000  # hits over which the recall is measured
+    recall_depth: int = RANKING_DEPTH  # hits over which the recall is measured
     recall_queries: int = 200  # papers that serve as queries for it, drawn at random
     seed: int = 0
     threads: int = 0  # 0 for all
@@ -115,10 +117,10 @@ class FuseConfig:
     """How BM25 and dense retrieval are fused."""
 
     method: FuseMethod = FuseMethod.RRF
-    k0: int = 60  # rrf: damping; higher values weaken the first ranks
+    k0: int = RRF_K0  # rrf: damping; higher values weaken the first ranks
     bm25_weight: float = 0.5  # weighted: in [0, 1]
     dense_weight: float = 0.5  # weighted: in [0, 1]
-    depth: int = 1000  # hits per stage that are fused
+    depth: int = RANKING_DEPTH  # hits per retriever that are fused
 
     def __post_init__(self) -> None:
         check_least(self, {"k0": 0, "depth": 1})
@@ -130,12 +132,12 @@ class FuseConfig:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weight of each stage, by its name."""
+        """The weight of each retriever, by its name."""
         return {"bm25": self.bm25_weight, "dense": self.dense_weight}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerankStage:
+class CrossEncoderConfig:
     """One cross-encoder, and how many candidates it scores."""
 
     model: str = "auto"  # auto: the index's own; else folder or hub id
@@ -154,7 +156,7 @@ class RerankStage:
 class RerankConfig:
     """The second stage: a cross-encoder, or several; each scores the best candidates of the one before."""
 
-    stages: tuple[RerankStage, ...] = (RerankStage(),)  # cheapest first
+    cross_encoders: tuple[CrossEncoderConfig, ...] = (CrossEncoderConfig(),)  # cheapest first
     # of the last reranker against the first stages, in [0, 1]; None: the tuned weight, else 1
     weight: float | None = None
     early_stop: bool = False  # stop scoring when the best k cannot change any more
@@ -164,17 +166,17 @@ class RerankConfig:
     threads: int = 0  # 0 for one per processor
 
     def __post_init__(self) -> None:
-        if not self.stages:
+        if not self.cross_encoders:
             raise ConfigError("no reranker is named; name one, or say none")
         check_least(self, {"threads": 0})
         if self.weight is not None and not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
-        if self.early_stop and self.weight == 1 and len(self.stages) == 1:
+        if self.early_stop and self.weight == 1 and len(self.cross_encoders) == 1:
             raise ConfigError(
                 "stopping early needs a weight below 1: with the reranker alone, any paper that it has not scored "
                 "may still be the best"
             )
-        depths = [stage.depth for stage in self.stages if stage.depth]
+        depths = [one.depth for one in self.cross_encoders if one.depth]
         if any(a <= b for a, b in pairwise(depths)):
             listed = ", ".join(map(str, depths))
             raise ConfigError(
@@ -187,8 +189,8 @@ class ExpandConfig:
     """How papers that the nearest candidates cite are added to the candidates (expansion)."""
 
     neighbours: int = 50  # the best papers of the first stages, whose references are added
-    k0: int = 60  # a neighbour weighs 1 / (k0 + rank)
-    extra: int = 1000  # papers that the expansion adds per query, at most; 0 for none
+    k0: int = RRF_K0  # a neighbour weighs 1 / (k0 + rank)
+    extra: int = RANKING_DEPTH  # papers that the expansion adds per query, at most; 0 for none
     weight: float = 0.3  # of the expansion against the first stages when both are fused
 
     def __post_init__(self) -> None:
@@ -205,6 +207,8 @@ class RecommendConfig:
     bm25: Bm25Config = Bm25Config()
     encoder: str = "auto"  # auto: the index's own, if it has vectors; none: BM25 alone; else its name or folder
     dense: DenseConfig = DenseConfig()
+    # more first-stage retrievers, which other packages register by entry points: their names
+    retrievers: tuple[str, ...] = ()
     # a method alone: with the tuned weights; None: the tuned fusion, else RRF
     fuse: FuseConfig | FuseMethod | None = None
     # auto: the index's own, if it has one

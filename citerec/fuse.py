@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import FuseConfig, FuseMethod
+from citerec.config import RRF_K0, FuseConfig, FuseMethod
 from citerec.types import Hits
 
 Points = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ def rrf(
     rankings: Sequence[Hits],
     id_rank: Rank,
     *,
-    k0: int = 60,
+    k0: int = RRF_K0,
     weights: Sequence[float] | None = None,
     k: int | None = None,
 ) -> Hits:
@@ -48,7 +48,7 @@ def rrf(
     Args:
         rankings: One per retriever; a paper missing from one gets nothing from it.
         id_rank: The rank of each row's docid among all docids; breaks ties.
-        k0: Damping; 60 in the source.
+        k0: Damping; `RRF_K0` in the source.
         weights: One per ranking; all 1 in the source, and by default.
         k: The maximum number of papers; None for all.
 
@@ -88,7 +88,7 @@ def weighted_sum(
     return _summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
 
 
-def stage_hits(
+def ranks_and_scores(
     hits: Hits, rows: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return the rank, from 1, and the score of papers in the hits of one stage, both in the shape of `rows`.

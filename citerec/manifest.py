@@ -39,7 +39,7 @@ NAME = "manifest.json"
 MODELS = "models"
 TOKENS = "tokens"  # token ids of the papers, for cross-encoders: a cache with its own checksums
 MODEL_SUMS = "checksums.json"
-TRAINED = "training.json"  # is in every model that citerec trained, as are checksums
+TRAINING = "training.json"  # the record of a training: every model that citerec trained has one, and checksums
 CARD = "README.md"  # the model card
 SNAPSHOTS = "snapshots"  # holds the models of a repository in the cache of a hub
 _IN_PROGRESS = re.compile(r"\..+\.(training|building-.+)")  # next to a model that is being trained
@@ -222,7 +222,7 @@ def check_model(model: Path) -> None:
     Raises:
         ModelDamagedError: If a file is missing or was changed.
     """
-    has_sums = any((model / name).exists() for name in (MODEL_SUMS, TRAINED))
+    has_sums = any((model / name).exists() for name in (MODEL_SUMS, TRAINING))
     wrong = model_faults(model, whole=False) if has_sums else []
     wrong += [f"{name} is a pipe or a device" for name in _special(model)]
     if wrong:

@@ -4,11 +4,12 @@
 |---|---|---|
 | `citerec.encoders` | the file that marks a folder of such a model | `(Source, EncodeConfig | None) -> Encoder` |
 | `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
+| `citerec.retrievers` | a value of `citerec recommend --retriever` | `(IndexFolder) -> citerec.Retriever` |
 | `citerec.readers` | a value of `citerec index --format` | `citerec.corpus.readers.registered.Reader` or `FileReader` |
 | `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.catalogue.System` |
 
-A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has an example of a reader and one
-of an exporter.
+A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has examples of readers, an
+exporter and a retriever.
 """
 
 from functools import cache
@@ -19,6 +20,7 @@ from citerec.errors import ConfigError
 
 ENCODERS, SYSTEMS = "citerec.encoders", "citerec.systems"
 EXPORTERS, READERS = "citerec.exporters", "citerec.readers"
+RETRIEVERS = "citerec.retrievers"
 
 
 @cache

@@ -1,33 +1,28 @@
-"""`Recommender` opens the stages of the pipeline on one index and runs them for drafts."""
+"""`BatchRecommender` opens the stages of the pipeline on one index and runs them for drafts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
-from citerec.config import RecommendConfig, RerankConfig
-from citerec.eligibility import eligible
+from citerec.config import RecommendConfig
+from citerec.describe import describe_cascade, describe_settings
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.nothing import why_nothing
+from citerec.no_results import explain_no_results
 from citerec.pipeline import (
-    BLEND,
-    DiversityStage,
+    WEIGHT_AFTER_RANKER,
     Pipeline,
-    RerankingStage,
-    Stage,
     configure_for_ranker,
     depth_for,
     rank_stages,
-    reads,
 )
-from citerec.query.exclude import Excluded
-from citerec.query.recognise import listed_rows, recognised
+from citerec.query.paper_list import PaperList
+from citerec.query.recognise import RecognisedQuery, listed_rows, recognise
 from citerec.rank import explained
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expansion import CandidateExpander
-from citerec.rank.known import KnownGraph, Rows, TemporalGraph
 from citerec.rank.ltr import RankedCandidates
 from citerec.rank.ranker import ranker_of
 from citerec.rank.words import title_words
@@ -37,7 +32,9 @@ from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade, requested_reranking
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.tuned import fusion_in_force, weight_in_force
+from citerec.rules.eligible import eligible
+from citerec.rules.known import CitationScope, Rows, TemporalGraph
+from citerec.stages import DiversityStage, RerankingStage, Stage
 from citerec.types import (
     CandidateSet,
     Log,
@@ -55,7 +52,17 @@ READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 
 
-class Recommender:
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The recommendations for one query of a batch."""
+
+    items: tuple[Recommendation, ...]
+    notices: tuple[
+        str, ...
+    ] = ()  # what the user should know, such as that the draft is in the corpus
+
+
+class BatchRecommender:
     """Recommends papers of one index: retrieved, expanded, reranked and ordered by a learning-to-rank model."""
 
     def __init__(
@@ -86,7 +93,7 @@ class Recommender:
         self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
         self._retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         self.cascade = self._open_cascade(reranker)
-        self._graph = TemporalGraph(index, KnownGraph.PUBLISHED)
+        self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self.pipeline = self._composed()
 
     def _composed(self) -> Pipeline:
@@ -106,7 +113,7 @@ class Recommender:
         requested = requested_reranking(self.config.reranker, self.index)
         weight = requested.weight if requested else None
         if weight is None and self.ranker:  # a tuned weight is one without a ranker
-            weight = BLEND
+            weight = WEIGHT_AFTER_RANKER
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
@@ -139,33 +146,16 @@ class Recommender:
     @property
     def reranks(self) -> str:
         """The rerankers and their settings in one line; empty without one."""
-        if self.cascade is None:
-            return ""
-        interpolates = self.ranker and not reads(self.ranker, self.cascade)
-        return f"{self.cascade}, against {self.ranker}" if interpolates else str(self.cascade)
+        return describe_cascade(self.cascade, self.ranker) if self.cascade else ""
 
     @property
-    def in_force(self) -> tuple[str, ...]:
+    def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
-        index, config, ranker = self.index, self.config, self.ranker
-        lines = [f"fusion: {fusion_in_force(index, config)}"] if self.encoder else []
-        if self.cascade and ranker and reads(ranker, self.cascade):
-            lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
-        elif self.cascade:
-            last, requested = self.cascade.stages[-1], config.reranker
-            weight = weight_in_force(
-                index,
-                last.weight,
-                str(last.how["weights"]),
-                is_option=isinstance(requested, RerankConfig) and requested.weight is not None,
-                has_ranker=ranker is not None,
-            )
-            lines.append(f"rerank weight: {weight}")
-        origin = "default" if config.ranker == "auto" else "option"
-        return (*lines, f"ranker: {ranker or 'none'} ({origin})")
+        fuses = len(self.retriever_names) > 1
+        return describe_settings(self.index, self.config, self.cascade, self.ranker, fuses=fuses)
 
     @property
-    def stages(self) -> tuple[str, ...]:
+    def retriever_names(self) -> tuple[str, ...]:
         """The names of the retrievers."""
         return self._retriever.names
 
@@ -203,7 +193,7 @@ class Recommender:
         results = self.stream(
             queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
         )
-        return list(results)
+        return [result.items for result in results]
 
     def stream(
         self,
@@ -214,8 +204,8 @@ class Recommender:
         cited: Iterable[int] = (),
         explain: bool = False,
         progress: Progress = no_progress,
-    ) -> Iterator[tuple[Recommendation, ...]]:
-        """Yield the results of `recommend`, in memory that does not grow with the batch.
+    ) -> Iterator[BatchResult]:
+        """Yield the results of `recommend`, with notices, in memory that does not grow with the batch.
 
         `progress` receives the number of reranked pairs.
         """
@@ -225,14 +215,23 @@ class Recommender:
         out = known | self._checked_rows(excluded, "excluded")
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
-                part = recognised(queries[start : start + AT_ONCE], self.index.papers, self._log)
+                recognised = self._recognise(queries[start : start + AT_ONCE])
+                part, notices = [one.query for one in recognised], (r.notice for r in recognised)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
                 batch = QueryBatch(part, rules, [sorted(known)] * len(part))
                 for group, candidates in self.pipeline.run(batch, progress):
                     best = [replace(one, hits=one.hits.best(self.config.k)) for one in candidates]
-                    results = self._with_papers(best)
-                    for query, one, items in zip(group.queries, best, results, strict=True):
-                        yield self._with_reasons(query, one, items) if explain else items
+                    papers = self._with_papers(best)
+                    for query, one, items in zip(group.queries, best, papers, strict=True):
+                        shown = self._with_reasons(query, one, items) if explain else items
+                        yield BatchResult(shown, tuple(filter(None, [next(notices)])))
+
+    def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
+        recognised = recognise(queries, self.index.papers)
+        for one in recognised:
+            if self._log and one.notice:
+                self._log(one.notice)
+        return recognised
 
     def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
         """Return rows as a set; a `ConfigError` if one is not in the corpus."""
@@ -251,7 +250,7 @@ class Recommender:
         bm25 = self._retriever.bm25
         return unreadable_share(query, bm25, self._retriever.tokens) if bm25 else 0.0
 
-    def why_nothing(
+    def explain_no_results(
         self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
     ) -> str:
         """Return why a query has no recommendations, with numbers and a remedy.
@@ -261,13 +260,13 @@ class Recommender:
             year_max: As given to `recommend`.
             excluded: The excluded rows and the known references.
         """
-        recognised_query = recognised([query], self.index.papers)
+        [recognised] = recognise([query], self.index.papers)
         [rule] = eligible(
-            recognised_query, self.index.papers, year_max=year_max, excluded=frozenset(excluded)
+            [recognised.query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
         )
-        return why_nothing(self.index, rule, has_vectors=bool(self.encoder))
+        return explain_no_results(self.index, rule, has_vectors=bool(self.encoder))
 
-    def rows_of(self, excluded: Excluded) -> frozenset[int]:
+    def rows_of(self, excluded: PaperList) -> frozenset[int]:
         """Return the rows of the papers in a list of references, matched by id, DOI or title."""
         return frozenset[int]().union(*listed_rows(excluded, self.index.papers))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from citerec.fuse import stage_hits
+from citerec.fuse import ranks_and_scores
 from citerec.types import CandidateSet, Hits, Paper, Recommendation, StageHit
 
 
@@ -11,7 +11,10 @@ def as_recommendations(
 ) -> tuple[Recommendation, ...]:
     """Return candidates as recommendations, in their order; `papers` holds each candidate by row."""
     rows = candidates.rows
-    places = {name: _places(candidates.stages[name], candidates) for name in candidates.stages}
+    places = {
+        name: _places(candidates.hits_by_source[name], candidates)
+        for name in candidates.hits_by_source
+    }
     values: list[float | None] = [None] * len(rows)
     if candidates.probabilities:
         calibrated = _places(candidates.probabilities, candidates)
@@ -35,5 +38,5 @@ def as_recommendations(
 
 def _places(hits: Hits, candidates: CandidateSet) -> list[tuple[int, float]]:
     """Return the rank and the score of each candidate in the hits of a stage; rank 0 if it is not a hit."""
-    ranks, scores = stage_hits(hits, candidates.rows)
+    ranks, scores = ranks_and_scores(hits, candidates.rows)
     return list(zip(ranks.tolist(), scores.tolist(), strict=True))

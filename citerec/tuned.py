@@ -37,7 +37,7 @@ class RerankWeight:
         RerankConfig(weight=self.weight)  # validates it
 
     @property
-    def how(self) -> tuple[int, int, int]:
+    def settings(self) -> tuple[int, int, int]:
         """Depth, query tokens and candidate tokens of the tuning."""
         return self.depth, self.query_tokens, self.candidate_tokens
 
@@ -45,7 +45,7 @@ class RerankWeight:
 def write_tuned(
     index: IndexFolder,
     config: FuseConfig | None,
-    how: Mapping[str, Any],
+    record: Mapping[str, Any],
     rerank: RerankWeight | None = None,
 ) -> Path:
     """Write the tuned fusion and rerank weight of an index, with a record of the tuning; return the file.
@@ -53,14 +53,14 @@ def write_tuned(
     Args:
         index: The index.
         config: The fusion of the first stages; None for the default.
-        how: The record of the tuning, as JSON values.
+        record: The record of the tuning, as JSON values.
         rerank: The weight of the reranker; None for the default.
 
     Raises:
         OutputError: If it cannot be written.
     """
     fuse = None if config is None else asdict(config)
-    content = {"fuse": fuse, "for": _of(index), "how": dict(how)}
+    content = {"fuse": fuse, "for": _of(index), "how": dict(record)}
     if rerank:
         content["rerank_weight"] = asdict(rerank)
     target = index.models / FOLDER
@@ -84,6 +84,15 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
     return None
 
 
+def tuned_fusion(index: IndexFolder, config: RecommendConfig) -> FuseConfig | None:
+    """Return the tuned fusion for a configuration; None if there is none, or other retrievers are fused, too.
+
+    Raises:
+        BadInputError: If the file cannot be read.
+    """
+    return None if config.retrievers else read_tuned(index)
+
+
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
     """Return the tuned weight of a reranker; None if there is none for it.
 
@@ -101,7 +110,7 @@ def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None
     return None
 
 
-def fusion_in_force(index: IndexFolder, config: RecommendConfig | None = None) -> str:
+def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> str:
     """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`.
 
     Args:
@@ -111,7 +120,8 @@ def fusion_in_force(index: IndexFolder, config: RecommendConfig | None = None) -
     Raises:
         BadInputError: If the tuned settings cannot be read.
     """
-    tuned, config = read_tuned(index), config or RecommendConfig()
+    config = config or RecommendConfig()
+    tuned = tuned_fusion(index, config)
     fuse = config.fuse_with(tuned)
     if config.fuse is not None:
         origin = "option"
@@ -122,7 +132,7 @@ def fusion_in_force(index: IndexFolder, config: RecommendConfig | None = None) -
     return f"{shown_fusion(fuse)} ({origin})"
 
 
-def weight_in_force(
+def rerank_weight_in_use(
     index: IndexFolder, weight: float, reranker: str, *, is_option: bool, has_ranker: bool
 ) -> str:
     """Return the weight of a reranker, and its origin: `1 (default)`.

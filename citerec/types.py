@@ -191,7 +191,8 @@ class CandidateSet:
     """The candidates of one query, as they flow through the pipeline."""
 
     hits: Hits  # all of them, in the order of the last stage
-    stages: Mapping[str, Hits]  # by the name of a stage: the papers that it found or scored
+    # by the name of a retriever or a later stage: the papers that it found or scored
+    hits_by_source: Mapping[str, Hits]
     # Calibrated, in [0, 1], of papers of `hits`; None if unknown.
     probabilities: Hits | None = field(default=None, kw_only=True)
 
@@ -224,7 +225,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """Which papers one query may be given; see `citerec.eligibility` for the rule."""
+    """Which papers one query may be given; see `citerec.rules.eligible` for the rule."""
 
     # papers of a later year are not eligible; a paper without a year is
     year_max: int | None = None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.config import Bm25Config, RecommendConfig
+from citerec.config import RANKING_DEPTH, Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluate.metrics import evaluate_run, per_query
 from citerec.evaluate.protocol import EvalSet, load_task
@@ -27,17 +27,16 @@ from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.pipeline import rank_stages
 from citerec.provenance import provenance
-from citerec.rank.known import KnownGraph, TemporalGraph
-from citerec.rank.ltr import DEPTH
 from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.run import Run
 from citerec.types import CandidateSet, Query, QueryBatch, Ranking
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "drafts"
 PAGE = HERE / "DRAFTS.md"
-KNOWN = (KnownGraph.EARLIER, KnownGraph.PUBLISHED)
+KNOWN = (CitationScope.EARLIER, CitationScope.PUBLISHED)
 METRICS = ("f1@20", "mrr", "recall@1000")
 
 
@@ -62,9 +61,9 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     task = some(load_task(index, "test"), most)
     drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in task.queries]
     retriever = open_hybrid(index, RecommendConfig(bm25=Bm25Config()))
-    found = retriever.find(drafts, task.eligible, DEPTH)
+    found = retriever.candidates(drafts, task.eligible, RANKING_DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
-    rankings: dict[KnownGraph, dict[str, Ranking]] = {known: {} for known in KNOWN}
+    rankings: dict[CitationScope, dict[str, Ranking]] = {known: {} for known in KNOWN}
     own = index.papers.rows_of([query.id for query in task.queries]).tolist()
     for i, row in enumerate(own):
         part = drafts[i : i + 1], task.eligible[i : i + 1], found[i : i + 1]
@@ -118,13 +117,15 @@ def ranked(
     queries: Sequence[Query],
     rules: Sequence[Any],
     found: Sequence[CandidateSet],
-) -> Iterator[tuple[KnownGraph, Ranking]]:
+) -> Iterator[tuple[CitationScope, Ranking]]:
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
         batch, candidates = QueryBatch(queries, rules), found
-        for stage in rank_stages(TemporalGraph(index, known), open_ranker(DEFAULT), None, k=DEPTH):
+        for stage in rank_stages(
+            TemporalGraph(index, known), open_ranker(DEFAULT), None, k=RANKING_DEPTH
+        ):
             candidates = stage.run(batch, candidates)
-        hits = candidates[0].hits.best(DEPTH)
+        hits = candidates[0].hits.best(RANKING_DEPTH)
         ids = index.papers.ids_at(hits.rows.tolist())
         yield known, Ranking.from_scores(dict(zip(ids, hits.scores.tolist(), strict=True)))
 

@@ -21,7 +21,8 @@ from typing import Any
 import orjson
 
 from citerec.corpus.papers import Papers, write_papers
-from citerec.query.exclude import read_excluded, title_key
+from citerec.query.keys import title_key
+from citerec.query.paper_list import read_paper_list
 from citerec.query.recognise import listed_rows
 from citerec.types import Paper
 
@@ -150,7 +151,7 @@ def _looked_up(
     file = folder / "references.json"
     file.write_bytes(orjson.dumps(entries))
     papers, start = Papers(folder / "papers.arrow"), time.process_time()
-    rows = listed_rows(read_excluded(file), papers)
+    rows = listed_rows(read_paper_list(file), papers)
     return rows, time.process_time() - start
 
 

@@ -154,6 +154,29 @@ def test_a_bibliography_is_given_by_its_path(
     assert found.not_found == ("Not in this corpus at all",)
 
 
+def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
+    lines: list[str] = []
+    recommender = Recommender(build(PAPERS), PLAIN, lines.append)
+    drafts = [
+        Query(id="mine", title="drawing of quarks", doi="10.1145/abc"),
+        Query(id="other", title="drawing of quarks"),
+        Query(id="old", title="Graph drawing"),
+    ]
+
+    mine, other, old = recommender.recommend(drafts)
+
+    assert "10.1145/ABC" not in mine.ids
+    assert mine.query == drafts[0]
+    assert mine.notices == (
+        "'mine' is in this corpus (10.1145/ABC, by its DOI): it is not recommended, "
+        "and its own references are not used",
+    )
+    assert str(mine).endswith(f"\n{mine.notices[0]}")
+    assert "<p>&#x27;mine&#x27; is in this corpus" in mine._repr_html_()
+    assert (other.notices, old.notices) == ((), ())  # the id of a query says that it is this paper
+    assert lines == [*mine.notices]
+
+
 def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
     lines: list[str] = []
     recommender = Recommender(build(PAPERS), PLAIN, lines.append)
@@ -305,7 +328,7 @@ def test_papers_in_memory_are_indexed_in_one_line() -> None:
 
     found = recommender.recommend(title="graph drawing", excluded=["new"])
 
-    assert recommender.stages == ("bm25",)
+    assert recommender.retriever_names == ("bm25",)
     assert found.ids[0] == "old"
     assert found[0].paper.authors == ("Ann Lee", "Bo Wu")
     recommender.close()
@@ -348,7 +371,7 @@ def test_an_index_of_papers_may_be_kept(tmp_path: Path) -> None:
 
 def test_an_encoder_adds_vectors(tiny_model: str) -> None:
     with citerec.from_papers(PAPERS, encoder=tiny_model) as recommender:
-        assert recommender.stages == ("bm25", "dense")
+        assert recommender.retriever_names == ("bm25", "dense")
         assert len(recommender.recommend(title="zzzz")) == 4  # vectors find something for any text
 
 

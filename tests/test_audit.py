@@ -10,10 +10,10 @@ from support.tiny_ranker import tiny_ranker
 
 from citerec.cli import run
 from citerec.evaluate.audit import audit, without_future
-from citerec.evaluate.protocol import EvalConfig, KnownGraph, load_task
+from citerec.evaluate.protocol import CitationScope, EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.rank import known as known_module
+from citerec.rules import known as known_module
 from citerec.types import Hits
 
 Build = Callable[..., IndexFolder]
@@ -61,7 +61,7 @@ def test_without_a_year_only_the_own_list_is_taken_away(index: IndexFolder) -> N
 
 def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
     task = load_task(index, "test")
-    setting = EvalConfig(known_graph=KnownGraph.EARLIER)
+    setting = EvalConfig(known_graph=CitationScope.EARLIER)
     systems = Systems(index, task, setting)
 
     checked = systems.audit(["bm25", "expanded"])
@@ -74,7 +74,7 @@ def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
 def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
     task = load_task(sample_index, "test")
 
-    checked = Systems(sample_index, task, EvalConfig(known_graph=KnownGraph.EARLIER)).audit(
+    checked = Systems(sample_index, task, EvalConfig(known_graph=CitationScope.EARLIER)).audit(
         ["bm25"]
     )
 
@@ -85,7 +85,7 @@ def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
 def test_a_rule_that_lets_the_future_in_is_found_out(
     index: IndexFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task, setting = load_task(index, "test"), EvalConfig(known_graph=KnownGraph.EARLIER)
+    task, setting = load_task(index, "test"), EvalConfig(known_graph=CitationScope.EARLIER)
     found = Systems(index, task, setting).candidates()
     everybody = lambda year, years: np.ones(len(years), np.bool_)  # noqa: E731
     monkeypatch.setattr(known_module, "citing_before", everybody)
@@ -97,7 +97,7 @@ def test_a_rule_that_lets_the_future_in_is_found_out(
 
 
 def test_what_recommend_knows_passes_for_papers_and_for_drafts(index: IndexFolder) -> None:
-    task, setting = load_task(index, "test"), EvalConfig(known_graph=KnownGraph.PUBLISHED)
+    task, setting = load_task(index, "test"), EvalConfig(known_graph=CitationScope.PUBLISHED)
     drafts = replace(task, queries=tuple(replace(q, named=False) for q in task.queries))
 
     for mine in (task, drafts):

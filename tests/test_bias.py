@@ -9,7 +9,7 @@ from citerec.evaluate.assessment import AGES, CITATIONS, Evaluation, as_json, as
 from citerec.evaluate.bias import CitedPaperStats, cited_stats
 from citerec.evaluate.bins import pair_bins, ranges
 from citerec.evaluate.contents import report_of
-from citerec.evaluate.protocol import KnownGraph, load_task
+from citerec.evaluate.protocol import CitationScope, load_task
 from citerec.evaluate.report.markdown import markdown
 from citerec.folder import IndexFolder
 from citerec.run import Run
@@ -32,7 +32,7 @@ def test_a_cited_paper_has_its_age_and_its_citations_of_before(build: Build) -> 
     index = build(CORPUS)
     task = load_task(index, "test")
 
-    found = cited_stats(index, task, KnownGraph.EARLIER)
+    found = cited_stats(index, task, CitationScope.EARLIER)
 
     assert found.ages["q"] == {"a": 20, "b": 1}  # who has no year has no age
     assert found.citations["q"] == {"a": 9, "b": 0, "undated": 0}
@@ -41,7 +41,7 @@ def test_a_cited_paper_has_its_age_and_its_citations_of_before(build: Build) -> 
 def test_only_citations_that_the_query_may_know_are_counted(build: Build) -> None:
     index = build(CORPUS)
 
-    found = cited_stats(index, load_task(index, "test"), KnownGraph.TRAIN)
+    found = cited_stats(index, load_task(index, "test"), CitationScope.TRAIN)
 
     train = {line for line in (index.splits / "train.ids").read_text().split() if line[0] == "x"}
     assert found.citations["q"]["a"] == len(train) < 9
@@ -94,9 +94,9 @@ def test_no_pair_with_a_value_is_no_bin() -> None:
     assert pair_bins(CitedPaperStats().ages, cut, {"q": frozenset({"a"})}, []) == ()
 
 
-@pytest.mark.parametrize("known", list(KnownGraph))
+@pytest.mark.parametrize("known", list(CitationScope))
 def test_every_cited_paper_of_the_sample_is_counted(
-    sample_index: IndexFolder, known: KnownGraph
+    sample_index: IndexFolder, known: CitationScope
 ) -> None:
     task = load_task(sample_index, "test")
 

@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.config import Bm25Config, StopWords
-from citerec.eligibility import mask
 from citerec.errors import ConfigError, IndexDamagedError, IndexReplacedError
 from citerec.folder import IndexFolder, open_index
 from citerec.java import java_class
 from citerec.retrieve.bm25 import Bm25Retriever, resolve
+from citerec.rules.eligible import mask
 from citerec.text import QueryForm, contents
 from citerec.types import Eligible, Hits, Query
 

@@ -13,19 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.tiny import tiny_reranker
 
-from citerec.config import FuseConfig, RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, FuseConfig, RerankConfig
 from citerec.corpus.splits import splits_sha256
 from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
-from citerec.rerank.cascade import Cascade, Stage
+from citerec.rerank.cascade import Cascade, CascadeReranker
 from citerec.rerank.opening import (
     open_cascade,
     own_reranker,
     requested_reranking,
-    trained_on_other_data,
 )
 from citerec.rerank.rerank import Rows, Scores
+from citerec.rules.trained_on import trained_on_other_data
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
 
@@ -59,9 +59,11 @@ def judge(*scores: float) -> Judge:
     return Judge(np.array(scores, np.float32))
 
 
-def stage(scorer: Judge, depth: int, weight: float = 1, name: str = "rerank") -> Stage:
+def stage(scorer: Judge, depth: int, weight: float = 1, name: str = "rerank") -> CascadeReranker:
     how = {"device": "cpu", "weights": "f00", **HOW}
-    return Stage(name=name, shown="judge", scorer=scorer, depth=depth, weight=weight, how=how)
+    return CascadeReranker(
+        name=name, shown="judge", scorer=scorer, depth=depth, weight=weight, settings=how
+    )
 
 
 def found(rows: Sequence[int], scores: Sequence[float] | None = None) -> Hits:
@@ -81,8 +83,8 @@ def test_all_queries_are_read_together_and_only_as_deep_as_said(sample_index: In
     assert reader.asked == [[[0, 1], [3, 2]]]
     assert a.hits.rows.tolist() == [1, 0, 2, 3]
     assert b.hits.rows.tolist() == [3, 2]
-    assert a.stages["rerank"].rows.tolist() == [1, 0]
-    assert a.stages["rerank"].scores.tolist() == pytest.approx([0.2, 0.1])
+    assert a.scored["rerank"].rows.tolist() == [1, 0]
+    assert a.scored["rerank"].scores.tolist() == pytest.approx([0.2, 0.1])
 
 
 def test_the_second_reads_what_the_first_put_on_top(sample_index: IndexFolder) -> None:
@@ -95,7 +97,7 @@ def test_the_second_reads_what_the_first_put_on_top(sample_index: IndexFolder) -
     assert second.asked == [[[2, 3]]]
     assert a.hits.rows.tolist() == [2, 3, 1, 0, 4]
     assert np.all(np.diff(a.hits.scores) < 0)
-    assert {name: hits.rows.tolist() for name, hits in a.stages.items()} == {
+    assert {name: hits.rows.tolist() for name, hits in a.scored.items()} == {
         "rerank-1": [3, 2, 1, 0],
         "rerank": [2, 3],
     }
@@ -107,7 +109,7 @@ def test_a_query_with_no_candidates_is_left_alone(sample_index: IndexFolder) -> 
     [a, b] = Cascade(sample_index, (stage(reader, 5),)).rerank(QUERIES, [found([]), found([0])], 3)
 
     assert reader.asked == [[[0]]]
-    assert (len(a.hits), len(a.stages["rerank"])) == (0, 0)
+    assert (len(a.hits), len(a.scored["rerank"])) == (0, 0)
     assert b.hits.rows.tolist() == [0]
 
 
@@ -226,12 +228,14 @@ def test_the_index_s_own_is_meant_by_auto_if_there_is_one(
 
 
 def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:
-    asked = RerankStage(model=tiny_reranker_model, depth=7, query_tokens=20, candidate_tokens=40)
+    asked = CrossEncoderConfig(
+        model=tiny_reranker_model, depth=7, query_tokens=20, candidate_tokens=40
+    )
     config = RerankConfig(
-        stages=(asked,), weight=0.25, device="cpu", precision="float32", backend="torch"
+        cross_encoders=(asked,), weight=0.25, device="cpu", precision="float32", backend="torch"
     )
 
-    [opened] = open_cascade(sample_index, config).stages
+    [opened] = open_cascade(sample_index, config).rerankers
 
     told = opened.as_json()
     assert told.pop("weights")
@@ -260,21 +264,24 @@ def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model
 def test_a_setting_that_cannot_be_is_refused(
     sample_index: IndexFolder, tiny_reranker_model: str, settings: dict[str, object], says: str
 ) -> None:
-    stages = (RerankStage(model=tiny_reranker_model, depth=5),)
+    stages = (CrossEncoderConfig(model=tiny_reranker_model, depth=5),)
     settings = {"backend": "torch", **settings}
 
     with pytest.raises(ConfigError, match=says):
-        open_cascade(sample_index, RerankConfig(stages=stages, **settings))  # type: ignore[arg-type]
+        open_cascade(sample_index, RerankConfig(cross_encoders=stages, **settings))  # type: ignore[arg-type]
 
 
 def test_a_later_stage_reads_less_by_default(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    stages = (RerankStage(model=tiny_reranker_model), RerankStage(model=tiny_reranker_model))
+    stages = (
+        CrossEncoderConfig(model=tiny_reranker_model),
+        CrossEncoderConfig(model=tiny_reranker_model),
+    )
 
-    cascade = open_cascade(sample_index, RerankConfig(stages=stages, backend="torch"))
+    cascade = open_cascade(sample_index, RerankConfig(cross_encoders=stages, backend="torch"))
 
-    first, second = cascade.stages
+    first, second = cascade.rerankers
     assert (first.name, second.name) == ("rerank-1", "rerank")
     assert (first.depth, second.depth) == (cascade.depth, first.depth // 10)
     assert ", then the best " in str(cascade)
@@ -284,24 +291,27 @@ def test_a_later_stage_reads_less_by_default(
 def test_a_later_stage_reads_no_less_than_is_of_use(
     sample_index: IndexFolder, tiny_reranker_model: str, first: int, second: int
 ) -> None:
-    stages = (RerankStage(model=tiny_reranker_model), RerankStage(model=tiny_reranker_model))
-    config = RerankConfig(stages=stages, backend="torch")
+    stages = (
+        CrossEncoderConfig(model=tiny_reranker_model),
+        CrossEncoderConfig(model=tiny_reranker_model),
+    )
+    config = RerankConfig(cross_encoders=stages, backend="torch")
 
     cascade = open_cascade(sample_index, config, depth=first)
 
-    assert [stage.depth for stage in cascade.stages] == [first, second]
+    assert [stage.depth for stage in cascade.rerankers] == [first, second]
 
 
 def test_a_weight_is_that_of_the_last_stage(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     stages = (
-        RerankStage(model=tiny_reranker_model, depth=9),
-        RerankStage(model=tiny_reranker_model, depth=3),
+        CrossEncoderConfig(model=tiny_reranker_model, depth=9),
+        CrossEncoderConfig(model=tiny_reranker_model, depth=3),
     )
-    config = RerankConfig(stages=stages, weight=0.25, early_stop=True, backend="torch")
+    config = RerankConfig(cross_encoders=stages, weight=0.25, early_stop=True, backend="torch")
 
-    assert [stage.weight for stage in open_cascade(sample_index, config).stages] == [1, 0.25]
+    assert [stage.weight for stage in open_cascade(sample_index, config).rerankers] == [1, 0.25]
 
 
 # --- what a model was trained on
@@ -312,7 +322,7 @@ def test_a_model_that_the_index_took_along_from_other_papers_is_told(
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
     model = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
-    config = RerankConfig(stages=(RerankStage(depth=3),), backend="torch")
+    config = RerankConfig(cross_encoders=(CrossEncoderConfig(depth=3),), backend="torch")
 
     def told(content: object) -> list[str]:
         (model / "training.json").write_text(json.dumps(content))
@@ -343,17 +353,20 @@ def test_a_tuned_weight_is_that_of_one_reranker(
     notes: list[str] = []
 
     def weight(model: str, depth: int = 3, early_stop: bool = False) -> float:
-        stages = (RerankStage(model=model, depth=depth),)
-        config = RerankConfig(stages=stages, backend="torch", early_stop=early_stop)
-        return open_cascade(index, config, notes.append).stages[0].weight
+        stages = (CrossEncoderConfig(model=model, depth=depth),)
+        config = RerankConfig(cross_encoders=stages, backend="torch", early_stop=early_stop)
+        return open_cascade(index, config, notes.append).rerankers[0].weight
 
     assert weight(tiny_reranker_model) == 1
     sha = (
         open_cascade(
-            index, RerankConfig(stages=(RerankStage(model=tiny_reranker_model),), backend="torch")
+            index,
+            RerankConfig(
+                cross_encoders=(CrossEncoderConfig(model=tiny_reranker_model),), backend="torch"
+            ),
         )
-        .stages[0]
-        .how["weights"]
+        .rerankers[0]
+        .settings["weights"]
     )
 
     write_tuned(index, FuseConfig(), {}, RerankWeight(0.35, sha, 3, 32, 32))

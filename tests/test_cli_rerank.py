@@ -187,7 +187,7 @@ def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_u
     write_tuned(index, None, {"settings": settings})
     assert f"rerank weight: {shown}\n" in cli(*asked)[2]
 
-    weights = open_cascade(index, RerankConfig()).stages[-1].how["weights"]
+    weights = open_cascade(index, RerankConfig()).rerankers[-1].settings["weights"]
     write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
     assert "rerank weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
     assert "rerank weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]

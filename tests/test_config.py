@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
+from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 
 
@@ -52,21 +52,21 @@ def test_settings_do_not_change() -> None:
         config.k = 5  # type: ignore[misc]
 
 
-def stages(*depths: int) -> tuple[RerankStage, ...]:
-    return tuple(RerankStage(model="m", depth=depth) for depth in depths)
+def stages(*depths: int) -> tuple[CrossEncoderConfig, ...]:
+    return tuple(CrossEncoderConfig(model="m", depth=depth) for depth in depths)
 
 
 def test_a_cascade_reads_less_from_stage_to_stage() -> None:
-    assert RerankConfig(stages=stages(1000, 100, 10))
-    assert RerankConfig(stages=stages(1000, 0, 10))  # 0: what suits the model
+    assert RerankConfig(cross_encoders=stages(1000, 100, 10))
+    assert RerankConfig(cross_encoders=stages(1000, 0, 10))  # 0: what suits the model
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"stages": ()}, "no reranker is named"),
-        ({"stages": stages(10, 10)}, "must fall, cheapest first, got 10, 10"),
-        ({"stages": stages(100, 0, 200)}, "must fall, cheapest first, got 100, 200"),
+        ({"cross_encoders": ()}, "no reranker is named"),
+        ({"cross_encoders": stages(10, 10)}, "must fall, cheapest first, got 10, 10"),
+        ({"cross_encoders": stages(100, 0, 200)}, "must fall, cheapest first, got 100, 200"),
         ({"weight": -0.1}, r"the weight of the reranker must lie in \[0, 1\], got -0.1"),
         ({"weight": float("nan")}, "must lie in"),
         ({"weight": 1, "early_stop": True}, "stopping early needs a weight below 1"),
@@ -88,7 +88,7 @@ def test_a_reranking_that_cannot_be_is_refused(wrong: dict[str, Any], says: str)
 )
 def test_a_stage_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        RerankStage(**wrong)
+        CrossEncoderConfig(**wrong)
 
 
 def test_a_reranker_is_named_by_a_config() -> None:

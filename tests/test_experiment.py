@@ -15,7 +15,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, IndexDamagedError, OutputError
-from citerec.evaluate.protocol import KnownGraph
+from citerec.evaluate.protocol import CitationScope
 from citerec.folder import IndexFolder
 from citerec.lab.datasets.record import DatasetRecord, write_record
 from citerec.lab.experiment.outcome import Verdict, judge, write_result
@@ -76,7 +76,7 @@ def test_a_row_says_what_is_run_and_what_it_should_give(row: Callable[..., Exper
         "dev",
         "bm25-title",
     )
-    assert read.known_graph is KnownGraph.EARLIER
+    assert read.known_graph is CitationScope.EARLIER
     assert read.bm25 == Bm25Config(k1=2, form=QueryForm.TITLE, stop_words=StopWords.LONG)
     assert read.expect == {"mrr": 0.5}
 
@@ -84,7 +84,7 @@ def test_a_row_says_what_is_run_and_what_it_should_give(row: Callable[..., Exper
 def test_a_row_of_four_lines_is_bm25_on_the_test_split(row: Callable[..., Experiment]) -> None:
     read = row()
 
-    assert (read.split, read.system, read.known_graph) == ("test", "bm25", KnownGraph.TRAIN)
+    assert (read.split, read.system, read.known_graph) == ("test", "bm25", CitationScope.TRAIN)
     assert (read.bm25, read.expect) == (Bm25Config(), {})
 
 

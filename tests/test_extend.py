@@ -1,11 +1,13 @@
 """Readers and exporters of other packages: the examples of docs/guides/extend.md, found by real entry points."""
 
 import gzip
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,12 @@ from support.guide import BLOCK, GUIDE
 import citerec
 from citerec import plugins
 from citerec.cli import run
+from citerec.config import FuseConfig, FuseMethod
+from citerec.errors import ConfigError
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.toml import read_toml
 
 TABLE = (
@@ -274,9 +280,77 @@ def test_the_retriever_of_the_guide_is_fused_with_bm25(
     exec(usage, names)
 
     recommender: citerec.Recommender = names["recommender"]
-    assert recommender.stages == ("bm25", "latest")
+    assert recommender.retriever_names == ("bm25", "latest")
     assert len(capsys.readouterr().out.split("\n")) > 20
     config = citerec.RecommendConfig(ranker="none")
     latest = citerec.Recommender(sample_index, config, retrievers=[names["Latest"](sample_index)])
     found = latest.recommend(title="Dense retrieval of passages", year=2010, k=5)
     assert [paper.year for paper in found.papers] == [2010] * 5
+
+
+def test_a_registered_retriever_is_fused_where_it_is_named(
+    guide: Path, sample_index: IndexFolder
+) -> None:
+    query = citerec.Query(id="draft", title="Dense retrieval of passages", year=2010)
+    plain = citerec.RecommendConfig(ranker="none")
+
+    with citerec.Recommender(sample_index, replace(plain, retrievers=("latest",))) as named:
+        found = named.recommend(query, k=40)
+        settings = named._open.settings_in_use
+    with citerec.Recommender(sample_index, plain) as without:
+        assert without.retriever_names == ("bm25",)
+    latest = citerec.Recommender(
+        sample_index, plain, retrievers=[Bm25Retriever(sample_index), load_latest()(sample_index)]
+    )
+
+    assert named_stages(found) == {"bm25", "latest"}
+    assert found.ids == latest.recommend(query, k=40).ids
+    assert settings[0] == "fusion: rrf, k 60 (default)"
+
+
+def test_a_retriever_without_a_weight_is_fused_by_rrf_even_after_tuning(
+    guide: Path, sample_index: IndexFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=0.9, dense_weight=0.1)
+    monkeypatch.setattr("citerec.tuned.read_tuned", lambda _: tuned)
+    config = citerec.RecommendConfig(ranker="none", retrievers=("latest",))
+
+    opened = open_hybrid(sample_index, config)
+
+    assert opened.config == FuseConfig()
+    with pytest.raises(ConfigError, match="no weight for the retriever 'latest'; fuse by rrf"):
+        open_hybrid(sample_index, replace(config, fuse=FuseMethod.WEIGHTED))
+
+
+def test_a_retriever_that_no_package_adds_is_refused(
+    guide: Path, sample_index: IndexFolder
+) -> None:
+    config = citerec.RecommendConfig(ranker="none", retrievers=("oldest",))
+
+    with pytest.raises(ConfigError, match="no retriever 'oldest'; there are: latest"):
+        citerec.Recommender(sample_index, config)
+    with pytest.raises(ConfigError, match="both as objects and by name"):
+        citerec.Recommender(sample_index, config, retrievers=[Bm25Retriever(sample_index)])
+
+
+def test_the_command_line_names_a_registered_retriever(
+    guide: Path, sample_index: IndexFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draft = ("--title", "Dense retrieval of passages", "--index", str(sample_index.path), *PLAIN)
+
+    code = run(["recommend", *draft, "--retriever", "latest", "--format", "json", "--verbose"])
+    shown = capsys.readouterr()
+    wrong = run(["recommend", *draft, "--retriever", "oldest"])
+
+    assert (code, wrong) == (0, 2)
+    assert {name for item in json.loads(shown.out) for name in item["stages"]} == {"bm25", "latest"}
+    assert "bm25 + latest" in shown.err
+    assert "no retriever 'oldest'; there are: latest" in capsys.readouterr().err
+
+
+def load_latest() -> Any:
+    return plugins.load(plugins.RETRIEVERS, "latest")
+
+
+def named_stages(found: citerec.Recommendations) -> set[str]:
+    return {name for item in found for name in item.stages}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from citerec.config import FuseConfig, FuseMethod
 from citerec.errors import ConfigError
-from citerec.fuse import fuse, rrf, stage_hits, weighted_sum
+from citerec.fuse import fuse, ranks_and_scores, rrf, weighted_sum
 from citerec.types import Hits
 
 IDS = np.arange(100, dtype=np.int32)[::-1].copy()  # row 99 has the smallest docid
@@ -259,7 +259,7 @@ def test_a_config_that_cannot_be_is_refused(setting: dict[str, Any], said: str) 
 def test_a_stage_says_where_it_put_a_paper() -> None:
     stage = hits({1: 9.0, 2: 5.0, 3: 1.0})
 
-    ranks, scores = stage_hits(stage, np.array([3, 7, 1], np.int32))
+    ranks, scores = ranks_and_scores(stage, np.array([3, 7, 1], np.int32))
 
     assert ranks.tolist() == [3, 0, 1]
     assert scores[[0, 2]].tolist() == [1.0, 9.0]
@@ -268,7 +268,7 @@ def test_a_stage_says_where_it_put_a_paper() -> None:
 
 @given(some_hits, st.lists(st.integers(0, 120), max_size=20))
 def test_every_paper_of_a_stage_is_found_where_it_stands(stage: Hits, rows: list[int]) -> None:
-    ranks, scores = stage_hits(stage, np.array(rows, np.int32))
+    ranks, scores = ranks_and_scores(stage, np.array(rows, np.int32))
 
     there = stage.rows.tolist()
     assert ranks.tolist() == [there.index(row) + 1 if row in there else 0 for row in rows]

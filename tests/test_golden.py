@@ -16,7 +16,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.known import KnownGraph
+from citerec.rules.known import CitationScope
 from citerec.run import Run, read_run
 
 GOLDEN = Path(__file__).parent.parent / "experiments" / "golden" / "sample"
@@ -36,7 +36,7 @@ def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[Inde
 
 
 def answer(index: IndexFolder, known: str, system: str) -> Run:
-    settings = EvalConfig(known_graph=KnownGraph(known))
+    settings = EvalConfig(known_graph=CitationScope(known))
     return Systems(index, load_task(index, "test"), settings).run(system)[0]
 
 

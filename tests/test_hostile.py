@@ -19,7 +19,7 @@ from citerec.encode.encoder import open_encoder
 from citerec.errors import CiterecError, IndexDamagedError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import read_manifest
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.types import Query
 
@@ -35,7 +35,7 @@ def copy(dense_sample: IndexFolder, tmp_path: Path) -> Path:
 
 
 def recommend(index: Path) -> list[str]:
-    found = Recommender(open_index(index), RecommendConfig(k=10)).recommend([DRAFT])
+    found = BatchRecommender(open_index(index), RecommendConfig(k=10)).recommend([DRAFT])
     return [item.paper.id for item in found[0]]
 
 

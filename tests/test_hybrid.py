@@ -9,16 +9,16 @@ import pytest
 from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
-from citerec.eligibility import eligible
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
 from citerec.fuse import rrf
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.eligible import eligible
 from citerec.tuned import read_tuned, write_tuned
 from citerec.types import Query
 
@@ -34,16 +34,16 @@ def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
     encoder = open_encoder(tiny_model)
     [vectors] = DenseRetriever(dense_sample, encoder).retrieve([DRAFT], rules, 1000)
 
-    [found] = open_hybrid(dense_sample, RecommendConfig()).find([DRAFT], rules, 20)
+    [found] = open_hybrid(dense_sample, RecommendConfig()).candidates([DRAFT], rules, 20)
 
     expected = rrf([words, vectors], dense_sample.id_rank, k=20)
     assert found.hits.rows.tolist() == expected.rows.tolist()
     assert np.allclose(found.hits.scores, expected.scores)
-    assert list(found.stages) == ["bm25", "dense"]
+    assert list(found.hits_by_source) == ["bm25", "dense"]
 
 
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5, ranker="none"))
+    recommender = BatchRecommender(dense_sample, RecommendConfig(k=5, ranker="none"))
 
     [found] = recommender.recommend([DRAFT], explain=True)
 
@@ -55,11 +55,13 @@ def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder
 
 
 def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none", ranker="none"))
+    recommender = BatchRecommender(
+        dense_sample, RecommendConfig(k=5, encoder="none", ranker="none")
+    )
 
     [found] = recommender.recommend([DRAFT])
 
-    assert recommender.stages == ("bm25",)
+    assert recommender.retriever_names == ("bm25",)
     assert [list(item.stages) for item in found] == [["bm25"]] * 5
 
 

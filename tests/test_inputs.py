@@ -22,7 +22,7 @@ from citerec.lab.scidocs.given import VectorFile
 from citerec.lab.scidocs.layout import read_judgements
 from citerec.lab.train_words.vectors import read_word2vec
 from citerec.query import read_queries
-from citerec.query.exclude import read_excluded
+from citerec.query.paper_list import read_paper_list
 from citerec.run import read_qrels, read_run
 
 READERS: dict[str, Callable[[Path], object]] = {
@@ -89,7 +89,7 @@ def sparse(path: Path, size: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("read", [read_whole, read_queries, read_excluded, read_judgements])
+@pytest.mark.parametrize("read", [read_whole, read_queries, read_paper_list, read_judgements])
 def test_a_file_that_is_read_as_a_whole_has_a_bound(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:

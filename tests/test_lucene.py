@@ -3,9 +3,9 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from citerec.config import Bm25Config
-from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.rules.eligible import eligible
 from citerec.text import QueryForm
 from citerec.types import Query
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.eligibility import eligible
 from citerec.encode.encoder import Encoder, open_encoder
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.lab.nnselect import nn_select, nnselected
 from citerec.lab.words.bag import Bag
 from citerec.lab.words.folder import write_words
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.eligible import eligible
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
@@ -44,7 +44,7 @@ def encoder(tmp_path: Path) -> Encoder:
 def chosen(
     index: IndexFolder, encoder: Encoder, query: Query, *, k: int = 10, nearest: int = 1
 ) -> list[str]:
-    known = TemporalGraph(index, KnownGraph.EARLIER)
+    known = TemporalGraph(index, CitationScope.EARLIER)
     rules = eligible([query], index.papers)
     dense = DenseRetriever(index, encoder)
     [hits] = nn_select(index, dense, encoder, known, [query], rules, k=k, nearest=nearest)
@@ -85,7 +85,7 @@ def test_bad_depths_are_refused_and_no_queries_are_no_hits(
     build: Build, tmp_path: Path, encoder: Encoder
 ) -> None:
     index = build(CORPUS, encoder=str(tmp_path / "model"))
-    known, dense = TemporalGraph(index, KnownGraph.TRAIN), DenseRetriever(index, encoder)
+    known, dense = TemporalGraph(index, CitationScope.TRAIN), DenseRetriever(index, encoder)
 
     assert nn_select(index, dense, encoder, known, [], [], k=5) == []
     with pytest.raises(ValueError, match="k must be at least 1"):
@@ -98,7 +98,7 @@ def test_a_task_is_run_to_its_settings_depth(
     index = build(CORPUS, encoder=str(tmp_path / "model"))
     queries = (Query(id="q", title="up", year=2003), Query(id="r", title="right", year=2003))
     task = EvalSet("test", queries, tuple(eligible(queries, index.papers)), {})
-    setting = EvalConfig(depth=2, known_graph=KnownGraph.EARLIER)
+    setting = EvalConfig(depth=2, known_graph=CitationScope.EARLIER)
 
     found = nnselected(index, task, setting, encoder)
 

@@ -14,7 +14,7 @@ import pytest
 from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
 from citerec.retrieve.coverage import unreadable
 from citerec.types import Query
 
@@ -66,7 +66,7 @@ def test_a_share_is_one_of_letters() -> None:
 def test_without_its_vectors_an_index_reads_the_scripts_that_its_corpus_has(
     dense_sample: IndexFolder, title: str
 ) -> None:
-    plain = Recommender(dense_sample, RecommendConfig(encoder="none"))
+    plain = BatchRecommender(dense_sample, RecommendConfig(encoder="none"))
 
     assert plain.unreadable(Query(id="d", title=title)) < 0.5
     assert plain.unreadable(Query(id="d", title=ARABIC)) == 1
@@ -74,7 +74,7 @@ def test_without_its_vectors_an_index_reads_the_scripts_that_its_corpus_has(
 
 def test_a_script_that_the_corpus_has_is_covered(build: Build) -> None:
     index = build([{"id": "a", "title": CHINESE}, {"id": "b", "title": "Trees"}])
-    recommender = Recommender(index)
+    recommender = BatchRecommender(index)
 
     assert recommender.unreadable(Query(id="d", title=CHINESE)) == 0
     assert recommender.unreadable(Query(id="d", title=ARABIC)) == 1
@@ -82,7 +82,7 @@ def test_a_script_that_the_corpus_has_is_covered(build: Build) -> None:
 
 def test_an_index_with_vectors_reads_what_its_own_tokenizer_knows(build: Build) -> None:
     index = build([{"id": "a", "title": CHINESE}, {"id": "b", "title": "Trees"}], encoder="minilm")
-    recommender = Recommender(index)
+    recommender = BatchRecommender(index)
 
     shares = {title: recommender.unreadable(Query(id="d", title=title)) for title in COVERED}
 

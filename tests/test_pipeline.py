@@ -11,12 +11,12 @@ import pytest
 
 from citerec.cli import run
 from citerec.config import (
+    CrossEncoderConfig,
     DenseConfig,
     FuseConfig,
     FuseMethod,
     RecommendConfig,
     RerankConfig,
-    RerankStage,
 )
 from citerec.encode.encoder import open_encoder
 from citerec.errors import ConfigError
@@ -24,10 +24,10 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
-from citerec.rank.known import KnownGraph
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.known import CitationScope
 from citerec.run import read_run
 from citerec.types import Eligible, Hits, Paper, Query
 
@@ -40,10 +40,10 @@ def answers(
 ) -> None:
     """Check that a system and `recommend` give the test queries the same papers with the same scores."""
     task = load_task(index, "test")
-    settings = EvalConfig(known_graph=KnownGraph.EARLIER, rerank=rerank, depth=DEPTH)
+    settings = EvalConfig(known_graph=CitationScope.EARLIER, rerank=rerank, depth=DEPTH)
     evaluated = Systems(index, task, settings).hits(system)
 
-    recommended = Recommender(index, config).recommend(task.queries)
+    recommended = BatchRecommender(index, config).recommend(task.queries)
 
     for query, hits, items in zip(task.queries, evaluated, recommended, strict=True):
         ids = index.papers.ids_at(hits.rows.tolist())
@@ -86,8 +86,8 @@ def test_a_system_that_reranks_answers_as_recommend_does(
     ranker: str,
     weight: float | None,
 ) -> None:
-    stages = (RerankStage(model=tiny_reranker_model, depth=30),)
-    rerank = RerankConfig(stages=stages, weight=weight)
+    stages = (CrossEncoderConfig(model=tiny_reranker_model, depth=30),)
+    rerank = RerankConfig(cross_encoders=stages, weight=weight)
     config = replace(PLAIN, encoder=encoder, ranker=ranker, reranker=rerank)
 
     answers(dense_sample, system, config, rerank)
@@ -160,11 +160,11 @@ DRAFT = Query(id="draft", title="Dense passage retrieval for question answering"
 
 def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
     bm25 = Bm25Retriever(dense_sample)
-    recommender = Recommender(dense_sample, replace(PLAIN, k=5), retrievers=[bm25, Shelf()])
+    recommender = BatchRecommender(dense_sample, replace(PLAIN, k=5), retrievers=[bm25, Shelf()])
 
     [items] = recommender.recommend([DRAFT])
 
-    assert recommender.stages == ("bm25", "shelf")
+    assert recommender.retriever_names == ("bm25", "shelf")
     assert {name for item in items for name in item.stages} == {"bm25", "shelf"}
     for item in items:  # each score is the reciprocal rank fusion of the two
         ranks = [stage.rank for stage in item.stages.values()]
@@ -172,7 +172,7 @@ def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder)
 
 
 def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
+    recommender = BatchRecommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
 
     [items] = recommender.recommend([DRAFT], explain=True)
 
@@ -181,9 +181,11 @@ def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: Inde
 
 
 def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
-    plain = Recommender(dense_sample, replace(PLAIN, k=50)).recommend([DRAFT])[0]
+    plain = BatchRecommender(dense_sample, replace(PLAIN, k=50)).recommend([DRAFT])[0]
 
-    [items] = Recommender(dense_sample, replace(PLAIN, k=50), reranker=ByTitle()).recommend([DRAFT])
+    [items] = BatchRecommender(dense_sample, replace(PLAIN, k=50), reranker=ByTitle()).recommend(
+        [DRAFT]
+    )
 
     lengths = [len(item.paper.title) for item in items]
     assert {item.paper.id for item in items} == {item.paper.id for item in plain}
@@ -192,8 +194,8 @@ def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder)
 
 
 def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: IndexFolder) -> None:
-    plain = Recommender(dense_sample, RecommendConfig(k=50)).recommend([DRAFT])[0]
-    recommender = Recommender(dense_sample, RecommendConfig(k=50), reranker=ByTitle())
+    plain = BatchRecommender(dense_sample, RecommendConfig(k=50)).recommend([DRAFT])[0]
+    recommender = BatchRecommender(dense_sample, RecommendConfig(k=50), reranker=ByTitle())
 
     [items] = recommender.recommend([DRAFT], explain=True)
 
@@ -206,9 +208,11 @@ def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: In
 
 
 def test_a_model_of_ones_own_orders_by_features(dense_sample: IndexFolder) -> None:
-    by_bm25 = Recommender(dense_sample, replace(PLAIN, k=5, encoder="none")).recommend([DRAFT])[0]
+    by_bm25 = BatchRecommender(dense_sample, replace(PLAIN, k=5, encoder="none")).recommend(
+        [DRAFT]
+    )[0]
 
-    ranked = Recommender(dense_sample, replace(PLAIN, k=5), ranker=ByRank())
+    ranked = BatchRecommender(dense_sample, replace(PLAIN, k=5), ranker=ByRank())
     [items] = ranked.recommend([DRAFT], explain=True)
 
     assert str(ranked.ranker) == "ByRank"
@@ -223,26 +227,26 @@ class Broken:
 
 
 def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, PLAIN, reranker=Broken())
+    recommender = BatchRecommender(dense_sample, PLAIN, reranker=Broken())
 
     with pytest.raises(ConfigError, match=r"Broken.score must return 50 finite numbers"):
         recommender.recommend([DRAFT])
     with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
-        Recommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
+        BatchRecommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
     with pytest.raises(ConfigError, match="at least one"):
-        Recommender(dense_sample, PLAIN, retrievers=[])
+        BatchRecommender(dense_sample, PLAIN, retrievers=[])
     weighted = replace(PLAIN, fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
-        Recommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
+        BatchRecommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
 
 
 def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexFolder) -> None:
     task = load_task(dense_sample, "test")
     source = dense_sample.manifest.settings["encoder"]["source"]
     dense = DenseRetriever(dense_sample, open_encoder(source), DenseConfig())
-    evaluated = Systems(dense_sample, task, EvalConfig(known_graph=KnownGraph.EARLIER))
+    evaluated = Systems(dense_sample, task, EvalConfig(known_graph=CitationScope.EARLIER))
 
-    recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
+    recommended = BatchRecommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
 
     for hits, items in zip(evaluated.hits("dense"), recommended, strict=True):
         assert [item.score for item in items] == hits.scores.tolist()

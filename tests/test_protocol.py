@@ -16,19 +16,19 @@ from citerec.evaluate.protocol import (
     NO_GOLD,
     NOT_HERE,
     TOO_FEW,
+    CitationScope,
     EvalConfig,
-    KnownGraph,
     Rules,
     load_task,
 )
 from citerec.evaluate.systems import run_system
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.known import TemporalGraph
+from citerec.rules.known import TemporalGraph
 from citerec.text import QueryForm
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
-TRAIN, EARLIER = KnownGraph.TRAIN, KnownGraph.EARLIER
+TRAIN, EARLIER = CitationScope.TRAIN, CitationScope.EARLIER
 
 # a 2000 ← b 2001, c 2002, q 2003, future 2005
 # b 2001 ← c, future, undated;   c 2002 ← d 2002, q;   future ← q (a citation of a later paper)
@@ -60,7 +60,7 @@ def tiny(tmp_path: Path) -> IndexFolder:
 
 
 def counted(
-    index: IndexFolder, year: int | None, known: KnownGraph, own: int = -1
+    index: IndexFolder, year: int | None, known: CitationScope, own: int = -1
 ) -> dict[str, int]:
     counts = TemporalGraph(index, known).at(year, own=(own,) if own >= 0 else ()).counts
     return {index.papers[row].id: int(n) for row, n in enumerate(counts) if n}
@@ -146,7 +146,7 @@ def test_a_query_without_a_year_knows_all_but_its_own(tiny: IndexFolder) -> None
 def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexFolder) -> None:
     task = load_task(tiny, "test")
 
-    def scores(known: KnownGraph) -> dict[str, dict[str, float]]:
+    def scores(known: CitationScope) -> dict[str, dict[str, float]]:
         run, _ = run_system("most-cited", tiny, task, EvalConfig(known_graph=known))
         return {
             qid: dict(zip(ranking.ids, ranking.scores, strict=True))

@@ -7,8 +7,8 @@ import pytest
 
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.neighbours import neighbour_scores
+from citerec.rules.known import CitationScope, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 
@@ -29,7 +29,7 @@ def rows(*numbers: int) -> np.ndarray:
 
 @pytest.fixture
 def known(build: Build) -> TemporalGraph:
-    return TemporalGraph(build(CORPUS), KnownGraph.EARLIER)
+    return TemporalGraph(build(CORPUS), CitationScope.EARLIER)
 
 
 def test_a_paper_weighs_what_the_close_papers_weigh_that_cite_it(known: TemporalGraph) -> None:
@@ -62,7 +62,7 @@ def test_the_closest_speak_once_more(build: Build) -> None:
         for i in range(12)
     ]
     index = build([*papers, {"id": "c", "title": "C", "year": 1990}, {"id": "first", "title": "F"}])
-    graph = TemporalGraph(index, KnownGraph.EARLIER)
+    graph = TemporalGraph(index, CitationScope.EARLIER)
     flat = ExpandConfig(neighbours=12, k0=10**6)  # all weigh the same
 
     [said] = neighbour_scores(graph, graph.at(2010), [rows(*range(12))], flat)

@@ -9,8 +9,8 @@ import pytest
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
 from citerec.rank.facts import CitedBy, CoCitation, Facts, SharedReferences
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.neighbours import neighbour_scores
+from citerec.rules.known import CitationScope, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 
@@ -56,7 +56,7 @@ def neighbours() -> list[str]:
 
 @pytest.fixture
 def facts(index: IndexFolder, neighbours: list[str]) -> Facts:
-    known = TemporalGraph(index, KnownGraph.EARLIER)
+    known = TemporalGraph(index, CitationScope.EARLIER)
     rows = np.array([int(title[1:]) for title in neighbours], np.int32)
     snapshot = known.at(YEAR)
     [found] = neighbour_scores(known, snapshot, [rows], ExpandConfig(neighbours=10))

@@ -12,11 +12,11 @@ from support.tiny_ranker import column
 
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
-from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
-from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.rules.eligible import eligible
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import CandidateSet, Eligible, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
@@ -72,7 +72,7 @@ def seen(
     index: IndexFolder, query: Query = QUERY, found: CandidateSet = FOUND
 ) -> tuple[ExpandedCandidates, Matrix]:
     expander = CandidateExpander(
-        TemporalGraph(index, KnownGraph.EARLIER), ExpandConfig(neighbours=2)
+        TemporalGraph(index, CitationScope.EARLIER), ExpandConfig(neighbours=2)
     )
     [pool] = expand(expander, [query], eligible([query], index.papers), [found])
     return pool, Features(index, expander.graph).matrix(query, pool)
@@ -82,13 +82,13 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
     pool, _ = seen(index)
 
     assert pool.rows.tolist() == [0, 1, 3, 2]  # found, then what they cite: old by both of them
-    assert pool.stages["expand"].rows.tolist() == [3, 2]
+    assert pool.hits_by_source["expand"].rows.tolist() == [3, 2]
     assert pool.neighbour_scores.counts.tolist() == [0, 0, 2, 1]
     assert pool.neighbour_scores.neighbour_count == 2
 
 
 def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:
-    expander = CandidateExpander(TemporalGraph(index, KnownGraph.EARLIER))
+    expander = CandidateExpander(TemporalGraph(index, CitationScope.EARLIER))
     rules = eligible([QUERY], index.papers, excluded=[3])
 
     [pool] = expand(expander, [QUERY], rules, [FOUND])
@@ -126,19 +126,22 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
 
 def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolder) -> None:
     expander = CandidateExpander(
-        TemporalGraph(index, KnownGraph.EARLIER), ExpandConfig(neighbours=1)
+        TemporalGraph(index, CitationScope.EARLIER), ExpandConfig(neighbours=1)
     )
     nothing = CandidateSet(hits(1), {"bm25": hits(1)})
 
     [alone] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing])
     [helped] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
 
-    assert alone.stages["expand"].rows.tolist() == [3]  # next cites old
-    assert {*helped.stages["expand"].rows.tolist()} == {2, 3}  # near, which it cites, cites both
+    assert alone.hits_by_source["expand"].rows.tolist() == [3]  # next cites old
+    assert {*helped.hits_by_source["expand"].rows.tolist()} == {
+        2,
+        3,
+    }  # near, which it cites, cites both
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
-    expander = CandidateExpander(TemporalGraph(index, KnownGraph.EARLIER))
+    expander = CandidateExpander(TemporalGraph(index, CitationScope.EARLIER))
     [pool] = expand(expander, [QUERY], eligible([QUERY], index.papers), [FOUND])
 
     matrix = Features(index, expander.graph).matrix(QUERY, pool, [3])

@@ -20,7 +20,7 @@ from citerec.manifest import seal_model
 from citerec.rank.features import FEATURES
 from citerec.rank.probability import TOP, Calibration, relative
 from citerec.rank.ranker import DEFAULT, Variant, open_ranker
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
 from citerec.text import percentage
 from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
 from citerec.train.ranker.examples import Examples
@@ -129,7 +129,7 @@ def test_a_probability_is_shown_in_whole_percents_and_never_as_certain(
 
 def recommended(index: IndexFolder, ranker: str) -> Result:
     config = RecommendConfig(k=5, encoder="none", ranker=ranker, reranker="none")
-    return Result(DRAFT, Recommender(index, config).recommend([DRAFT])[0])
+    return Result(DRAFT, BatchRecommender(index, config).recommend([DRAFT])[0])
 
 
 def test_the_default_ranker_shows_percentages_and_json_holds_both(

@@ -1,5 +1,6 @@
 """A learned ranker: its folder, its variants, its reasons, and lists that do not say the same thing twice."""
 
+import re
 from collections.abc import Callable
 from math import log1p
 from pathlib import Path
@@ -12,14 +13,14 @@ from support.tiny_ranker import tiny_ranker
 from citerec.config import ExpandConfig
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.manifest import seal_model
+from citerec.manifest import model_faults, seal_model
 from citerec.rank.diversity import by_vectors, by_words, diversified
 from citerec.rank.facts import Facts
-from citerec.rank.features import NAMES, Matrix
-from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.rank.features import FEATURES, NAMES, Matrix
 from citerec.rank.neighbours import neighbour_scores
-from citerec.rank.ranker import Variant, find_ranker, open_ranker
+from citerec.rank.ranker import DEFAULT, Variant, find_ranker, open_ranker
 from citerec.rank.reasons import Case, reasons
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
 
@@ -112,7 +113,7 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
         {"id": "q", "title": "Q", "year": 2010, "citations": ["p"]},
         {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
     ]
-    known = TemporalGraph(build(papers), KnownGraph.EARLIER)
+    known = TemporalGraph(build(papers), CitationScope.EARLIER)
     rows = [np.array([2, 1], np.int32)]
     [found] = neighbour_scores(known, known.at(None), rows, ExpandConfig())
     return Facts(known, known.at(None), found)
@@ -183,3 +184,12 @@ def test_titles_tell_likeness_where_there_are_no_vectors() -> None:
     words = [frozenset("ab"), frozenset("abc"), frozenset("x")]
 
     assert by_words(words)(0).tolist() == pytest.approx([1, 2 / 3, 0])
+
+
+def test_the_card_of_the_default_model_describes_the_features_as_they_are() -> None:
+    card = (DEFAULT / "README.md").read_text(encoding="utf-8")
+
+    described = dict(re.findall(r"^\| (\w+) \| [\d.]+% \| (.*) \|$", card, re.MULTILINE))
+
+    assert described == {feature.name: feature.meaning for feature in FEATURES}
+    assert model_faults(DEFAULT) == []

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.config import Bm25Config, RecommendConfig, RerankConfig, RerankStage
+from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.query.exclude import Entry, Excluded, read_excluded
-from citerec.recommend import Recommender
+from citerec.query.paper_list import Entry, PaperList, read_paper_list
+from citerec.recommend import BatchRecommender
 from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit
 
@@ -38,14 +38,14 @@ PLAIN = RecommendConfig(ranker="none")  # as the stages before the ranker leave 
 
 
 @pytest.fixture
-def tiny(build: Build) -> Recommender:
-    return Recommender(build(CORPUS), PLAIN)
+def tiny(build: Build) -> BatchRecommender:
+    return BatchRecommender(build(CORPUS), PLAIN)
 
 
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     sample_index: IndexFolder,
 ) -> None:
-    recommender = Recommender(sample_index, replace(PLAIN, k=7))
+    recommender = BatchRecommender(sample_index, replace(PLAIN, k=7))
 
     (found,) = recommender.recommend([Query(id="d", title="Citation recommendation", year=2018)])
 
@@ -58,7 +58,7 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     assert found[0].paper.authors[0] == "Qi He"
 
 
-def test_each_query_of_a_batch_gets_its_own_list(tiny: Recommender) -> None:
+def test_each_query_of_a_batch_gets_its_own_list(tiny: BatchRecommender) -> None:
     titles = ["quarks", "nothing of that kind", "zebras"]
     queries = [Query(id=f"q{i}", title=title) for i, title in enumerate(titles)]
 
@@ -68,13 +68,13 @@ def test_each_query_of_a_batch_gets_its_own_list(tiny: Recommender) -> None:
     assert tiny.recommend([]) == []
 
 
-def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: Recommender) -> None:
+def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: BatchRecommender) -> None:
     (found,) = tiny.recommend([Query(id="new", title="Drawing graphs with tensors")])
 
     assert ids(found) == ["old", "undated"]
 
 
-def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
+def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: BatchRecommender) -> None:
     query = Query(id="draft", title="graph", year=2000)
 
     def under(year_max: int | None) -> set[str]:
@@ -85,15 +85,15 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
     assert under(2020) == {"old", "undated", "new"}
 
 
-def test_a_query_without_a_year_has_no_bound(tiny: Recommender) -> None:
+def test_a_query_without_a_year_has_no_bound(tiny: BatchRecommender) -> None:
     (found,) = tiny.recommend([Query(id="draft", title="graph")])
 
     assert set(ids(found)) == {"old", "undated", "new"}
 
 
-def test_excluded_papers_make_room_for_the_next(tiny: Recommender) -> None:
+def test_excluded_papers_make_room_for_the_next(tiny: BatchRecommender) -> None:
     query = Query(id="draft", title="graph drawing")
-    one = Recommender(tiny.index, replace(PLAIN, k=1))
+    one = BatchRecommender(tiny.index, replace(PLAIN, k=1))
 
     assert [ids(one.recommend([query], excluded=out)[0]) for out in ([], [0], [0, 1])] == [
         ["old"],
@@ -103,7 +103,7 @@ def test_excluded_papers_make_room_for_the_next(tiny: Recommender) -> None:
 
 
 def test_more_papers_than_there_are_may_be_asked_for(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(k=2_000_000))
+    recommender = BatchRecommender(sample_index, RecommendConfig(k=2_000_000))
 
     (found,) = recommender.recommend([Query(id="d", title="a model of citation data retrieval")])
 
@@ -111,11 +111,11 @@ def test_more_papers_than_there_are_may_be_asked_for(sample_index: IndexFolder) 
     assert len(set(ids(found))) == len(found)
 
 
-def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
+def test_the_form_of_the_query_is_a_setting(tiny: BatchRecommender) -> None:
     query = Query(id="draft", title="quarks", abstract="zebra")
     config = RecommendConfig(bm25=Bm25Config(form=QueryForm.TITLE))
 
-    (by_title,) = Recommender(tiny.index, config).recommend([query])
+    (by_title,) = BatchRecommender(tiny.index, config).recommend([query])
 
     assert ids(by_title) == ["10.1145/ABC"]
     assert len(tiny.recommend([query])[0]) == 2
@@ -130,7 +130,7 @@ def test_numbers_below_one_are_refused(k: int) -> None:
 # --- reasons
 
 
-def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> None:
+def test_a_reason_names_the_matching_words_of_the_query(tiny: BatchRecommender) -> None:
     query = Query(id="draft", title="On the Drawing of tensors")
 
     (found,) = tiny.recommend([query], explain=True)
@@ -142,7 +142,9 @@ def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> No
 
 
 def test_a_match_of_function_words_alone_is_no_reason(build: Build) -> None:
-    recommender = Recommender(build([{"id": "a", "title": "We", "abstract": "between ourselves"}]))
+    recommender = BatchRecommender(
+        build([{"id": "a", "title": "We", "abstract": "between ourselves"}])
+    )
 
     (found,) = recommender.recommend([Query(id="draft", title="We between us")], explain=True)
 
@@ -150,7 +152,7 @@ def test_a_match_of_function_words_alone_is_no_reason(build: Build) -> None:
 
 
 def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index)
+    recommender = BatchRecommender(sample_index)
     queries = [Query(id="a", title="neural ranking"), Query(id="b", title="protein structure")]
 
     plain = recommender.recommend(queries)
@@ -166,15 +168,15 @@ def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
 # --- what a list of exclusions names
 
 
-def test_exclusions_are_found_by_id_doi_and_title(tiny: Recommender) -> None:
+def test_exclusions_are_found_by_id_doi_and_title(tiny: BatchRecommender) -> None:
     ids = ("new", "10.1145/abc", "10.1145/x.7", "nobody")
     titles = ("GRAPH {Drawing}!", "No such paper")
-    listed = Excluded((Entry(ids=ids), *(Entry(title=title) for title in titles)))
+    listed = PaperList((Entry(ids=ids), *(Entry(title=title) for title in titles)))
 
     assert tiny.rows_of(listed) == {0, 1, 3, 4}
 
 
-def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path) -> None:
+def test_a_bibliography_excludes_what_it_holds(tiny: BatchRecommender, tmp_path: Path) -> None:
     bibliography = tmp_path / "mine.bib"
     bibliography.write_text(
         "@misc{key, title = {Tensor Graphs}}\n"
@@ -182,23 +184,23 @@ def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path
         "@misc{third, title = {Something else}}\n"
     )
 
-    assert tiny.rows_of(read_excluded(bibliography)) == {2, 4}
+    assert tiny.rows_of(read_paper_list(bibliography)) == {2, 4}
 
 
-def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: Recommender) -> None:
+def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: BatchRecommender) -> None:
     titled = Entry(title="Graph drawing", year=2020)  # the paper is of 1990
     by_doi = Entry(ids=("10.1145/abc",), title="The quark model", year=1964)
 
-    assert tiny.rows_of(Excluded((titled,))) == set()
-    assert tiny.rows_of(Excluded((replace(titled, ids=("old",)),))) == {0}
-    assert tiny.rows_of(Excluded((by_doi,))) == {3}
+    assert tiny.rows_of(PaperList((titled,))) == set()
+    assert tiny.rows_of(PaperList((replace(titled, ids=("old",)),))) == {0}
+    assert tiny.rows_of(PaperList((by_doi,))) == {3}
 
 
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(
     sample_index: IndexFolder,
 ) -> None:
     lines: list[str] = []
-    recommender = Recommender(sample_index, RecommendConfig(k=50), lines.append)
+    recommender = BatchRecommender(sample_index, RecommendConfig(k=50), lines.append)
     papers = [sample_index.papers[row] for row in range(290, 299)]
     by_id = [Query.of(paper) for paper in papers]
     drafts = [replace(q, id=f"draft{n}", title=q.title.upper()) for n, q in enumerate(by_id)]
@@ -214,9 +216,9 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
     assert len(lines) == 9 + 1
 
 
-def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None:
+def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: BatchRecommender) -> None:
     def rows(*named: str) -> set[int]:
-        return set(tiny.rows_of(Excluded((Entry(ids=named),))))
+        return set(tiny.rows_of(PaperList((Entry(ids=named),))))
 
     assert rows("NEW", "ol", "old ") == set()
     assert rows() == set()
@@ -224,11 +226,11 @@ def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None
 
 
 def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(k=3))
+    recommender = BatchRecommender(sample_index, RecommendConfig(k=3))
     papers = [sample_index.papers[row] for row in range(300)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
 
-    together = list(recommender.stream(queries, excluded=[5]))
+    together = [one.items for one in recommender.stream(queries, excluded=[5])]
 
     assert together == recommender.recommend(queries, excluded=[5])
     assert [together[row] for row in (0, 255, 256, 299)] == [
@@ -241,8 +243,10 @@ def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None
 
 def reranking(model: str, **settings: Any) -> RerankConfig:
     depth = settings.pop("depth", 30)
-    stages = (RerankStage(model=model, depth=depth),)
-    return RerankConfig(stages=stages, precision="float32", backend="torch", threads=1, **settings)
+    stages = (CrossEncoderConfig(model=model, depth=depth),)
+    return RerankConfig(
+        cross_encoders=stages, precision="float32", backend="torch", threads=1, **settings
+    )
 
 
 DRAFT = Query(id="d", title="Citation recommendation", abstract="Retrieval of papers.", year=2018)
@@ -252,7 +256,7 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = replace(PLAIN, k=7, reranker=reranking(tiny_reranker_model))
-    recommender = Recommender(sample_index, config)
+    recommender = BatchRecommender(sample_index, config)
 
     [found] = recommender.recommend([DRAFT], explain=True)
 
@@ -269,9 +273,9 @@ def test_papers_beneath_the_depth_follow_as_they_stood(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = replace(PLAIN, k=10, reranker=reranking(tiny_reranker_model, depth=4))
-    plain = Recommender(sample_index, replace(PLAIN, k=10)).recommend([DRAFT])[0]
+    plain = BatchRecommender(sample_index, replace(PLAIN, k=10)).recommend([DRAFT])[0]
 
-    [found] = Recommender(sample_index, config).recommend([DRAFT])
+    [found] = BatchRecommender(sample_index, config).recommend([DRAFT])
 
     assert set(ids(found)[:4]) == set(ids(plain)[:4])
     assert ids(found)[4:] == ids(plain)[4:]
@@ -283,7 +287,7 @@ def test_a_batch_is_reranked_as_its_queries_are(
     dense_sample: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = RecommendConfig(k=5, reranker=reranking(tiny_reranker_model, weight=0.5))
-    recommender = Recommender(dense_sample, config)
+    recommender = BatchRecommender(dense_sample, config)
     papers = [dense_sample.papers[row] for row in range(6)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
 
@@ -301,7 +305,9 @@ def test_stopping_early_gives_the_same_papers(
 ) -> None:
     def found(early_stop: bool) -> tuple[Recommendation, ...]:
         config = reranking(tiny_reranker_model, weight=0.1, depth=100, early_stop=early_stop)
-        return Recommender(dense_sample, replace(PLAIN, k=5, reranker=config)).recommend([DRAFT])[0]
+        return BatchRecommender(dense_sample, replace(PLAIN, k=5, reranker=config)).recommend(
+            [DRAFT]
+        )[0]
 
     whole, early = found(False), found(True)
 
@@ -313,13 +319,13 @@ def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(
     build: Build, tiny_reranker_model: str
 ) -> None:
     index = build(CORPUS)
-    assert Recommender(index).reranker == ""
+    assert BatchRecommender(index).reranker == ""
 
     shutil.copytree(tiny_reranker_model, index.models / "reranker")
 
     config = reranking("auto", depth=2)
-    assert Recommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
-    assert Recommender(index, RecommendConfig(reranker="none")).reranker == ""
+    assert BatchRecommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
+    assert BatchRecommender(index, RecommendConfig(reranker="none")).reranker == ""
 
 
 CITING = [
@@ -332,9 +338,11 @@ CITING = [
 DRAWING = Query(id="d", title="Drawing graphs", year=2015, authors=("A. Bee",))
 
 
-def ranked(build: Build, folder: Path, weights: dict[str, float], **settings: Any) -> Recommender:
+def ranked(
+    build: Build, folder: Path, weights: dict[str, float], **settings: Any
+) -> BatchRecommender:
     ranker = str(tiny_ranker(folder, weights))
-    return Recommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
+    return BatchRecommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
 
 
 def test_what_close_papers_cite_is_recommended_and_why_is_said(
@@ -357,7 +365,7 @@ def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None
     weights = {"author_overlap": 5.0, "cited_by_similar": 1.0}
     recommender = ranked(build, tmp_path / "ranker", weights)
     config = RecommendConfig(ranker=str(tmp_path / "ranker"), authors=False)
-    blind = Recommender(recommender.index, config)
+    blind = BatchRecommender(recommender.index, config)
 
     assert ids(recommender.recommend([DRAWING])[0])[0] == "tool"
     assert ids(blind.recommend([DRAWING])[0])[0] == "classic"
@@ -367,7 +375,7 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
     build: Build, tmp_path: Path
 ) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"coupling": 1})
-    tool = recommender.rows_of(Excluded((Entry(ids=("tool",)),)))
+    tool = recommender.rows_of(PaperList((Entry(ids=("tool",)),)))
 
     [found] = recommender.recommend([DRAWING], cited=tool)
 
@@ -378,7 +386,7 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
 def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
     index = build(CITING)
     plain, diverse = (
-        Recommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
+        BatchRecommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
     )
 
     assert ids(plain.recommend([DRAWING])[0]) == ["a", "b"]

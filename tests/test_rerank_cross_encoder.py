@@ -245,7 +245,7 @@ def test_a_few_candidates_of_many_papers_are_cut_as_they_come(
 ) -> None:
     index = build([{"id": str(n), "title": f"paper {n}"} for n in range(60)])
     reranker = open_reranker(str(folder), None, F32)
-    monkeypatch.setattr(cross_encoder, "FEW", 50)
+    monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
 
     few = reranker.score(index, QUERIES[:1], [ROWS[0]])  # 4 of 60: less than a tenth
     assert not (index.path / "tokens").exists()
@@ -262,7 +262,7 @@ def test_of_very_many_papers_so_many_are_enough(
     folder: Path, build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = build([{"id": str(n), "title": f"paper {n}"} for n in range(100)])
-    monkeypatch.setattr(cross_encoder, "FEW", 50)
+    monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
     monkeypatch.setattr(cross_encoder, "ENOUGH", 3)  # less than a tenth of 100
 
     open_reranker(str(folder), None, F32).score(index, QUERIES[:1], [ROWS[0]])

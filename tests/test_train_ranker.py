@@ -15,12 +15,12 @@ from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import model_faults, seal_model
 from citerec.rank.features import NAMES
-from citerec.rank.known import KnownGraph, TemporalGraph
 from citerec.rank.ranker import Variant, find_ranker, open_ranker
+from citerec.rules.held_out import held_out
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train.data import load_training_data
 from citerec.train.ranker import gather, train
 from citerec.train.ranker.ablation import DevEvaluation, ablations
-from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.boost import RISING, fit
 from citerec.train.ranker.config import RankerTraining, read_training
 from citerec.train.ranker.examples import Examples
@@ -102,7 +102,7 @@ def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFold
 def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
     chain: IndexFolder,
 ) -> None:
-    known = TemporalGraph(chain, KnownGraph.TRAIN)
+    known = TemporalGraph(chain, CitationScope.TRAIN)
     citation_lag = LaggedGraph(known, 2)
 
     now, before = known.at(2006), citation_lag.at(2006)

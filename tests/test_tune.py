@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from citerec.config import FuseConfig, FuseMethod, RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, FuseConfig, FuseMethod, RerankConfig
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import run_system
@@ -68,8 +68,8 @@ def test_a_metric_that_is_none_is_refused(dense_sample: IndexFolder) -> None:
 
 @pytest.fixture
 def with_reranker(tiny_reranker_model: str) -> EvalConfig:
-    stage = RerankStage(model=tiny_reranker_model, depth=10)
-    config = RerankConfig(stages=(stage,), precision="float32", backend="torch", threads=1)
+    stage = CrossEncoderConfig(model=tiny_reranker_model, depth=10)
+    config = RerankConfig(cross_encoders=(stage,), precision="float32", backend="torch", threads=1)
     return EvalConfig(rerank=config)
 
 
@@ -92,7 +92,7 @@ def test_each_weight_is_tried_over_the_best_fusion(
     assert proved.rerank is not None
     assert proved.rerank.weight == tuning.best_weight.weight < 1
     assert len(proved.rerank.reranker) == 64  # a sha256
-    assert proved.rerank.how == (10, 32, 32)  # depth, tokens of query and candidate
+    assert proved.rerank.settings == (10, 32, 32)  # depth, tokens of query and candidate
     assert replace(tuning, weighting=replace(tuning.weighting, p=0.2)).rerank is None
     assert tuning.reranking.startswith("reranking the best 10 by ")
 

@@ -15,8 +15,9 @@ from citerec.export.bibtex import dump
 from citerec.export.result import Result
 from citerec.lab.words.tokens import words_of
 from citerec.query import parse_queries
-from citerec.query.exclude import read_excluded, title_key
+from citerec.query.keys import title_key
 from citerec.query.latex import to_text
+from citerec.query.paper_list import read_paper_list
 from citerec.query.ris import read_records
 from citerec.rank.authors import name_key
 from citerec.text import MAX_MARKS, normalized, stream_safe
@@ -146,7 +147,7 @@ def test_a_list_of_exclusions_that_would_take_minutes_is_refused(tmp_path: Path)
     (tmp_path / "refs.bib").write_bytes(b"@a{\n" * 200_001)
 
     with pytest.raises(BadInputError, match=r"refs\.bib: this BibTeX has about 200,001 entries"):
-        read_excluded(tmp_path / "refs.bib")
+        read_paper_list(tmp_path / "refs.bib")
 
 
 @pytest.mark.parametrize("depth", [900, 1000, 1100, 100_000])

@@ -9,10 +9,10 @@ from typing import Any
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, shown
 from citerec.query.doi import doi_of
-from citerec.query.exclude import Excluded, listed, read_excluded
+from citerec.query.paper_list import PaperList, paper_list_of, read_paper_list
 from citerec.query.recognise import listed_rows
 
-PaperList = str | PathLike[str] | Iterable[str]  # a file, or ids, DOIs or titles
+PaperListLike = str | PathLike[str] | Iterable[str]  # a file, or ids, DOIs or titles
 SUFFIXES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
 
 
@@ -26,7 +26,7 @@ class ListedPapers:
     ] = ()  # entries that the corpus does not have, or that could not be read
 
 
-def find_listed(papers_listed: PaperList | None, name: str, papers: Papers) -> ListedPapers:
+def find_listed(papers_listed: PaperListLike | None, name: str, papers: Papers) -> ListedPapers:
     """Find the papers of a list in a corpus, by id, DOI or title.
 
     Args:
@@ -51,9 +51,9 @@ def find_listed(papers_listed: PaperList | None, name: str, papers: Papers) -> L
     return ListedPapers(frozenset[int]().union(*found), (*missing, *entries.unread))
 
 
-def _entries(given: Any, name: str) -> Excluded:
+def _entries(given: Any, name: str) -> PaperList:
     if isinstance(given, PathLike) or (isinstance(given, str) and _is_path(given)):
-        return read_excluded(fspath(given))
+        return read_paper_list(fspath(given))
     texts: list[Any] = (
         [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
     )
@@ -61,7 +61,7 @@ def _entries(given: Any, name: str) -> Excluded:
         raise ConfigError(
             f"{name} must be the path of a .bib, .ris or .txt, or a list of ids or DOIs; found {shown(strange[0])}"
         )
-    return listed(texts)
+    return paper_list_of(texts)
 
 
 def _is_path(text: str) -> bool:

@@ -6,13 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, overload
 
-from citerec.api.listed import ListedPapers, PaperList, find_listed
+from citerec.api.listed import ListedPapers, PaperListLike, find_listed
 from citerec.api.results import Recommendations
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, find_index, open_index
 from citerec.rank.custom import RankModel
-from citerec.recommend import Recommender as BatchRecommender
+from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
 from citerec.text import plural
 from citerec.types import Log, Progress, Query, Retriever, no_progress
@@ -94,14 +94,16 @@ class Recommender:
         return self._open.reranker
 
     @property
-    def stages(self) -> tuple[str, ...]:
-        """The names of the stages that find candidates."""
-        return self._open.stages
+    def retriever_names(self) -> tuple[str, ...]:
+        """The names of the first-stage retrievers."""
+        return self._open.retriever_names
 
     def __repr__(self) -> str:
         if self._opened is None:
             return "<citerec.Recommender, closed>"
-        found_by = " + ".join(self.stages) + (f" of {self.encoder}" if self.encoder else "")
+        found_by = " + ".join(self.retriever_names) + (
+            f" of {self.encoder}" if self.encoder else ""
+        )
         return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {found_by}>"
 
     @overload
@@ -115,8 +117,8 @@ class Recommender:
         year: int | None = None,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations: ...
     @overload
@@ -127,8 +129,8 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations: ...
     @overload
@@ -139,8 +141,8 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> list[Recommendations]: ...
     def recommend(
@@ -153,8 +155,8 @@ class Recommender:
         year: int | None = None,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations | list[Recommendations]:
         """Recommend papers that a draft should cite, best first.
@@ -173,7 +175,7 @@ class Recommender:
 
         Returns:
             The papers for a draft or a query; a list of these, in the order given, for several queries. What `excluded`
-            and `cited` name and the corpus does not have is in `not_found`.
+            and `cited` name and the corpus does not have is in `not_found`; that a draft is in it, in `notices`.
 
         Raises:
             BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
@@ -194,8 +196,8 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
-        excluded: PaperList | None = None,
-        cited: PaperList | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
         progress: Progress = no_progress,
     ) -> Iterator[Recommendations]:
@@ -215,13 +217,14 @@ class Recommender:
             explain=explain,
             progress=progress,
         )
-        for query, items in zip(queries, results, strict=True):
+        for query, result in zip(queries, results, strict=True):
             why = (
                 ""
-                if items
-                else recommender.why_nothing(query, year_max=year_max, excluded=left_out)
+                if result.items
+                else recommender.explain_no_results(query, year_max=year_max, excluded=left_out)
             )
-            yield Recommendations(query, items, why, (*out.not_found, *known.not_found))
+            missing = (*out.not_found, *known.not_found)
+            yield Recommendations(query, result.items, why, missing, result.notices)
 
     def unreadable(self, query: Query) -> float:
         """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
@@ -248,7 +251,7 @@ class Recommender:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
         return self._opened
 
-    def _find(self, papers: PaperList | None, name: str) -> ListedPapers:
+    def _find(self, papers: PaperListLike | None, name: str) -> ListedPapers:
         found = find_listed(papers, name, self._open.index.papers)
         if self._log and papers is not None:
             missing = plural(len(found.not_found), "entry", "entries")

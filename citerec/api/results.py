@@ -24,6 +24,8 @@ class Recommendations(Sequence[Recommendation]):
     items: tuple[Recommendation, ...]
     why_nothing: str = ""  # why it is empty
     not_found: tuple[str, ...] = ()  # entries of `cited` and `excluded` that are not in the corpus
+    # what the user should know, such as that the draft is in the corpus under another id
+    notices: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.items)
@@ -97,7 +99,7 @@ class Recommendations(Sequence[Recommendation]):
 
     def __str__(self) -> str:
         lines = self.export(Format.TABLE).rstrip("\n")
-        return f"{lines}\n{note}" if (note := self._note()) else lines
+        return "\n".join([lines, *self._notes()])
 
     __repr__ = __str__
 
@@ -117,22 +119,23 @@ class Recommendations(Sequence[Recommendation]):
             for item, number in zip(self.items, numbers, strict=True)
         ]
         head = f"<tr><th>#</th><th>Year</th><th>Paper</th><th>{heading}</th></tr>"
-        note = f"<p>{escape(visible(self._note()))}</p>" if self.not_found else ""
-        return f"<table>{head}{''.join(rows)}</table>{note}"
+        notes = "".join(f"<p>{escape(visible(note))}</p>" for note in self._notes())
+        return f"<table>{head}{''.join(rows)}</table>{notes}"
 
     @property
     def _result(self) -> Result:
         return Result(self.query, self.items, self.why_nothing)
 
-    def _note(self) -> str:
-        """Return a line about what of `cited` and `excluded` is not in the corpus; empty if all is."""
+    def _notes(self) -> list[str]:
+        """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""
         from citerec.export.clean import visible
 
+        notes = [*map(visible, self.notices)]
         if not self.not_found:
-            return ""
+            return notes
         more = len(self.not_found) - SHOWN
         named = "; ".join(map(visible, self.not_found[:SHOWN]))
-        return f"Not in this corpus: {named}{f'; and {more} more' if more > 0 else ''}"
+        return [*notes, f"Not in this corpus: {named}{f'; and {more} more' if more > 0 else ''}"]
 
 
 def _flat(item: dict[str, Any]) -> dict[str, Any]:

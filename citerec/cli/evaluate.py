@@ -112,14 +112,16 @@ def evaluate(
     from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.report.terminal import terminal
     from citerec.evaluate.report_folder import refuse_others_files, write_report
-    from citerec.rank.known import PROTOCOL, KnownGraph
+    from citerec.rules.known import PROTOCOL, CitationScope
 
     if known_graph not in PROTOCOL:
         raise ConfigError(f"--known-graph must be train or earlier, got {known_graph!r}")
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     dense = DenseConfig(threads=threads)
-    eval_config = EvalConfig(bm25=bm25, dense=dense, known_graph=KnownGraph(known_graph), seed=seed)
+    eval_config = EvalConfig(
+        bm25=bm25, dense=dense, known_graph=CitationScope(known_graph), seed=seed
+    )
     eval_config = replace(eval_config, ranker=ranker)
     if output is not None:
         refuse_others_files(output.resolve())

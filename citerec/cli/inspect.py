@@ -58,7 +58,7 @@ def info(
         *count_lines(manifest.counts),
         f"      splits  {manifest.settings['splits']}",
         *encoder_lines(manifest.settings),
-        *in_force_lines(folder),
+        *settings_in_use(folder),
     )
 
 
@@ -78,13 +78,13 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def in_force_lines(folder: "IndexFolder") -> list[str]:
+def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return the defaults of `recommend` on an index, and their origin."""
     from citerec.rank.ranker import DEFAULT, find_ranker
     from citerec.rerank.opening import own_reranker
-    from citerec.tuned import fusion_in_force, kept_rerank_weight
+    from citerec.tuned import fusion_in_use, kept_rerank_weight
 
-    lines = [f"      fusion  {fusion_in_force(folder)}"] if folder.is_embedded else []
+    lines = [f"      fusion  {fusion_in_use(folder)}"] if folder.is_embedded else []
     if reranker := own_reranker(folder):
         lines.append(f"    reranker  {reranker.relative_to(folder.path)}")
     if weight := kept_rerank_weight(folder):
@@ -128,7 +128,7 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     from citerec.export import Format, Result, dump
     from citerec.folder import INDEXES, open_index
     from citerec.query import read_queries
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender
 
     console = ConsoleOutput(quiet, verbose)
     target = INDEXES / "sample"
@@ -140,7 +140,7 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     console.log(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
     queries = read_queries(SAMPLE / "draft.json").queries
     console.log(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
-    recommender = Recommender(open_index(target), RecommendConfig(k=10))
+    recommender = BatchRecommender(open_index(target), RecommendConfig(k=10))
     recommendations = recommender.recommend(queries, explain=True)
     results = [Result(query, items) for query, items in zip(queries, recommendations, strict=True)]
     write_result(dump(results, Format.TABLE, batch=False))

@@ -9,7 +9,7 @@ from citerec.types import Query
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender
 
 UNREADABLE = 0.5  # least share of unreadable letters of a draft for a warning
 
@@ -20,14 +20,14 @@ def loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
     if config.encoder != "none" and folder.is_embedded:
         parts.append(f"the encoder {folder.manifest.settings['encoder']['name']}")
     if isinstance(config.reranker, RerankConfig):
-        parts.extend(f"the reranker {stage.model}" for stage in config.reranker.stages)
+        parts.extend(f"the reranker {one.model}" for one in config.reranker.cross_encoders)
     if config.ranker != "none":
         parts.append("the learning-to-rank model")
     return " · ".join(parts)
 
 
 def warn_unreadable(
-    queries: Sequence[Query], recommender: "Recommender", console: ConsoleOutput
+    queries: Sequence[Query], recommender: "BatchRecommender", console: ConsoleOutput
 ) -> None:
     """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
     shares = [(query, recommender.unreadable(query)) for query in queries]

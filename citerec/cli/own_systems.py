@@ -117,12 +117,12 @@ def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> 
     if not reranked:
         return {"rerank": [], "rerank_weights": {}}
     console.log(str(systems.cascade))
-    weights = {name: systems.cascade_of(name).stages[-1].weight for name in reranked}
+    weights = {name: systems.cascade_of(name).rerankers[-1].weight for name in reranked}
     if len({*weights.values()}) > 1:
         each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
         console.log(f"rerank weight: {each}")
-    stages = [stage.as_json() for stage in systems.cascade.stages]
-    return {"rerank": stages, "rerank_weights": weights}
+    rerankers = [one.as_json() for one in systems.cascade.rerankers]
+    return {"rerank": rerankers, "rerank_weights": weights}
 
 
 def _system_names(systems: str) -> list[str]:

@@ -42,16 +42,13 @@ CitedOption = Annotated[
 
 def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> str:
     """Return the model to evaluate: that of the index only if it was not trained on the current test queries."""
-    from citerec.rank.ranker import DEFAULT, OWN, find_ranker, trained_on_other_data
+    from citerec.rank.ranker import DEFAULT, SPEC
+    from citerec.rules.trained_on import RANKER, own_model, own_name, trained_on_other_data
 
-    own = folder.models / OWN
-    if (
-        ranker != "auto"
-        or find_ranker(ranker, folder) != own
-        or not trained_on_other_data(own, folder)
-    ):
+    own = own_model(folder, RANKER, SPEC) if ranker == "auto" else None
+    if own is None or not trained_on_other_data(own, folder):
         return ranker
-    name = f"{folder.models.name}/{OWN}"
+    name = own_name(folder, RANKER)
     console.warn(
         f"{name} is not used: it was trained on other papers or splits, which may include test queries; "
         f"train it again: citerec train-ranker --index {folder.path} --force, or use it anyway: --ranker {own}"

@@ -51,15 +51,15 @@ from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.export import Result
 from citerec.text import QueryForm, plural
-from citerec.types import Query, Recommendation
+from citerec.types import Query
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.query import QueryFile
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender, BatchResult
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
-FEW = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
+FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
 
 
 B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
@@ -98,6 +98,12 @@ def recommend(
         Fusion,
         typer.Option(help="Fusion of BM25 and vectors; auto: the tuned one, else rrf."),
     ] = Fusion.AUTO,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A first-stage retriever that a package adds, fused with BM25 and vectors; may be repeated."
+        ),
+    ] = None,
     reranker: RerankerOption = None,
     rerank_depth: RerankDepthOption = None,
     query_tokens: QueryTokensOption = None,
@@ -161,7 +167,7 @@ def recommend(
         backend=backend,
         threads=threads,
     ).config(folder, console)
-    few = len(drafts.queries) <= FEW
+    few = len(drafts.queries) <= FEW_QUERIES
     if rerank and backend is Backend.AUTO and few:
         rerank = replace(rerank, backend=Backend.TORCH)
     config = RecommendConfig(
@@ -169,6 +175,7 @@ def recommend(
         bm25=bm25,
         encoder=encoder,
         dense=DenseConfig(threads=threads),
+        retrievers=tuple(retriever or ()),
         fuse=None if fusion is Fusion.AUTO else FuseMethod(fusion.value),
         reranker=rerank or "none",
         ranker=ranker,
@@ -195,7 +202,7 @@ def recommend(
             drafts.queries,
             recommendations,
             progress,
-            lambda one: recommender.why_nothing(
+            lambda one: recommender.explain_no_results(
                 one, year_max=year_max, excluded=excluded | cited_rows
             ),
         )
@@ -205,10 +212,10 @@ def recommend(
 @without_collection()
 def _opened(
     folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
-) -> "Recommender":
+) -> "BatchRecommender":
     """Open the pipeline; log the reranker, and the retrievers if verbose."""
     from citerec.java import start_jvm
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender
 
     with console.status(f"loading {loaded(folder, config)}"):
         start_jvm(heap, quick=config.few_queries)
@@ -216,14 +223,16 @@ def _opened(
             from citerec.rank.library import load
 
             load(alone=True)
-        recommender = Recommender(folder, config, console.log)
-    stages = " + ".join(recommender.stages)
+        recommender = BatchRecommender(folder, config, console.log)
+    retrievers = " + ".join(recommender.retriever_names)
     if recommender.encoder:
-        stages += f" of {recommender.encoder}"
-    console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {stages}")
+        retrievers += f" of {recommender.encoder}"
+    console.detail(
+        f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {retrievers}"
+    )
     if recommender.cascade:
         console.log(recommender.reranks)
-    for line in recommender.in_force:
+    for line in recommender.settings_in_use:
         console.detail(line)
     return recommender
 
@@ -248,14 +257,14 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
 
 
 def _listed(
-    path: Path | None, recommender: "Recommender", console: ConsoleOutput
+    path: Path | None, recommender: "BatchRecommender", console: ConsoleOutput
 ) -> frozenset[int]:
     if path is None:
         return frozenset()
-    from citerec.query.exclude import read_excluded
+    from citerec.query.paper_list import read_paper_list
     from citerec.query.recognise import listed_rows
 
-    listed = read_excluded(path)
+    listed = read_paper_list(path)
     for fault in listed.unread:
         console.warn(f"{path}: {fault}; the entry is ignored")
     papers = recommender.index.papers
@@ -275,13 +284,13 @@ def _listed(
 
 def _results(
     queries: tuple[Query, ...],
-    recommendations: Iterable[tuple[Recommendation, ...]],
+    results: Iterable["BatchResult"],
     progress: Callable[[str, int, int], None],
     why_nothing: Callable[[Query], str],
 ) -> Iterator[Result]:
     progress("queries", 0, len(queries))
-    for number, (query, items) in enumerate(zip(queries, recommendations, strict=True), start=1):
-        yield Result(query, items, "" if items else why_nothing(query))
+    for number, (query, result) in enumerate(zip(queries, results, strict=True), start=1):
+        yield Result(query, result.items, "" if result.items else why_nothing(query))
         progress("queries", number, len(queries))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.config import RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, RerankConfig
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 
@@ -124,7 +124,7 @@ class RerankOptions:
                 console.log(f"{self._running} has no effect: there is no reranker")
             return None
         return RerankConfig(
-            stages=_stages(models, self),
+            cross_encoders=_cross_encoders(models, self),
             weight=self.weight,
             early_stop=self.early_stop,
             device=self.device,
@@ -135,14 +135,14 @@ class RerankOptions:
 
     def _has_own(self, index: "IndexFolder", console: "ConsoleOutput") -> bool:
         """Return whether `auto` means a reranker: that of the index, if it may be used."""
-        from citerec.rerank.opening import OWN, own_reranker, trained_on_other_data
+        from citerec.rerank.opening import auto_reranker, own_reranker
+        from citerec.rules.trained_on import RERANKER, own_name
 
-        own = own_reranker(index)
-        if own is None:
+        if own_reranker(index) is None:
             return bool(self._given)  # the missing reranker is an error later
-        if not (self.measures and trained_on_other_data(own, index)):
+        if auto_reranker(index, same_data=self.measures):
             return True
-        name = f"{index.models.name}/{OWN}"
+        name = own_name(index, RERANKER)
         console.warn(
             f"{name} is not used: it was trained on other papers or splits, which may include test queries; "
             f"train it again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"
@@ -172,7 +172,9 @@ class RerankOptions:
         return next((option for option, value in given.items() if value), None)
 
 
-def _stages(models: Sequence[str], options: RerankOptions) -> tuple[RerankStage, ...]:
+def _cross_encoders(
+    models: Sequence[str], options: RerankOptions
+) -> tuple[CrossEncoderConfig, ...]:
     number = len(models)
     depths = options.depths or [0] * number
     if len(depths) != number:
@@ -182,7 +184,7 @@ def _stages(models: Sequence[str], options: RerankOptions) -> tuple[RerankStage,
     query = _each("--query-tokens", options.query_tokens, number)
     candidate = _each("--candidate-tokens", options.candidate_tokens, number)
     return tuple(
-        RerankStage(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
+        CrossEncoderConfig(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
         for model, depth, q, c in zip(models, depths, query, candidate, strict=True)
     )
 

@@ -147,7 +147,7 @@ def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
     before, tried = kept_rerank_weight(folder), tuning.reranker
     if tuning.rerank or before is None or tried is None:
         return tuning.rerank or before
-    return before if before.reranker != tried.how["weights"] else None
+    return before if before.reranker != tried.settings["weights"] else None
 
 
 def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Checks that no query used information from its future: everything is recomputed without it and compared.
 
-For each query the index is copied without the citations that the query may not know (see `citerec.rank.known`),
+For each query the index is copied without the citations that the query may not know (see `citerec.rules.known`),
 without text, authors and venue of papers of a later year, and without the references of the query itself. Candidates
 and features are computed on both indexes and compared bit by bit. Collection statistics (idf, vectors) are those of
 the whole corpus, and a reranker reads only query and candidate; for these, and for all rankings of the run, the audit
@@ -19,14 +19,14 @@ from pyarrow import compute
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import Papers
-from citerec.eligibility import own_rows, within
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, Features, Matrix
-from citerec.rank.known import (
+from citerec.rules.eligible import own_rows, within
+from citerec.rules.known import (
     PROTOCOL,
-    KnownGraph,
+    CitationScope,
     TemporalGraph,
     citing_before,
     first_unknown_year,
@@ -107,7 +107,7 @@ def audit(
 
 
 def _knowing_the_same(
-    index: IndexFolder, task: EvalSet, graph: KnownGraph
+    index: IndexFolder, task: EvalSet, scope: CitationScope
 ) -> Mapping[tuple[int | None, int | None, tuple[int, ...]], Sequence[int]]:
     """Group the queries with the same knowledge: by first unknown year, last year of a text, and own rows."""
     years = index.papers.years
@@ -116,8 +116,8 @@ def _knowing_the_same(
     )
     own = own_rows(task.queries, index.papers)
     for i, (query, rule, rows) in enumerate(zip(task.queries, task.eligible, own, strict=True)):
-        year = first_unknown_year(query, rule, graph, in_corpus=bool(rows))
-        last = query.year if graph in PROTOCOL else rule.year_max
+        year = first_unknown_year(query, rule, scope, in_corpus=bool(rows))
+        last = query.year if scope in PROTOCOL else rule.year_max
         seen = tuple(row for row in rows if citing_before(year, years[row : row + 1])[0])
         groups[year, last, seen].append(i)
     return groups

@@ -8,10 +8,10 @@ from hashlib import sha1
 import numpy as np
 import numpy.typing as npt
 
-from citerec.eligibility import mask
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.known import TemporalGraph
+from citerec.rules.eligible import mask
+from citerec.rules.known import TemporalGraph
 from citerec.run import Qrels, Run
 from citerec.types import Hits, Ranking, best_first
 
@@ -93,8 +93,8 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     snapshots = graph.of(task.queries, task.eligible)
     orders = {one: citation_order(one.counts, index.id_rank) for one in dict.fromkeys(snapshots)}
     return [
-        most_cited_hits(orders[known], known.counts, mask(rule, years), config.depth)
-        for rule, known in zip(task.eligible, snapshots, strict=True)
+        most_cited_hits(orders[snapshot], snapshot.counts, mask(rule, years), config.depth)
+        for rule, snapshot in zip(task.eligible, snapshots, strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from citerec.corpus.papers import NO_YEAR
 from citerec.evaluate.protocol import EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.known import KnownGraph, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph
 
 ByPair = Mapping[str, Mapping[str, int]]  # by query and by paper that it cites
 
@@ -19,20 +19,20 @@ class CitedPaperStats:
     citations: ByPair = field(default_factory=dict[str, dict[str, int]])  # known to the query
 
 
-def cited_stats(index: IndexFolder, task: EvalSet, known: KnownGraph) -> CitedPaperStats:
+def cited_stats(index: IndexFolder, task: EvalSet, scope: CitationScope) -> CitedPaperStats:
     """Return the age and the known citations of each cited paper of each query.
 
     Args:
         index: The index.
         task: The evaluation set; a pair with an unknown year has no age.
-        known: Whose citations count.
+        scope: Whose citations count.
     """
     years = index.papers.years
     docids = sorted(frozenset[str]().union(*task.qrels.values()))
     rows = dict(zip(docids, index.papers.rows_of(docids).tolist(), strict=True))
     ages: dict[str, dict[str, int]] = {}
     citations: dict[str, dict[str, int]] = {}
-    snapshots = TemporalGraph(index, known).of(task.queries, task.eligible)
+    snapshots = TemporalGraph(index, scope).of(task.queries, task.eligible)
     for query, snapshot in zip(task.queries, snapshots, strict=True):
         gold = [(docid, rows[docid]) for docid in sorted(task.qrels[query.id])]
         citations[query.id] = {docid: int(snapshot.counts[row]) for docid, row in gold}

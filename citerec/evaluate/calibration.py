@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from citerec.evaluate.metrics import DEPTH
+from citerec.config import RANKING_DEPTH
 from citerec.evaluate.significance import Floats
 from citerec.run import Qrels, Run
 from citerec.types import Ranking
@@ -28,7 +28,7 @@ RANKS = (
     101,
     201,
     501,
-)  # first rank of each band; the last band ends at DEPTH
+)  # first rank of each band; the last band ends at RANKING_DEPTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ def calibrate(run: Run, qrels: Qrels) -> CalibrationBands:
     if not lists:
         return CalibrationBands()
     is_cited = np.concatenate([_cited(ranking, gold) for ranking, gold in lists])
-    score = np.concatenate([normalised(ranking.scores[:DEPTH]) for ranking, _ in lists])
-    rank = np.concatenate([np.arange(1, min(len(one), DEPTH) + 1) for one, _ in lists])
+    score = np.concatenate([normalised(ranking.scores[:RANKING_DEPTH]) for ranking, _ in lists])
+    rank = np.concatenate([np.arange(1, min(len(one), RANKING_DEPTH) + 1) for one, _ in lists])
     score_bin = np.minimum((score * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     rank_bin = np.searchsorted(RANKS, rank, side="right") - 1
     return CalibrationBands(
@@ -121,7 +121,7 @@ def normalised(scores: Sequence[float]) -> Floats:
 
 
 def _cited(ranking: Ranking, gold: frozenset[str]) -> npt.NDArray[np.bool_]:
-    return np.array([docid in gold for docid in ranking.ids[:DEPTH]])
+    return np.array([docid in gold for docid in ranking.ids[:RANKING_DEPTH]])
 
 
 def _bands(
@@ -146,5 +146,5 @@ def _score_labels() -> list[str]:
 
 
 def _rank_labels() -> list[str]:
-    ends = [start - 1 for start in RANKS[1:]] + [DEPTH]
+    ends = [start - 1 for start in RANKS[1:]] + [RANKING_DEPTH]
     return [str(a) if a == b else f"{a}-{b}" for a, b in zip(RANKS, ends, strict=True)]

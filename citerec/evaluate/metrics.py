@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
 from citerec.evaluate.significance import (
     RESAMPLES,
@@ -35,7 +36,6 @@ PER_QUERY = (
 )
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
-DEPTH = 1000  # ranks that any metric uses
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
 # numba's work queue, which ranx uses, ends the process if two threads enter it.
 _RANX = Lock()
@@ -199,10 +199,10 @@ def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
 
     Every query of the qrels counts; one without a ranking counts zero.
     """
-    gain = np.zeros(DEPTH)
+    gain = np.zeros(RANKING_DEPTH)
     for qid, gold in qrels.items():
         ranking = run.rankings.get(qid)
-        ids = ranking.ids[:DEPTH] if ranking else ()
+        ids = ranking.ids[:RANKING_DEPTH] if ranking else ()
         hits = [rank for rank, docid in enumerate(ids) if docid in gold]
         gain[hits] += 1 / len(gold)
     return np.cumsum(gain) / len(qrels)
@@ -247,13 +247,13 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
         drops entries of relevance -1.
     """
     gold = np.full((len(qids), max(len(qrels[qid]) for qid in qids), 2), -1.0)
-    ranked = np.full((len(qids), DEPTH, 2), -1.0)
+    ranked = np.full((len(qids), RANKING_DEPTH, 2), -1.0)
     for row, qid in enumerate(qids):
         numbers = {docid: number for number, docid in enumerate(qrels[qid])}
         gold[row, : len(numbers), 0] = range(len(numbers))
         gold[row, : len(numbers), 1] = 1
         if ranking := run.rankings.get(qid):
-            top = [numbers.get(docid, -1) for docid in ranking.ids[:DEPTH]]
+            top = [numbers.get(docid, -1) for docid in ranking.ids[:RANKING_DEPTH]]
             ranked[row, : len(top), 0] = top
     return gold, ranked
 
@@ -265,11 +265,11 @@ def _measure(gold: Floats, ranked: Floats) -> dict[str, Floats]:
     with _RANX:
         return {
             "f1@20": ranx.f1(gold, ranked, 20),
-            "mrr": ranx.reciprocal_rank(gold, ranked, DEPTH),
+            "mrr": ranx.reciprocal_rank(gold, ranked, RANKING_DEPTH),
             "recall@100": ranx.recall(gold, ranked, 100),
             "recall@1000": ranx.recall(gold, ranked, 1000),
             "ndcg@20": ranx.ndcg(gold, ranked, 20),
-            "map": ranx.average_precision(gold, ranked, DEPTH),
+            "map": ranx.average_precision(gold, ranked, RANKING_DEPTH),
             "precision@20": ranx.precision(gold, ranked, 20),
             "recall@20": ranx.recall(gold, ranked, 20),
         }

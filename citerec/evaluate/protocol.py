@@ -11,15 +11,23 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from citerec.config import Bm25Config, DenseConfig, FuseConfig, FuseMethod, RerankConfig
+from citerec.config import (
+    RANKING_DEPTH,
+    Bm25Config,
+    DenseConfig,
+    FuseConfig,
+    FuseMethod,
+    RerankConfig,
+)
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
 from citerec.corpus.splits import SPLITS, gold_citations, read_ids
-from citerec.eligibility import eligible
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group
-from citerec.rank.known import KnownGraph, train_papers
+from citerec.rules.eligible import eligible
+from citerec.rules.held_out import train_papers
+from citerec.rules.known import CitationScope
 from citerec.run import Qrels, Run
 from citerec.text import contents
 from citerec.types import Eligible, Hits, Query, Ranking
@@ -79,8 +87,8 @@ class EvalConfig:
     disabled_features: tuple[
         Group, ...
     ] = ()  # feature groups that the learning-to-rank model does not use
-    known_graph: KnownGraph = KnownGraph.TRAIN
-    depth: int = 1000  # papers per query; no metric uses more
+    known_graph: CitationScope = CitationScope.TRAIN
+    depth: int = RANKING_DEPTH  # papers per query; no metric uses more
     seed: int = 0
 
 

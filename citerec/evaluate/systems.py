@@ -33,16 +33,17 @@ from citerec.evaluate.catalogue import (
 )
 from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
-from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
+from citerec.pipeline import Pipeline, configure_for_ranker, rank_stages
 from citerec.rank.expansion import CandidateExpander
-from citerec.rank.known import TemporalGraph
 from citerec.rank.ranker import Ranker, find_ranker, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever
+from citerec.rules.known import TemporalGraph
 from citerec.run import Run
+from citerec.stages import RerankingStage, Stage
 from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
 
 
@@ -97,7 +98,7 @@ class Systems:
         hits, seconds = self._hits(name)
         return self.as_run(name, hits), seconds
 
-    def stages(self) -> list[Mapping[str, Hits]]:
+    def retrieved(self) -> list[Mapping[str, Hits]]:
         """Return, for each query, the hits of the retrievers `FUSED`.
 
         Raises:
@@ -105,8 +106,10 @@ class Systems:
         """
         self._need_vectors(FUSED[-1])
         batch = self._batch
-        candidates = self._hybrid("rrf").find(batch.queries, batch.eligible, self._config.depth)
-        return [one.stages for one in candidates]
+        candidates = self._hybrid("rrf").candidates(
+            batch.queries, batch.eligible, self._config.depth
+        )
+        return [one.hits_by_source for one in candidates]
 
     def hits(self, name: str) -> list[Hits]:
         """Return the hits of a system, except a ceiling, for each query.
@@ -158,8 +161,8 @@ class Systems:
                 "or name a model: --reranker MODEL"
             )
         opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
-        stages = (replace(one, scorer=CachedScorer(one.scorer)) for one in opened.stages)
-        return replace(opened, stages=tuple(stages))
+        cached = [replace(one, scorer=CachedScorer(one.scorer)) for one in opened.rerankers]
+        return replace(opened, rerankers=(*cached,))
 
     @property
     def reranks(self) -> bool:
@@ -204,7 +207,7 @@ class Systems:
     def _saved(self) -> float:
         """Return the seconds that the caches have saved so far."""
         cascade: Cascade | None = self.__dict__.get("cascade")
-        scorers = [stage.scorer for stage in cascade.stages] if cascade else []
+        scorers = [one.scorer for one in cascade.rerankers] if cascade else []
         cached = [*self._retrievers.values(), *scorers]
         return sum(one.saved for one in cached if isinstance(one, CachedRetriever | CachedScorer))
 
@@ -232,10 +235,8 @@ class Systems:
         if name not in RANKED:
             return Pipeline(retriever, (), depth)
         cascade = self.cascade_of(name) if config.rerank else None
-        disabled = config.disabled_features
-        stages = rank_stages(
-            self._graph, self._need_ranker(name), cascade, k=depth, disabled_features=disabled
-        )
+        ranker, disabled = self._need_ranker(name), config.disabled_features
+        stages = rank_stages(self._graph, ranker, cascade, k=depth, disabled_features=disabled)
         return Pipeline(retriever, stages, depth)
 
     def _hybrid(self, name: str) -> HybridRetriever:
@@ -272,7 +273,7 @@ class Systems:
         if needs_vectors(name):
             self._need_vectors(name)
         batch = self._batch
-        return self._hybrid(name).find(batch.queries, batch.eligible, self._config.depth)
+        return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""

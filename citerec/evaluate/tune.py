@@ -16,7 +16,7 @@ from citerec.evaluate.significance import Floats
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
-from citerec.rerank.cascade import Stage
+from citerec.rerank.cascade import CascadeReranker
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Log, Progress, no_progress
 
@@ -52,7 +52,7 @@ class Tuning:
     fusion: CrossValidation | None = None  # of `trials`
     weights: tuple[WeightTrial, ...] = ()  # the last is the default, 1; none without a reranker
     weighting: CrossValidation | None = None  # of `weights`
-    reranker: Stage | None = None  # the reranker of `weights`
+    reranker: CascadeReranker | None = None  # the reranker of `weights`
     reranking: str = ""  # description of the reranker
 
     @property
@@ -81,14 +81,18 @@ class Tuning:
     @property
     def rerank(self) -> RerankWeight | None:
         """The best rerank weight if it is significantly better than 1, else None."""
-        best, stage = self.best_weight, self.reranker
-        if best is None or stage is None or not (self.weighting and self.weighting.is_better):
+        best, reranker = self.best_weight, self.reranker
+        if best is None or reranker is None or not (self.weighting and self.weighting.is_better):
             return None
         if best is self.weights[ALONE]:
             return None
-        how = stage.how
+        settings = reranker.settings
         return RerankWeight(
-            best.weight, how["weights"], stage.depth, how["query_tokens"], how["candidate_tokens"]
+            best.weight,
+            settings["weights"],
+            reranker.depth,
+            settings["query_tokens"],
+            settings["candidate_tokens"],
         )
 
 
@@ -139,7 +143,7 @@ def tune(
         tuning,
         weights=weights,
         weighting=cross_validate(_table(weights), ALONE),
-        reranker=reranker.stages[-1],
+        reranker=reranker.rerankers[-1],
         reranking=str(reranker),
     )
 
@@ -166,7 +170,7 @@ def _fusions(
 
 
 def _fused(index: IndexFolder, systems: Systems, fuse_config: FuseConfig, depth: int) -> list[Hits]:
-    return [fuse(hits, index.id_rank, fuse_config, k=depth) for hits in systems.stages()]
+    return [fuse(hits, index.id_rank, fuse_config, k=depth) for hits in systems.retrieved()]
 
 
 def _measured(hits: list[Hits], systems: Systems, task: EvalSet) -> dict[str, Floats]:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.eligibility import within
 from citerec.encode.encoder import Encoder
 from citerec.evaluate.catalogue import System
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.index.dense.scan import pairwise
-from citerec.rank.known import GraphSnapshot, TemporalGraph
 from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.eligible import within
+from citerec.rules.known import GraphSnapshot, TemporalGraph
 from citerec.types import Eligible, Hits, Query
 
 Rows = npt.NDArray[np.int32]
@@ -35,9 +35,9 @@ def nnselected(
     if encoder is None:
         raise ValueError("NNSelect needs the encoder of the index")
     dense = DenseRetriever(index, encoder, config.dense)
-    known = TemporalGraph(index, config.known_graph)
+    graph = TemporalGraph(index, config.known_graph)
     rules = eval_set.eligible
-    return nn_select(index, dense, encoder, known, eval_set.queries, rules, k=config.depth)
+    return nn_select(index, dense, encoder, graph, eval_set.queries, rules, k=config.depth)
 
 
 NNSELECT = System(search=nnselected, needs_vectors=True)
@@ -47,7 +47,7 @@ def nn_select(
     index: IndexFolder,
     dense: DenseRetriever,
     encoder: Encoder,
-    known: TemporalGraph,
+    graph: TemporalGraph,
     queries: Sequence[Query],
     eligible: Sequence[Eligible],
     *,
@@ -60,7 +60,7 @@ def nn_select(
         index: The index.
         dense: Retrieves the nearest papers.
         encoder: The encoder of the index.
-        known: The citation graph as of the year of each query.
+        graph: The citation graph.
         queries: The queries.
         eligible: One per query; other papers are neither recommended nor expanded.
         k: Papers at most.
@@ -76,22 +76,22 @@ def nn_select(
     vectors, years = encoder.encode(queries), index.papers.years
     neighbours = dense.search(vectors, eligible, nearest)
     chosen: list[Hits] = []
-    snapshots = known.of(queries, eligible)
+    snapshots = graph.of(queries, eligible)
     for vector, hits, rule, snapshot in zip(vectors, neighbours, eligible, snapshots, strict=True):
-        rows = with_cited(hits.rows, known.cites, snapshot)
+        rows = with_cited(hits.rows, graph.cites, snapshot)
         rows = rows[within(rule, years, rows)]
         scores = pairwise(vector, dense.vectors(rows), encoder.spec.similarity)
         chosen.append(Hits.ordered(rows, scores, index.id_rank, k))
     return chosen
 
 
-def with_cited(rows: Rows, cites: Any, known: GraphSnapshot) -> Rows:
+def with_cited(rows: Rows, cites: Any, snapshot: GraphSnapshot) -> Rows:
     """Return papers and the known references of those among them, rising, without duplicates.
 
     Args:
         rows: The papers.
         cites: The citation matrix, sparse, shape (papers, papers).
-        known: The citation graph as of the query's year.
+        snapshot: The citations that are known for the query.
     """
-    citing = rows[known.citing[rows]]
+    citing = rows[snapshot.citing[rows]]
     return np.union1d(rows, cites[citing].indices).astype(np.int32)

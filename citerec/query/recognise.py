@@ -1,41 +1,46 @@
 """Finds drafts and references in a corpus, by id, DOI or title."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from citerec.corpus.papers import Papers, as_rows, compute
-from citerec.eligibility import own_rows
-from citerec.query.exclude import Excluded, doi_rows, id_key, title_key
+from citerec.query.keys import doi_rows, id_key, title_key
+from citerec.query.paper_list import PaperList
 from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
-from citerec.types import Log, Query
+from citerec.rules.eligible import own_rows
+from citerec.types import Query
 
-# drafts whose titles are searched one by one; more are compared with all titles in one pass
-FEW = 8
+ONE_BY_ONE = (
+    8  # drafts whose titles are searched one by one; more are compared with all titles in one pass
+)
 
 
-def recognised(queries: Sequence[Query], papers: Papers, log: Log | None = None) -> list[Query]:
+@dataclass(frozen=True, slots=True)
+class RecognisedQuery:
+    """A query, with the ids of its papers if it was recognised in the corpus."""
+
+    query: Query
+    notice: str = ""  # what was recognised, for the user; empty if nothing was
+
+
+def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]:
     """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
 
     A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged.
-
-    Args:
-        queries: The drafts.
-        papers: The papers of the corpus.
-        log: Receives one line for each draft that was recognised.
     """
     in_corpus = [bool(rows) for rows in own_rows(queries, papers)]
     unknown = [query for query, is_known in zip(queries, in_corpus, strict=True) if not is_known]
     by_title = _title_rows([query.title for query in unknown], papers)
     return [
-        query
+        RecognisedQuery(query)
         if is_known
-        else _recognised(query, papers, by_title.get(title_key(query.title), ()), log)
+        else _recognised(query, papers, by_title.get(title_key(query.title), ()))
         for query, is_known in zip(queries, in_corpus, strict=True)
     ]
 
 
-def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Log | None) -> Query:
+def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> RecognisedQuery:
     matched_by, dois = "DOI", [query.doi.lower()] if query.doi else []
     rows = sorted({row for column in papers.doi_columns for row in doi_rows(dois, column)})
     if not rows:
@@ -45,20 +50,19 @@ def _recognised(query: Query, papers: Papers, same_title: Sequence[int], log: Lo
             [row for row in same_title if is_draft_of(query, candidates[row])],
         )
     if not rows:
-        return query
+        return RecognisedQuery(query)
     ids = papers.ids_at(rows)
-    if log:
-        log(
-            f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
-            "and its own references are not used"
-        )
-    return replace(query, corpus_ids=tuple(ids))
+    notice = (
+        f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
+        "and its own references are not used"
+    )
+    return RecognisedQuery(replace(query, corpus_ids=tuple(ids)), notice)
 
 
 def _title_rows(titles: Sequence[str], papers: Papers) -> dict[str, list[int]]:
     """Return the rows with each title, by `title_key`."""
     rows_by_key: dict[str, list[int]] = {key: [] for title in titles if (key := title_key(title))}
-    if len(rows_by_key) > FEW:
+    if len(rows_by_key) > ONE_BY_ONE:
         for row, title in enumerate(papers.titles()):
             if (rows := rows_by_key.get(title_key(title))) is not None:
                 rows.append(row)
@@ -79,12 +83,12 @@ def _rows_with(word: str, titles: Any) -> Any:
     return compute.indices_nonzero(compute.or_(has_word, folded))
 
 
-def listed_rows(listed: Excluded, papers: Papers) -> list[frozenset[int]]:
+def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     """Return the rows of the papers that each entry of a list matches by id, DOI or title; empty if there are none."""
-    ids = sorted({i for entry in listed.entries for i in entry.ids})
+    ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
-    by_doi = _doi_rows(listed.ids, papers)
-    similar = similar_titles(listed.titles, papers.titles())
+    by_doi = _doi_rows(paper_list.ids, papers)
+    similar = similar_titles(paper_list.titles, papers.titles())
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
@@ -93,7 +97,7 @@ def listed_rows(listed: Excluded, papers: Papers) -> list[frozenset[int]]:
             if entry.title in similar
             else (),
         )
-        for entry in listed.entries
+        for entry in paper_list.entries
     ]
 
 

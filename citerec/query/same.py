@@ -14,7 +14,7 @@ from typing import Protocol
 
 from rapidfuzz.distance import Levenshtein
 
-from citerec.query.exclude import title_key
+from citerec.query.keys import title_key
 from citerec.query.names import name_key
 from citerec.types import Paper, Query
 

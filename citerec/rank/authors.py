@@ -11,7 +11,7 @@ import numpy as np
 
 from citerec.corpus.papers import Papers, codes
 from citerec.query.names import name_key
-from citerec.rank.known import Rows
+from citerec.rules.known import Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

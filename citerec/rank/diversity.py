@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from citerec.config import RRF_K0
 from citerec.fuse import min_max
 from citerec.types import Hits
 
@@ -16,15 +17,14 @@ SimilarityFunction = Callable[
     [int], Similarities
 ]  # from the position of one paper to its similarity with each paper, shape (papers,)
 
-_K0 = 60  # damping of ranks, as in reciprocal rank fusion
 DEPTH = 200  # least number of papers of the list to choose from
 
 
 def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k: int) -> Hits:
     """Choose `k` papers one by one by the highest (1 - d) * relevance - d * maximum similarity to the chosen papers.
 
-    The relevance is 1 / (60 + rank), min-max scaled to [0, 1]. Scores are not read: those below the depth of a reranker
-    are not comparable with those above it.
+    The relevance is 1 / (`RRF_K0` + rank), min-max scaled to [0, 1]. Scores are not read: those below the depth of a
+    reranker are not comparable with those above it.
 
     Args:
         hits: The list, best first.
@@ -32,7 +32,7 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
         diversity: d, in [0, 1]; 0 keeps the order of the list.
         k: The number of papers to choose.
     """
-    relevance = min_max((1 / (_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
+    relevance = min_max((1 / (RRF_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
     weighted_relevance = ((1 - diversity) * relevance).astype(np.float32)
     max_similarity = np.zeros(len(hits), np.float32)
     chosen: list[int] = []

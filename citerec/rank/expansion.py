@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from citerec.config import ExpandConfig
-from citerec.eligibility import within
 from citerec.fuse import Rank, rrf
-from citerec.rank.known import GraphSnapshot, Rows, TemporalGraph
 from citerec.rank.neighbours import NeighbourScores, neighbour_scores
+from citerec.rules.eligible import within
+from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
 from citerec.types import CandidateSet, Eligible, Hits, Progress, QueryBatch, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
@@ -78,7 +78,7 @@ class CandidateExpander:
         hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, self.config.weight])
         return ExpandedCandidates(
             hits=hits,
-            stages={**retrieved.stages, EXPAND: added},
+            hits_by_source={**retrieved.hits_by_source, EXPAND: added},
             neighbour_scores=scores.at(hits.rows),
             snapshot=snapshot,
         )

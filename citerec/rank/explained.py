@@ -9,11 +9,9 @@ from citerec.rank.features import NAMES
 from citerec.rank.ltr import RankedCandidates
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
-from citerec.text import percentage
 from citerec.types import Recommendation
 
-MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason
-MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
+MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where no model weighs it
 
 
 def ranker_reasons(
@@ -79,11 +77,9 @@ def _stage_reasons(
     item: Recommendation, matched: Sequence[str], cascade: Cascade | None
 ) -> Iterator[str]:
     if matched:
-        yield f"matches: {', '.join(matched)}"
+        yield reasons.matching(matched)
     if (dense := item.stages.get("dense")) and dense.rank <= MAX_DENSE_RANK:
-        yield f"semantic similarity: rank {dense.rank}"
-    reranked = item.stages.get(RERANK)
-    if reranked and cascade:
-        probability = cascade.probability(reranked.score)
-        if probability >= MIN_PROBABILITY:
-            yield f"reranker: probability {percentage(probability)}"
+        yield reasons.semantic(dense.rank)
+    by_reranker = item.stages.get(RERANK)
+    if by_reranker and cascade:
+        yield from filter(None, [reasons.reranked(cascade.probability(by_reranker.score))])

@@ -1,6 +1,6 @@
 """Facts of the citation graph that connect a candidate with the neighbours of a query, with titles and counts.
 
-Only citations that are known at the query's time count, as in the features (`known.GraphSnapshot`).
+Only citations that are known at the query's time count, as in the features (`GraphSnapshot`).
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.rank.known import GraphSnapshot, Rows, TemporalGraph
 from citerec.rank.neighbours import NeighbourScores
+from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Facts:
 
     def __init__(
         self,
-        known: TemporalGraph,
+        graph: TemporalGraph,
         snapshot: GraphSnapshot,
         neighbour_scores: NeighbourScores,
         cited: Sequence[int] = (),
@@ -54,12 +54,12 @@ class Facts:
         """Prepare.
 
         Args:
-            known: The citation graph.
+            graph: The citation graph.
             snapshot: The citations that are known for the query.
             neighbour_scores: The neighbours of the query.
             cited: Rows of the known references of the query.
         """
-        self._known, self._snapshot, self._neighbour_scores = known, snapshot, neighbour_scores
+        self._graph, self._snapshot, self._neighbour_scores = graph, snapshot, neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
 
     def cited_by_similar(self, row: int) -> CitedBy | None:
@@ -78,7 +78,7 @@ class Facts:
         best = self._largest(row, neighbours, both)
         if best is None:
             return None
-        years = self._known.index.papers.years[both[best]]
+        years = self._graph.index.papers.years[both[best]]
         newest = both[best][np.argmax(np.where(years == NO_YEAR, -1, years))]
         return CoCitation(self._title(neighbours[best]), self._title(newest), len(both[best]) - 1)
 
@@ -112,14 +112,14 @@ class Facts:
         return best if sizes and sizes[best] else None
 
     def _citing(self, row: int) -> Rows:
-        matrix = self._known.cited_by
+        matrix = self._graph.cited_by
         rows = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
         return rows[self._snapshot.citing[rows]]
 
     def _references(self, row: int) -> Rows:
-        graph = self._known.index.graph
-        return graph.references(row) if self._snapshot.citing[row] else graph.indices[:0]
+        citations = self._graph.index.graph
+        return citations.references(row) if self._snapshot.citing[row] else citations.indices[:0]
 
     def _title(self, row: int) -> str:
-        (title,) = self._known.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
+        (title,) = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
         return title

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.config import RRF_K0
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
-from citerec.fuse import min_max, stage_hits
+from citerec.fuse import min_max, ranks_and_scores
 from citerec.rank.authors import Authors
 from citerec.rank.expansion import EXPAND, ExpandedCandidates
-from citerec.rank.known import Rows, Scores, TemporalGraph
 from citerec.rank.neighbours import CLOSEST
 from citerec.rank.words import Titles, Venues
 from citerec.rerank.cascade import NAME as RERANK
+from citerec.rules.known import Rows, Scores, TemporalGraph
 from citerec.types import Query
 
 Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source is missing
 Columns = dict[str, npt.NDArray[Any]]  # each of shape (papers,)
 
 OLDEST = 30  # years; the largest age
-_K0 = 60  # damping of ranks, as in reciprocal rank fusion
 
 
 class Group(StrEnum):
@@ -51,14 +51,14 @@ class Feature:
 
 FEATURES: tuple[Feature, ...] = (
     Feature("bm25", Group.LEXICAL, "BM25 score / the query's best; 0 where not found"),
-    Feature("bm25_rank", Group.LEXICAL, "1 / (60 + rank by BM25); 0 where not found"),
+    Feature("bm25_rank", Group.LEXICAL, f"1 / ({RRF_K0} + rank by BM25); 0 where not found"),
     Feature(
         "dense",
         Group.SEMANTIC,
         "similarity of the vectors, min-max scaled to [0, 1] over the hits",
     ),
-    Feature("dense_rank", Group.SEMANTIC, "1 / (60 + rank by vectors); 0 where not found"),
-    Feature("rrf", Group.LEXICAL, "mean of 1 / (60 + rank) over the first-stage retrievers"),
+    Feature("dense_rank", Group.SEMANTIC, f"1 / ({RRF_K0} + rank by vectors); 0 where not found"),
+    Feature("rrf", Group.LEXICAL, f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers"),
     Feature(
         "rerank",
         Group.RERANKER,
@@ -96,9 +96,9 @@ NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
 class Features:
     """Computes features on one index. It caches what it reads of the corpus, so reuse the object."""
 
-    def __init__(self, index: IndexFolder, known: TemporalGraph) -> None:
-        """Prepare; `known` is the citation graph of the expansion."""
-        self._papers, self._known = index.papers, known
+    def __init__(self, index: IndexFolder, graph: TemporalGraph) -> None:
+        """Prepare; `graph` is the citation graph of the expansion."""
+        self._papers, self._graph = index.papers, graph
         self._titles = Titles(index.papers)
 
     def matrix(
@@ -113,7 +113,7 @@ class Features:
         """
         columns = {
             **_retrieval(candidates),
-            **_graph(candidates),
+            **_neighbours(candidates),
             **_popularity(candidates, self._papers.years),
             **self._people(query, candidates),
             **self._texts(query, candidates.rows),
@@ -141,7 +141,7 @@ class Features:
         citing[written.rows] = candidates.snapshot.citing[written.rows]
         cited = _missing(len(candidates.rows))
         if not candidates.snapshot.is_empty:
-            cited = np.log1p(self._known.cited_by[candidates.rows] @ citing)
+            cited = np.log1p(self._graph.cited_by[candidates.rows] @ citing)
         return {"author_overlap": overlap, "self_cited": cited}
 
     def _texts(self, query: Query, rows: Rows) -> Columns:
@@ -159,7 +159,7 @@ class Features:
         """Return the cosine of each paper's references and the query's known references, shape (papers,)."""
         if not cited_rows:
             return _missing(len(candidates.rows))
-        references = self._known.cites[candidates.rows]
+        references = self._graph.cites[candidates.rows]
         is_cited = np.zeros(len(self._papers), np.float32)
         is_cited[list(cited_rows)] = 1
         size = np.sqrt(np.maximum(np.diff(references.indptr), 1) * is_cited.sum())
@@ -202,22 +202,22 @@ def _retrieval(candidates: ExpandedCandidates) -> Columns:
         ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), missing
     )
     ranked: list[npt.NDArray[np.floating]] = []
-    for name, hits in candidates.stages.items():
+    for name, hits in candidates.hits_by_source.items():
         if name == EXPAND or name.startswith(RERANK):
             continue
-        places, _ = stage_hits(hits, candidates.rows)
+        places, _ = ranks_and_scores(hits, candidates.rows)
         is_hit = places > 0
-        ranked.append(np.where(is_hit, 1 / (_K0 + places), 0))
+        ranked.append(np.where(is_hit, 1 / (RRF_K0 + places), 0))
         if scaled := _SCALES.get(name):
             points = np.zeros(len(candidates.rows))
             points[is_hit] = scaled(hits.scores)[places[is_hit] - 1]
             columns |= {name: points, f"{name}_rank": ranked[-1]}
     if candidates.rerank_probabilities is not None:
-        columns["rerank"] = stage_hits(candidates.rerank_probabilities, candidates.rows)[1]
+        columns["rerank"] = ranks_and_scores(candidates.rerank_probabilities, candidates.rows)[1]
     return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else missing}
 
 
-def _graph(candidates: ExpandedCandidates) -> Columns:
+def _neighbours(candidates: ExpandedCandidates) -> Columns:
     """Return the neighbour scores; missing if no citation is known."""
     scores = candidates.neighbour_scores
     columns = {
@@ -235,10 +235,10 @@ def _graph(candidates: ExpandedCandidates) -> Columns:
 
 
 def _popularity(candidates: ExpandedCandidates, years: npt.NDArray[np.int32]) -> Columns:
-    known, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
-    counts = {"citations": known.counts[rows], "citations_3y": known.recent[rows]}
-    age = np.where(paper_years == NO_YEAR, np.nan, (known.year - paper_years).clip(0, OLDEST))
-    if known.is_empty:
+    snapshot, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
+    counts = {"citations": snapshot.counts[rows], "citations_3y": snapshot.recent[rows]}
+    age = np.where(paper_years == NO_YEAR, np.nan, (snapshot.year - paper_years).clip(0, OLDEST))
+    if snapshot.is_empty:
         return {**dict.fromkeys(counts, _missing(len(rows))), "age": age}
     return {**{name: np.log1p(count) for name, count in counts.items()}, "age": age}
 

@@ -10,11 +10,10 @@ from citerec.rank.custom import LtrModel
 from citerec.rank.expansion import ExpandedCandidates
 from citerec.rank.facts import Facts
 from citerec.rank.features import Features, Group, Matrix, without_groups
-from citerec.rank.known import Rows, TemporalGraph
+from citerec.rules.known import Rows, TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage
-DEPTH = 1000  # least number of first-stage candidates that the model orders
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +82,7 @@ class LtrStage:
             probabilities = Hits(hits.rows, values)
         return RankedCandidates(
             hits,
-            {**candidates.stages, NAME: hits},
+            {**candidates.hits_by_source, NAME: hits},
             matrix=matrix,
             matrix_rows=candidates.rows,
             facts=Facts(self._graph, candidates.snapshot, candidates.neighbour_scores, cited),

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import ExpandConfig
-from citerec.rank.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
+from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
 
 Weights = npt.NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class NeighbourScores:
 
 
 def neighbour_scores(
-    known: TemporalGraph, snapshot: GraphSnapshot, lists: Sequence[Rows], config: ExpandConfig
+    graph: TemporalGraph, snapshot: GraphSnapshot, lists: Sequence[Rows], config: ExpandConfig
 ) -> list[NeighbourScores]:
     """Compute the neighbour scores of queries with the same known citations.
 
@@ -66,7 +66,7 @@ def neighbour_scores(
     no matrix of all pairs is computed.
 
     Args:
-        known: The citation graph.
+        graph: The citation graph.
         snapshot: The known citations of these queries.
         lists: For each query, the retrieved papers, best first.
         config: The number of neighbours, and k0 of their weights.
@@ -77,11 +77,11 @@ def neighbour_scores(
     citing = _weights(lists, snapshot.citing, config)
     first = replace(config, neighbours=min(CLOSEST, config.neighbours))
     scores = {
-        "cites": citing @ known.cites,
-        "closest": _weights(lists, snapshot.citing, first) @ known.cites,
-        "counts": _ones(citing) @ known.cites,
-        "co": _co_cited(known, snapshot, _weights(lists, snapshot.counts > 0, config)),
-        "coupled": _coupled(known, snapshot, citing),
+        "cites": citing @ graph.cites,
+        "closest": _weights(lists, snapshot.citing, first) @ graph.cites,
+        "counts": _ones(citing) @ graph.cites,
+        "co": _co_cited(graph, snapshot, _weights(lists, snapshot.counts > 0, config)),
+        "coupled": _coupled(graph, snapshot, citing),
     }
     for matrix in scores.values():
         matrix.sort_indices()
@@ -100,19 +100,19 @@ def _best(rows: Rows, mask: Flags, config: ExpandConfig) -> Rows:
     return rows[mask[rows]][: config.neighbours]
 
 
-def _co_cited(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
+def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
     """Return the weighted co-citations of each paper, without those with itself, shape (queries, papers)."""
     size = np.sqrt(np.maximum(snapshot.counts, 1))
-    shared = _scaled(weights, 1 / size) @ known.cited_by  # the papers that cite the neighbours
+    shared = _scaled(weights, 1 / size) @ graph.cited_by  # the papers that cite the neighbours
     shared.data[~snapshot.citing[shared.indices]] = 0
     shared.eliminate_zeros()
-    return _others(_scaled(shared @ known.cites, 1 / size), weights)
+    return _others(_scaled(shared @ graph.cites, 1 / size), weights)
 
 
-def _coupled(known: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
+def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
     """Return the weighted coupling of each paper, without that with itself, shape (queries, papers)."""
-    size = np.sqrt(np.maximum(np.diff(known.cites.indptr), 1))
-    both = _scaled((_scaled(weights, 1 / size) @ known.cites) @ known.cited_by, 1 / size)
+    size = np.sqrt(np.maximum(np.diff(graph.cites.indptr), 1))
+    both = _scaled((_scaled(weights, 1 / size) @ graph.cites) @ graph.cited_by, 1 / size)
     both.data[~snapshot.citing[both.indices]] = 0
     return _others(both, weights)
 

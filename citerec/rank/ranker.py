@@ -5,7 +5,6 @@ of the model], "calibration": {"top": 100, "scale": 1.1, "offset": -2.8}}, …},
 calibration gives no probabilities. Each model reads the columns of `features.Features.matrix` that its `features` name.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,20 +17,18 @@ import numpy.typing as npt
 import orjson
 
 from citerec.config import ExpandConfig, RecommendConfig
-from citerec.corpus.splits import splits_sha256
 from citerec.entries import is_regular, name_fault, read_record, shown
-from citerec.errors import ConfigError, IndexDamagedError, ModelError
+from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import check_model, sha256_of
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
-from citerec.rank.known import Scores
 from citerec.rank.library import Booster, read_booster
 from citerec.rank.probability import Calibration
+from citerec.rules.known import Scores
+from citerec.rules.trained_on import RANKER, own_model
 
 SPEC, FORMAT = "ranker.json", 1
 RERANKED = "rerank"  # the feature with the probability of a reranker
-OWN = "ranker"  # the folder of an index's own ranker, under models/
-TRAINING = "training.json"  # the training record that citerec's trainers write
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 
 Contributions = npt.NDArray[np.float64]
@@ -137,23 +134,7 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
                 f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or --ranker none"
             )
         return Path(name)
-    own = index.models / OWN
-    if os.path.lexists(own) and not is_regular(own / SPEC):
-        raise IndexDamagedError(index.path, [f"{index.models.name}/{OWN}/{SPEC} is missing"])
-    return next((folder for folder in (own, DEFAULT) if folder.is_dir()), None)
-
-
-def trained_on_other_data(folder: Path, index: IndexFolder) -> bool:
-    """Whether the training record of a ranker names other papers or other splits than those of an index.
-
-    A rebuilt index keeps its models, so their training queries may be its test queries now.
-    """
-    try:
-        record: Any = orjson.loads(read_record(folder / TRAINING))
-        trained = [(one["corpus_sha256"], one["splits_sha256"]) for one in record["indexes"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # no training record
-    return (index.manifest.corpus["sha256"], splits_sha256(index.splits)) not in trained
+    return own_model(index, RANKER, SPEC) or (DEFAULT if DEFAULT.is_dir() else None)
 
 
 def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:

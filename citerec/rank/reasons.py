@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES
-from citerec.rank.known import LATELY
+from citerec.rules.known import LATELY
 from citerec.text import percentage, plural
 from citerec.types import Recommendation
 
@@ -102,19 +102,33 @@ def _quoted(title: str) -> str:
 
 
 def _matches(case: Case) -> str:
-    return f"matches: {', '.join(case.matched)}" if case.matched else ""
+    return matching(case.matched)
 
 
 def _semantic(case: Case) -> str:
     dense = case.item.stages.get("dense")
-    return f"semantic similarity: rank {dense.rank}" if dense else ""
+    return semantic(dense.rank) if dense else ""
 
 
 def _reranked(case: Case) -> str:
-    probability = case.features["rerank"]
-    return (
-        f"reranker: probability {percentage(probability)}" if probability >= MIN_PROBABILITY else ""
-    )
+    return reranked(case.features["rerank"])
+
+
+def matching(words: Sequence[str]) -> str:
+    """Return the reason of words that a paper shares with the query; empty without any."""
+    return f"matches: {', '.join(words)}" if words else ""
+
+
+def semantic(rank: int) -> str:
+    """Return the reason of a rank by dense retrieval."""
+    return f"semantic similarity: rank {rank}"
+
+
+def reranked(probability: float) -> str:
+    """Return the reason of a reranker's probability; empty if it is too low for one."""
+    if not probability >= MIN_PROBABILITY:
+        return ""
+    return f"reranker: probability {percentage(probability)}"
 
 
 def _much_cited(case: Case) -> str:

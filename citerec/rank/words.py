@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from citerec.corpus.papers import Papers, codes
-from citerec.rank.known import Rows, Scores
+from citerec.rules.known import Rows, Scores
 from citerec.text import STOP_WORDS
 
 _WORD = re.compile(r"[^\W_]+")

@@ -1,4 +1,4 @@
-"""Several cross-encoders in sequence: each scores the best papers of the stage before."""
+"""Several rerankers in sequence: each scores the best papers of the one before."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +8,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from citerec.folder import IndexFolder
-from citerec.fuse import stage_hits
+from citerec.fuse import ranks_and_scores
 from citerec.rerank.rerank import RerankState, Rows, Scores
 from citerec.types import Hits, Progress, Query
 
-NAME = "rerank"  # the name of the last stage's hits; earlier stages are rerank-1, rerank-2, ...
+NAME = "rerank"  # the name of the last reranker's hits; those of earlier ones are rerank-1, rerank-2, ...
 CHUNK = 16  # candidates per step when scoring may stop early
 
 
@@ -35,44 +35,44 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """An open cross-encoder, and how many candidates it scores."""
+class CascadeReranker:
+    """One reranker of a cascade: an open cross-encoder, or a user's object, and how many candidates it scores."""
 
     name: str  # of its hits
     shown: str  # the model's name for users
     scorer: Scorer
     depth: int  # candidates per query
     weight: float  # against the first stages, in [0, 1]
-    how: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
+    settings: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
 
     def __str__(self) -> str:
-        """Describe the stage in a few words."""
-        how = self.how
-        where = "" if how["device"] == "cpu" else f" on {how['device']}"
+        """Describe the reranker in a few words."""
+        settings = self.settings
+        where = "" if settings["device"] == "cpu" else f" on {settings['device']}"
         weight = "" if self.weight == 1 else f", weight {self.weight:g}"
         best = f"the best {self.depth:,} by {self.shown}"
-        if "backend" not in how:  # no cross-encoder
+        if "backend" not in settings:  # no cross-encoder
             return f"{best}{weight}"
         return (
-            f"{best}: {how['query_tokens']}+{how['candidate_tokens']} tokens, "
-            f"{how['backend']} {how['precision']}{where}{weight}"
+            f"{best}: {settings['query_tokens']}+{settings['candidate_tokens']} tokens, "
+            f"{settings['backend']} {settings['precision']}{where}{weight}"
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the description of the stage for a report."""
+        """Return the description for a report."""
         shown = Path(self.shown).name if Path(self.shown).is_absolute() else self.shown
-        return {"model": shown, "depth": self.depth, "weight": self.weight, **self.how}
+        return {"model": shown, "depth": self.depth, "weight": self.weight, **self.settings}
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
     """The reranked candidates of one query."""
 
-    hits: Hits  # all candidates; scores are comparable only among those that one stage scored
+    hits: Hits  # all candidates; scores are comparable only among those that one reranker scored
     # by name, the candidates that each cross-encoder scored, ordered by its raw scores
-    stages: Mapping[str, Hits]
+    scored: Mapping[str, Hits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +80,41 @@ class Cascade:
     """The rerankers of an index, cheapest first."""
 
     index: IndexFolder
-    stages: tuple[Stage, ...]
+    rerankers: tuple[CascadeReranker, ...]
     early_stop: bool = False
 
     def with_weight(self, weight: float) -> Self:
-        """Return the cascade with another weight of the last stage."""
-        *earlier, last = self.stages
-        return replace(self, stages=(*earlier, replace(last, weight=weight)))
+        """Return the cascade with another weight of the last reranker."""
+        *earlier, last = self.rerankers
+        return replace(self, rerankers=(*earlier, replace(last, weight=weight)))
 
     @property
     def depth(self) -> int:
         """The number of candidates that are scored at all."""
-        return self.stages[0].depth
+        return self.rerankers[0].depth
 
     @property
     def name(self) -> str:
-        """The models, in the order of their stages."""
-        return " → ".join(stage.shown for stage in self.stages)
+        """The models, in their order."""
+        return " → ".join(reranker.shown for reranker in self.rerankers)
 
     def __str__(self) -> str:
-        """Describe all stages, in one line."""
-        return "reranking " + ", then ".join(map(str, self.stages))
+        """Describe all rerankers, in one line."""
+        return "reranking " + ", then ".join(map(str, self.rerankers))
 
     def probability(self, score: float) -> float:
-        """Return the calibrated probability of a score of the last stage."""
-        return float(self.stages[-1].scorer.probability(np.array([score], np.float32))[0])
+        """Return the calibrated probability of a score of the last reranker."""
+        return float(self.rerankers[-1].scorer.probability(np.array([score], np.float32))[0])
 
     def probabilities(self, reranked: "Reranked") -> Hits | None:
-        """Return the calibrated probabilities of the papers that the last stage scored, or None.
+        """Return the calibrated probabilities of the papers that the last reranker scored, or None.
 
-        They are None unless a training calibrated the last stage and its scores alone decide the order.
+        They are None unless a training calibrated the last reranker and its scores alone decide the order.
         """
-        last = self.stages[-1]
+        last = self.rerankers[-1]
         if not last.calibrated or last.weight < 1:
             return None
-        hits = reranked.stages[last.name]
+        hits = reranked.scored[last.name]
         return Hits(hits.rows, last.scorer.probability(hits.scores))
 
     def rerank(
@@ -133,28 +133,29 @@ class Cascade:
             progress: Receives how many pairs are scored.
 
         Returns:
-            One per query, in the order given, with all of its candidates: first those that the last stage scored, then
-            those that the stage before scored, and finally the others in their original order.
+            One per query, in the order given, with all of its candidates: first those that the last reranker scored,
+            then those that the one before scored, and finally the others in their original order.
         """
         reranked = [Reranked(hits, {}) for hits in candidates]
-        required = [*(max(stage.depth, k) for stage in self.stages[1:]), k]
-        for stage, count in zip(self.stages, required, strict=True):
+        required = [*(max(reranker.depth, k) for reranker in self.rerankers[1:]), k]
+        for reranker, count in zip(self.rerankers, required, strict=True):
             pairs = zip(reranked, candidates, strict=True)
-            states = [_state(stage, one.hits, first) for one, first in pairs]
-            self._read(stage, queries, states, count, progress)
+            states = [_state(reranker, one.hits, first) for one, first in pairs]
+            self._read(reranker, queries, states, count, progress)
             reranked = [
-                self._after(stage, one, state) for one, state in zip(reranked, states, strict=True)
+                self._after(reranker, one, state)
+                for one, state in zip(reranked, states, strict=True)
             ]
         return reranked
 
-    def _after(self, stage: Stage, previous: Reranked, state: RerankState) -> Reranked:
+    def _after(self, reranker: CascadeReranker, previous: Reranked, state: RerankState) -> Reranked:
         id_rank = self.index.id_rank
-        by_reranker = {stage.name: state.by_reranker(id_rank)}
-        return Reranked(state.reranked(id_rank), {**previous.stages, **by_reranker})
+        by_reranker = {reranker.name: state.by_reranker(id_rank)}
+        return Reranked(state.reranked(id_rank), {**previous.scored, **by_reranker})
 
     def _read(
         self,
-        stage: Stage,
+        reranker: CascadeReranker,
         queries: Sequence[Query],
         states: Sequence[RerankState],
         count: int,
@@ -162,19 +163,21 @@ class Cascade:
     ) -> None:
         """Score all candidates; to stop early, score some at a time, only for queries that are not settled."""
         # with a weight of 1 the last candidate may be the best
-        early = self.early_stop and stage.weight < 1
-        most = max(count, CHUNK) if early else stage.depth
+        early = self.early_stop and reranker.weight < 1
+        most = max(count, CHUNK) if early else reranker.depth
         open_ = [(q, r) for q, r in zip(queries, states, strict=True) if len(r.next_rows(1))]
         while open_:
             rows = [state.next_rows(most) for _, state in open_]
-            scores = stage.scorer.score(self.index, [query for query, _ in open_], rows, progress)
+            scores = reranker.scorer.score(
+                self.index, [query for query, _ in open_], rows, progress
+            )
             for (_, state), query_scores in zip(open_, scores, strict=True):
                 state.add_scores(query_scores)
             most = CHUNK if early else most
             open_ = [(query, state) for query, state in open_ if not state.is_settled(count)]
 
 
-def _state(stage: Stage, hits: Hits, first: Hits) -> RerankState:
-    """Return the state of a stage for one query; `first` is the list of the first stages."""
-    first_scores = stage_hits(first, hits.rows[: stage.depth])[1]
-    return RerankState(hits, first_scores, stage.weight, stage.scorer.probability)
+def _state(reranker: CascadeReranker, hits: Hits, first: Hits) -> RerankState:
+    """Return the state of a reranker for one query; `first` is the list of the first stages."""
+    first_scores = ranks_and_scores(first, hits.rows[: reranker.depth])[1]
+    return RerankState(hits, first_scores, reranker.weight, reranker.scorer.probability)

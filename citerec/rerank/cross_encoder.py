@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
 SHARE = 10  # the tokens of all papers are stored once a tenth of them were requested,
 ENOUGH = 20_000  # or this many,
-FEW = 5000  # or at once, for an index of at most so many
+SMALL_INDEX = 5000  # or at once, for an index of at most so many
 
 
 class CrossEncoder:
@@ -209,7 +209,7 @@ class CrossEncoder:
 
 def _papers_before_storing(papers: int) -> int:
     """Return how many papers must be requested before the tokens of all papers are stored."""
-    return 0 if papers <= FEW else min(papers // SHARE, ENOUGH)
+    return 0 if papers <= SMALL_INDEX else min(papers // SHARE, ENOUGH)
 
 
 def open_reranker(

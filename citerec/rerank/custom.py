@@ -8,7 +8,7 @@ import numpy as np
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import min_max
-from citerec.rerank.cascade import NAME, Cascade, Stage
+from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
 from citerec.rerank.rerank import Rows, Scores
 from citerec.types import Paper, Progress, Query
 
@@ -61,7 +61,7 @@ class PaperScorer:
 
 
 def cascade_of(index: IndexFolder, reranker: Reranker, weight: float | None) -> Cascade:
-    """Return a reranker as the only stage of a cascade.
+    """Return a reranker as the only one of a cascade.
 
     Args:
         index: Whose papers it scores.
@@ -74,16 +74,16 @@ def cascade_of(index: IndexFolder, reranker: Reranker, weight: float | None) -> 
     depth = getattr(reranker, "depth", DEPTH)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
         raise ConfigError(f"the depth of {name_of(reranker)} must be at least 1, got {depth!r}")
-    stage = Stage(
+    only = CascadeReranker(
         name=NAME,
         shown=name_of(reranker),
         scorer=PaperScorer(reranker),
         depth=depth,
         weight=1.0 if weight is None else weight,
-        how={"device": "cpu", "weights": name_of(reranker)},
+        settings={"device": "cpu", "weights": name_of(reranker)},
         has_probability=False,
     )
-    return Cascade(index, (stage,))
+    return Cascade(index, (only,))
 
 
 def name_of(part: object) -> str:

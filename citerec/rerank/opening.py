@@ -1,28 +1,22 @@
 """Opens the rerankers of an index: which models, how many candidates each scores, and the weight of the last."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-import orjson
-
-from citerec.config import RerankConfig, RerankStage
-from citerec.corpus.splits import splits_sha256
+from citerec.config import CrossEncoderConfig, RerankConfig
 from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.entries import is_regular, read_record
-from citerec.errors import ConfigError, IndexDamagedError, ModelError
+from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.rerank.cascade import NAME, Cascade, Stage
+from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
+from citerec.rules.trained_on import RERANKER, own_model, own_name, trained_on_other_data
 from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Log
 
 if TYPE_CHECKING:
     from citerec.rerank.cross_encoder import CrossEncoder
 
-OWN = "reranker"  # the folder of an index's own reranker, under models/
-TRAINING = "training.json"  # in which our trainers record what a model was trained on
 LEAST = 10  # candidates of a later stage if no depth is given
 
 Option = TypeVar("Option", Precision, Backend)
@@ -34,7 +28,7 @@ def requested_reranking(
     """Return the configuration of reranking on an index; None for no reranking."""
     if isinstance(reranker, RerankConfig):
         return reranker
-    return RerankConfig() if reranker == "auto" and own_reranker(index) else None
+    return RerankConfig() if reranker == "auto" and auto_reranker(index) else None
 
 
 def own_reranker(index: IndexFolder) -> Path | None:
@@ -43,25 +37,22 @@ def own_reranker(index: IndexFolder) -> Path | None:
     Raises:
         IndexDamagedError: If the folder exists, but has no model in it.
     """
-    folder = index.models / OWN
-    if os.path.lexists(folder) and not is_regular(folder / "config.json"):
-        fault = f"{index.models.name}/{OWN}/config.json is missing"
-        raise IndexDamagedError(index.path, [fault])
-    return folder if folder.is_dir() else None
+    return own_model(index, RERANKER, "config.json")
 
 
-def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
-    """Whether a model records that it was trained on other papers or other splits than an index has.
+def auto_reranker(index: IndexFolder, *, same_data: bool = False) -> Path | None:
+    """Return the reranker that the setting `auto` means: the index's own; None for none.
 
-    A rebuilt index keeps its models: papers that they were trained on may be its test queries now.
+    Args:
+        index: The index.
+        same_data: Whether a model of other papers or splits counts as none: an evaluation and the training of a ranker
+            need one that does not know their queries.
+
+    Raises:
+        IndexDamagedError: As `own_reranker` raises.
     """
-    try:
-        record: Any = orjson.loads(read_record(model / TRAINING))
-        trained_on = record["corpus_sha256"], record["splits_sha256"]
-        index_data = index.manifest.corpus["sha256"], splits_sha256(index.splits)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # nothing is recorded
-    return trained_on != index_data
+    own = own_reranker(index)
+    return None if own and same_data and trained_on_other_data(own, index) else own
 
 
 def open_cascade(
@@ -73,7 +64,7 @@ def open_cascade(
         index: The index of the candidates; a relative folder is also searched in it.
         config: Which models, and how to run them.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
-        depth: The depth of stages without one; 0 for what suits model and device.
+        depth: The depth of rerankers without one; 0 for what suits model and device.
 
     Raises:
         ModelError: If a model does not exist, or is not a cross-encoder.
@@ -86,24 +77,24 @@ def open_cascade(
         backend=_option(Backend, config.backend),
         threads=config.threads,
     )
-    stages: list[Stage] = []
-    for number, stage_config in enumerate(config.stages, start=1):
-        above = stages[-1].depth if stages else None
-        last_stage = number == len(config.stages)
-        name, weight = (NAME, config.weight) if last_stage else (f"{NAME}-{number}", None)
-        stage = _open(index, stage_config, run_config, weight, depth, above, log)
-        stages.append(replace(stage, name=name))
-    if config.early_stop and all(stage.weight == 1 for stage in stages):
-        raise ConfigError(_cannot_stop(index, config, stages[-1]))
-    return Cascade(index, tuple(stages), config.early_stop)
+    rerankers: list[CascadeReranker] = []
+    for number, reranker_config in enumerate(config.cross_encoders, start=1):
+        above = rerankers[-1].depth if rerankers else None
+        is_last = number == len(config.cross_encoders)
+        name, weight = (NAME, config.weight) if is_last else (f"{NAME}-{number}", None)
+        reranker = _open(index, reranker_config, run_config, weight, depth, above, log)
+        rerankers.append(replace(reranker, name=name))
+    if config.early_stop and all(reranker.weight == 1 for reranker in rerankers):
+        raise ConfigError(_cannot_stop(index, config, rerankers[-1]))
+    return Cascade(index, tuple(rerankers), config.early_stop)
 
 
-def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
+def _cannot_stop(index: IndexFolder, config: RerankConfig, last: CascadeReranker) -> str:
     """Return the message for an early stop that could not skip any candidate."""
     start = "stopping early needs a weight below 1, and"
     if config.weight == 1:
         return f"{start} --rerank-weight is 1; give another, such as --rerank-weight 0.5"
-    if read_rerank_weight(index, str(last.how["weights"])):
+    if read_rerank_weight(index, str(last.settings["weights"])):
         return (
             f"{start} tuning found 1 to be the best; leave --early-stop out, or trade quality for speed, such as by "
             "--rerank-weight 0.5"
@@ -116,15 +107,15 @@ def _cannot_stop(index: IndexFolder, config: RerankConfig, last: Stage) -> str:
 
 def _open(
     index: IndexFolder,
-    stage_config: RerankStage,
+    reranker_config: CrossEncoderConfig,
     run_config: EncodeConfig,
     weight: float | None,
     default: int,
     above: int | None,
     log: Log | None,
-) -> Stage:
-    model = _open_model(index, stage_config, run_config, log)
-    shown = _shown(stage_config.model, index)
+) -> CascadeReranker:
+    model = _open_model(index, reranker_config, run_config, log)
+    shown = _shown(reranker_config.model, index)
     if (
         log
         and _is_inside(model.source, index.models)
@@ -134,23 +125,23 @@ def _open(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
-    depth = stage_config.depth or _default_depth(default or model.default_depth, above)
+    depth = reranker_config.depth or _default_depth(default or model.default_depth, above)
     if above is not None and depth >= above:
         raise ConfigError(
             f"the depths of the rerankers must fall, cheapest first, got {above:,}, {depth:,}"
         )
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
-        how_read = depth, model.spec.query_tokens, model.spec.candidate_tokens
-        weight = _as_tuned(tuned, how_read, log)
-    return Stage(
+        settings = depth, model.spec.query_tokens, model.spec.candidate_tokens
+        weight = _as_tuned(tuned, settings, log)
+    return CascadeReranker(
         name=NAME,
         shown=shown,
         scorer=model,
         depth=depth,
         weight=weight,
         calibrated=model.spec.is_calibrated,
-        how={
+        settings={
             "weights": model.fingerprint,
             "query_tokens": model.spec.query_tokens,
             "candidate_tokens": model.spec.candidate_tokens,
@@ -162,11 +153,14 @@ def _open(
 
 
 def _open_model(
-    index: IndexFolder, stage_config: RerankStage, run_config: EncodeConfig, log: Log | None
+    index: IndexFolder,
+    reranker_config: CrossEncoderConfig,
+    run_config: EncodeConfig,
+    log: Log | None,
 ) -> "CrossEncoder":
-    name = stage_config.model
+    name = reranker_config.model
     if name == "auto":
-        folder = own_reranker(index)
+        folder = auto_reranker(index)
         if folder is None:
             raise ModelError(
                 f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a "
@@ -181,26 +175,26 @@ def _open_model(
         name,
         index,
         run_config,
-        query_tokens=stage_config.query_tokens,
-        candidate_tokens=stage_config.candidate_tokens,
+        query_tokens=reranker_config.query_tokens,
+        candidate_tokens=reranker_config.candidate_tokens,
         log=log,
     )
 
 
-def _as_tuned(tuned: RerankWeight | None, how_read: tuple[int, int, int], log: Log | None) -> float:
+def _as_tuned(tuned: RerankWeight | None, settings: tuple[int, int, int], log: Log | None) -> float:
     """Return the tuned weight, else 1; log if it was tuned for another depth or token split."""
     if tuned is None:
         return 1.0
-    if log and tuned.how != how_read:
+    if log and tuned.settings != settings:
         log(
-            f"the reranker's weight {tuned.weight:g} was tuned at {_described(tuned.how)}, not at "
-            f"{_described(how_read)}; run citerec tune to find the weight for that"
+            f"the reranker's weight {tuned.weight:g} was tuned at {_described(tuned.settings)}, not at "
+            f"{_described(settings)}; run citerec tune to find the weight for that"
         )
     return tuned.weight
 
 
-def _described(how_read: Sequence[int]) -> str:
-    depth, query, candidate = how_read
+def _described(settings: Sequence[int]) -> str:
+    depth, query, candidate = settings
     return f"depth {depth:,} with {query}+{candidate} tokens"
 
 
@@ -218,7 +212,7 @@ def _is_inside(folder: Path, base: Path) -> bool:
 def _shown(model: str, index: IndexFolder) -> str:
     """Return the name of a model for users: one inside the index by its path there."""
     if model == "auto":
-        return f"{index.models.name}/{OWN}"
+        return own_name(index, RERANKER)
     folder, base = Path(model).absolute(), index.path.absolute()
     return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else model
 

@@ -5,9 +5,8 @@
 
 import math
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from threading import Event
@@ -18,13 +17,12 @@ import numpy.typing as npt
 from citerec.arrays import check_distinct, open_array
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
-from citerec.eligibility import within
-from citerec.errors import IndexDamagedError, IndexReplacedError
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
 from citerec.java import is_java_exception, leave_thread
-from citerec.manifest import read_manifest
 from citerec.retrieve.lucene import Lucene
+from citerec.retrieve.parts import UNREADABLE, opening
+from citerec.rules.eligible import within
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Eligible, Hits, Query
 
@@ -59,7 +57,7 @@ class Bm25Retriever:
         self._years = index.papers.years
         self._sorted_years = np.sort(self._years[self._years != NO_YEAR])
         self._id_rank = index.id_rank
-        with _opening(index):
+        with opening(index, BM25, _is_fault):
             self._rows: npt.NDArray[np.int32] = open_array(index.bm25 / ROWS, np.int32)
             check_distinct(ROWS, self._rows, len(self._years))
             self._lucene = Lucene(index.bm25, self.config)
@@ -136,20 +134,8 @@ class Bm25Retriever:
         return len(self._sorted_years) - int(np.searchsorted(self._sorted_years, year, "right"))
 
 
-@contextmanager
-def _opening(index: IndexFolder) -> Generator[None]:
-    """Turn errors from damaged or replaced files into errors that state what to do."""
-    try:
-        yield
-    except Exception as error:
-        if not (is_java_exception(error) or isinstance(error, (EOFError, OSError, ValueError))):
-            raise
-        if read_manifest(index.path) != index.manifest:
-            raise IndexReplacedError(index.path) from error
-        reason = " ".join(str(error).split())[:120]
-        raise IndexDamagedError(index.path, [f"{BM25}/ cannot be read ({reason})"]) from error
-    if read_manifest(index.path) != index.manifest:
-        raise IndexReplacedError(index.path)
+def _is_fault(error: Exception) -> bool:
+    return is_java_exception(error) or isinstance(error, UNREADABLE)
 
 
 def _in_threads(work: Callable[[int], None], count: int, threads: int) -> None:

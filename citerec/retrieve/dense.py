@@ -1,7 +1,6 @@
 """Dense retrieval: finds the papers whose vectors are nearest to a query's."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,16 +9,14 @@ import numpy.typing as npt
 from citerec.config import DenseConfig
 from citerec.encode.spec import Fingerprint
 from citerec.errors import (
-    ConfigError,
     EncoderMismatchError,
     IndexDamagedError,
-    IndexReplacedError,
     ModelError,
 )
 from citerec.folder import IndexFolder
 from citerec.index.dense.library import Vectors, on_threads
 from citerec.index.dense.read import open_dense
-from citerec.manifest import read_manifest
+from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
 from citerec.types import Eligible, Hits, Query
 
 FOLDER = "dense"
@@ -59,7 +56,7 @@ class DenseRetriever:
         self._encoder = encoder
         self._dim = int(dense_settings["dim"])
         self._id_rank: npt.NDArray[np.int32] = index.id_rank
-        with _opening(index):
+        with opening(index, FOLDER, _is_fault):
             self._vectors = open_dense(
                 index.path / FOLDER, dense_settings, index.papers.years, self.config
             )
@@ -106,12 +103,8 @@ class DenseRetriever:
 
 def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
     """Return the settings of the vectors from the manifest, after checking that `encoder` made them."""
+    check_embedded(index)
     settings = index.manifest.settings
-    if not settings.get("dense"):
-        raise ConfigError(
-            f"{index.path} has no vectors; embed its papers: "
-            f"citerec encode --index {index.path} --encoder MODEL"
-        )
     try:
         recorded = Fingerprint.from_json(settings["encoder"])
     except (KeyError, TypeError, ValueError) as error:
@@ -125,14 +118,5 @@ def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]
     return settings["dense"]
 
 
-@contextmanager
-def _opening(index: IndexFolder) -> Generator[None]:
-    """Turn errors from damaged or replaced files into errors that state what to do."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if read_manifest(index.path) != index.manifest:
-            raise IndexReplacedError(index.path) from error
-        raise IndexDamagedError(index.path, [f"{FOLDER}/ cannot be read: {error}"]) from error
-    if read_manifest(index.path) != index.manifest:
-        raise IndexReplacedError(index.path)
+def _is_fault(error: Exception) -> bool:
+    return isinstance(error, (*UNREADABLE, KeyError, TypeError, AttributeError))

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from citerec import plugins
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokens
-from citerec.tuned import read_tuned
+from citerec.retrieve.parts import check_embedded
+from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligible, Hits, Log, Query, Retriever
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class HybridRetriever:
         """The names of the retrievers, in the order of their hits."""
         return tuple(retriever.name for retriever in self.retrievers)
 
-    def find(
+    def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
     ) -> list[CandidateSet]:
         """Return the `k` best eligible papers of each query, with the hits of each retriever.
@@ -81,13 +83,16 @@ class HybridRetriever:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         hits = {r.name: r.retrieve(queries, eligible, depth) for r in self.retrievers}
         of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
-        return [CandidateSet(self._fused(stages, k), stages) for stages in of_query]
+        return [
+            CandidateSet(self._fused(hits_by_retriever, k), hits_by_retriever)
+            for hits_by_retriever in of_query
+        ]
 
-    def _fused(self, stages: dict[str, Hits], k: int) -> Hits:
-        if len(stages) == 1:
-            return next(iter(stages.values()))
+    def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:
+        if len(hits_by_retriever) == 1:
+            return next(iter(hits_by_retriever.values()))
         deep = replace(self.config, depth=max(k, self.config.depth))
-        return fuse(stages, self._id_rank, deep, k=k)
+        return fuse(hits_by_retriever, self._id_rank, deep, k=k)
 
 
 def open_dense(
@@ -108,11 +113,7 @@ def open_dense(
     """
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
-    if not index.is_embedded:
-        raise ConfigError(
-            f"{index.path} has no vectors; embed its papers: "
-            f"citerec encode --index {index.path} --encoder {config.encoder}"
-        )
+    check_embedded(index, config.encoder)
     from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
     from citerec.encode.encoder import open_encoder, reopen
     from citerec.encode.spec import Fingerprint
@@ -134,7 +135,7 @@ def open_hybrid(
     *,
     retrievers: Sequence[Retriever] | None = None,
 ) -> HybridRetriever:
-    """Open BM25, and dense retrieval where the index has vectors, fused as configured or tuned.
+    """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured or tuned.
 
     Args:
         index: The index.
@@ -143,13 +144,35 @@ def open_hybrid(
         retrievers: The retrievers to use instead, fused as configured.
 
     Raises:
-        CiterecError: As `open_dense` raises, or if the Lucene part is damaged.
+        CiterecError: As `open_dense` and `open_registered` raise, or if the Lucene part is damaged.
     """
     if retrievers is not None:
+        if config.retrievers:
+            raise ConfigError(
+                "retrievers are given both as objects and by name; give all as objects"
+            )
         return HybridRetriever(index, retrievers, config.fuse_with(None))
-    bm25 = Bm25Retriever(index, config.bm25)
-    if dense := open_dense(index, config, log):
-        vectors, encoder = dense
-        fusion = config.fuse_with(read_tuned(index))
-        return HybridRetriever(index, [bm25, vectors], fusion, dense=vectors, encoder=encoder)
-    return HybridRetriever(index, [bm25])
+    all_retrievers: list[Retriever] = [Bm25Retriever(index, config.bm25)]
+    vectors, encoder = open_dense(index, config, log) or (None, None)
+    all_retrievers += [vectors] if vectors else []
+    all_retrievers += [open_registered(name, index) for name in config.retrievers]
+    if len(all_retrievers) == 1:
+        return HybridRetriever(index, all_retrievers)
+    fusion = config.fuse_with(tuned_fusion(index, config))
+    return HybridRetriever(index, all_retrievers, fusion, dense=vectors, encoder=encoder)
+
+
+def open_registered(name: str, index: IndexFolder) -> Retriever:
+    """Open a retriever that another package registers as an entry point of the group `citerec.retrievers`.
+
+    Args:
+        name: The name of the entry point.
+        index: The index that is searched.
+
+    Raises:
+        ConfigError: If there is none of this name, or its package cannot be imported.
+    """
+    if name not in (names := plugins.names(plugins.RETRIEVERS)):
+        there = f"there are: {', '.join(names)}" if names else "no installed package adds one"
+        raise ConfigError(f"no retriever {name!r}; {there}")
+    return plugins.load(plugins.RETRIEVERS, name)(index)

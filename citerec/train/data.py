@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
-from citerec.corpus.queries import QUERIES
-from citerec.corpus.splits import SPLITS, gold_citations, read_ids
+from citerec.corpus.splits import SPLITS, gold_citations
 from citerec.corpus.splits import splits_sha256 as sha256_of_splits
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.rules.held_out import held_out_rows, train_rows
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 from citerec.types import Eligible
 
@@ -142,26 +142,14 @@ def load_training_data(index: IndexFolder) -> TrainingData:
 
 
 def _split_rows(index: IndexFolder) -> tuple[Rows, Rows]:
-    """Return the rows of the train queries and of the dev and test queries.
-
-    If the corpus ships its own queries, every paper that is no dev or test query is a train query.
-    """
+    """Return the rows of the train queries and of the dev and test queries."""
     files = [index.splits / f"{name}.ids" for name in SPLITS]
     if missing := [file.name for file in files if not file.is_file()]:
         raise ConfigError(
             f"{index.splits} has no {missing[0]}; rebuild the index: "
             f"citerec index CORPUS --index {index.path} --force"
         )
-    train, dev, test = (_rows(index, read_ids(file)) for file in files)
-    held_out = np.union1d(dev, test).astype(np.int32)
-    if (index.splits / QUERIES).is_file():
-        train = np.setdiff1d(np.arange(len(index.papers), dtype=np.int32), held_out)
-    return train, held_out
-
-
-def _rows(index: IndexFolder, ids: list[str]) -> Rows:
-    rows = index.papers.rows_of(ids)
-    return np.unique(rows[rows >= 0])
+    return train_rows(index), held_out_rows(index)
 
 
 def _citations(graph: Graph, queries: Rows, keep: Flags) -> Lists:

@@ -14,9 +14,9 @@ from citerec.encode.model import weights_files
 from citerec.encode.source import MINILM, NAMES
 from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder
-from citerec.train.data import splits_sha256
+from citerec.manifest import TRAINING
+from citerec.rules.trained_on import data_of
 
-TRAINING = "training.json"
 PACKAGES = ("torch", "transformers", "accelerate")
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
@@ -103,8 +103,7 @@ def was_trained_so(model: Path, index: IndexFolder, settings: Mapping[str, Any])
         recorded_settings["model"] == Path(settings["model"]).name
     ):  # the record has only the name of a local model
         expected["model"] = recorded_settings["model"]
-    current = index.manifest.corpus["sha256"], splits_sha256(index)
-    same = trained_on == current and recorded_settings == expected
+    same = trained_on == data_of(index) and recorded_settings == expected
     return same and has_weights(settings["model"], index, record.get("weights"))
 
 

@@ -30,7 +30,7 @@ STAGES = {
 
 
 def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
-    """Time `Recommender.recommend` of one query, k = 20, by what it is made of."""
+    """Time `BatchRecommender.recommend` of one query, k = 20, by what it is made of."""
     build_dense(work)
     model_of(work)
     rows: list[Row] = []
@@ -66,12 +66,12 @@ def serve_latency(name: str, work: Work) -> None:
 
 
 def _recommender(name: str, work: Work) -> Callable[[Any], object]:
-    from citerec.config import RecommendConfig, RerankConfig, RerankStage
+    from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
     from citerec.folder import open_index
-    from citerec.recommend import Recommender
+    from citerec.recommend import BatchRecommender
 
-    stage = RerankStage(model=str(model_of(work)), depth=DEPTH)
-    rerank = RerankConfig(stages=(stage,), threads=work.threads)
+    stage = CrossEncoderConfig(model=str(model_of(work)), depth=DEPTH)
+    rerank = RerankConfig(cross_encoders=(stage,), threads=work.threads)
     ranks = name in ("ranked", "explained")
     config = RecommendConfig(
         k=20,
@@ -80,7 +80,7 @@ def _recommender(name: str, work: Work) -> Callable[[Any], object]:
     )
     if name == "bm25":
         config = replace(config, encoder="none")
-    recommender = Recommender(open_index(work.dense), config)
+    recommender = BatchRecommender(open_index(work.dense), config)
     return lambda query: recommender.recommend([query], explain=name == "explained")
 
 

@@ -15,7 +15,7 @@ from citerec.config import RecommendConfig
 from citerec.errors import CiterecError
 from citerec.folder import open_index
 from citerec.manifest import NAME, seal_model
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
 from citerec.types import Query
 from support.sealing import reseal
 
@@ -23,7 +23,7 @@ DRAFT = Query(id="draft", title="Neural networks for the recommendation of citat
 
 
 def recommended(index: Path) -> list[tuple[str, float]]:
-    recommender = Recommender(open_index(index), RecommendConfig(k=10))
+    recommender = BatchRecommender(open_index(index), RecommendConfig(k=10))
     [found] = recommender.recommend([DRAFT], explain=True)
     return [(item.paper.id, round(item.score, 6)) for item in found]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.config import RANKING_DEPTH
 from citerec.evaluate.bins import Year
 from citerec.evaluate.calibration import Band
-from citerec.evaluate.metrics import DEPTH
 from citerec.evaluate.report.svg import INK, as_svg, marked, new_figure, settings, style
 from citerec.evaluate.significance import Floats
 from citerec.export.clean import visible
@@ -45,7 +45,7 @@ def draw_recall(curves: Mapping[str, Floats], path: Path, *, title: str) -> None
     for number, curve in enumerate(curves.values()):
         style = _LINES[number // 10 % len(_LINES)]
         axes.plot(np.arange(1, len(curve) + 1), curve, style, color=f"C{number % 10}")
-    axes.set(xscale="log", xlim=(1, DEPTH), ylim=(0, 1.02), xlabel="depth", ylabel="recall")
+    axes.set(xscale="log", xlim=(1, RANKING_DEPTH), ylim=(0, 1.02), xlabel="depth", ylabel="recall")
     axes.set_title(title, parse_math=False)
     axes.grid(visible=True, alpha=0.3)
     labels = [_label(name) for name in curves]

@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseKind
-from citerec.eligibility import mask
 from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import RowsAndScores
 from citerec.index.dense.library import Vectors, load
+from citerec.rules.eligible import mask
 from citerec.types import Eligible
 
 Scores = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-FEW = 100  # exclusions per query that are handled by fetching more hits; a query with more is searched separately
+FEW_EXCLUDED = 100  # exclusions of a query for which more hits are fetched; a query with more is searched separately
 _CELLS = 2**22  # hits kept in memory for the queries of one batch
 # eligible papers whose scan costs as much as one candidate of a filtered graph search
 _SCAN_WORTH = 16
@@ -153,13 +153,13 @@ def _groups(eligible: Sequence[Eligible]) -> dict[Eligible, list[int]]:
     """Group the queries that one selector can serve: those of one year limit with few exclusions."""
     groups: dict[Eligible, list[int]] = {}
     for i, rule in enumerate(eligible):
-        shared = rule if len(rule.excluded) > FEW else Eligible(rule.year_max)
+        shared = rule if len(rule.excluded) > FEW_EXCLUDED else Eligible(rule.year_max)
         groups.setdefault(shared, []).append(i)
     return groups
 
 
 def _few_exclusions(eligible: Eligible) -> int:
-    return len(eligible.excluded) if len(eligible.excluded) <= FEW else 0
+    return len(eligible.excluded) if len(eligible.excluded) <= FEW_EXCLUDED else 0
 
 
 def _eligible_hits(

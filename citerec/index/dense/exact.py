@@ -11,7 +11,6 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from citerec.eligibility import within
 from citerec.encode.spec import Similarity
 from citerec.index.dense.library import Vectors, load, on_threads
 from citerec.index.dense.scan import (
@@ -23,6 +22,7 @@ from citerec.index.dense.scan import (
     pairwise,
     scan,
 )
+from citerec.rules.eligible import within
 from citerec.types import Eligible
 
 # rows and scores, in any order

@@ -14,7 +14,7 @@ from citerec.evaluate.catalogue import CANDIDATES, systems
 from citerec.evaluate.protocol import Rules
 from citerec.lab.experiment.kind import MEASURES, ExperimentKind, Needs
 from citerec.rank.features import Group
-from citerec.rank.known import PROTOCOL
+from citerec.rules.known import PROTOCOL
 from citerec.text import QueryForm
 
 _Check = tuple[str, Callable[[Any], bool]]  # description of a valid value, and the test

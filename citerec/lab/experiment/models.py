@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.row import Experiment
 from citerec.manifest import NAME
 from citerec.rank.ranker import DEFAULT
-from citerec.rerank.opening import OWN
+from citerec.rules.trained_on import RERANKER
 from citerec.types import Progress
 
 ENCODER = "encoder"  # name in the model folder of an index
@@ -84,8 +84,8 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
 
     settings = Path(experiment.train_reranker)
     config = read_training(settings, {})
-    own = index.models / OWN
-    for_row = own.with_name(f"{OWN}-{settings.stem}")
+    own = index.models / RERANKER
+    for_row = own.with_name(f"{RERANKER}-{settings.stem}")
     for model in (own, for_row):
         if was_trained_so(model, index, config):
             return str(model)

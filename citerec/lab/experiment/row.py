@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from citerec.config import Bm25Config, FuseConfig, RerankConfig, RerankStage
+from citerec.config import Bm25Config, CrossEncoderConfig, FuseConfig, RerankConfig
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
-from citerec.evaluate.protocol import KnownGraph, Rules
+from citerec.evaluate.protocol import CitationScope, Rules
 from citerec.inputs import reading
 from citerec.lab.experiment.checks import check_all
 from citerec.lab.experiment.kind import ExperimentKind, Needs
@@ -45,14 +45,14 @@ class Reranking:
 
     def config(self, model: str, weight: float | None = 1) -> RerankConfig:
         """Return the rerank config for a model; `weight` applies if the row sets none."""
-        stage = RerankStage(
+        stage = CrossEncoderConfig(
             model=model,
             depth=self.depth,
             query_tokens=self.query_tokens,
             candidate_tokens=self.candidate_tokens,
         )
         return RerankConfig(
-            stages=(stage,),
+            cross_encoders=(stage,),
             weight=weight if self.weight is None else self.weight,
             precision=self.precision,
             backend=self.backend,
@@ -73,7 +73,7 @@ class Experiment:
     rules: Rules = Rules()  # restrictions of queries and candidates
     split: str = "test"
     system: str = "bm25"
-    known_graph: KnownGraph = KnownGraph.TRAIN
+    known_graph: CitationScope = CitationScope.TRAIN
     bm25: Bm25Config = Bm25Config()
     encoder: str | None = None  # the encoder of the index; None for an index without vectors
     train: str | None = None  # TOML settings of the training of the encoder

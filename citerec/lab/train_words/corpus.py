@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import open_queries
-from citerec.corpus.splits import read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.lab.words.tokens import counted, words_of
-from citerec.rank.known import citing_before
+from citerec.rules.held_out import held_out_rows
+from citerec.rules.known import citing_before
 from citerec.text import EncoderForm, encoder_text
 from citerec.train.data import TrainingData, load_training_data
 from citerec.types import Paper
@@ -106,8 +106,6 @@ def first_query_year(index: IndexFolder) -> int | None:
         known = [shipped.queries[qid].year for qid in query_ids]
         years = [year for year in known if year is not None]
     else:
-        ids = [i for split in ("dev", "test") for i in read_ids(index.splits / f"{split}.ids")]
-        rows = index.papers.rows_of(ids)
-        query_years = index.papers.years[rows[rows >= 0]]
+        query_years = index.papers.years[held_out_rows(index)]
         years = query_years[query_years != NO_YEAR].tolist()
     return min(years) if years else None

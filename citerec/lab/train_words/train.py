@@ -22,6 +22,7 @@ from citerec.lab.train_words.modelfolder import write_model
 from citerec.lab.train_words.vectors import sha256_of_vectors
 from citerec.lab.words.chance import RandomVectors
 from citerec.lab.words.folder import NAME
+from citerec.rules.trained_on import data_of
 from citerec.train.data import splits_sha256
 from citerec.train.modelfolder import check_target, read_training
 from citerec.train.start import resume_or_discard
@@ -108,10 +109,9 @@ def was_trained_so(model: Path, index: IndexFolder, config: WordsTraining) -> bo
         expected["vectors"] = place.name
         if not place.exists() or sha256_of_vectors(place) != record.get("weights"):
             return False
-    current = index.manifest.corpus["sha256"], splits_sha256(index)
     try:
         trained_on = record["corpus_sha256"], record["splits_sha256"]
-        return trained_on == current and record["provenance"]["settings"] == expected
+        return trained_on == data_of(index) and record["provenance"]["settings"] == expected
     except (KeyError, TypeError):
         return False
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from citerec.eligibility import within
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts
@@ -14,6 +13,7 @@ from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
+from citerec.rules.eligible import within
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, triplet
 from citerec.train.encoder.mine import similarities

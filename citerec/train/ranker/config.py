@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from citerec.config import ExpandConfig
+from citerec.config import RANKING_DEPTH, ExpandConfig
 from citerec.errors import ConfigError
 from citerec.train.settings import check_above_zero, check_least, checked, kinds_of, read_settings
 
@@ -17,7 +17,7 @@ class RankerTraining:
     seed: int = 0
     queries: int = 20_000  # train queries per index, drawn at random; 0 for all
     dev_queries: int = 2_000  # dev queries per index, likewise; their candidate sets are in memory
-    depth: int = 1000  # candidates per query and retriever
+    depth: int = RANKING_DEPTH  # candidates per query and retriever
     neighbours: int = 50  # nearest papers whose references join the candidates
     negatives: int = 150  # sampled candidates per query that it does not cite, at most
     copies: int = 1  # copies of each query with randomly disabled feature groups

@@ -8,21 +8,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import RecommendConfig, RerankConfig, RerankStage
+from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
-from citerec.pipeline import Finder, Pipeline, RerankFeature, Stage
+from citerec.pipeline import Pipeline
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features
-from citerec.rank.known import LATELY, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
-from citerec.rerank.opening import open_cascade, own_reranker, trained_on_other_data
+from citerec.rerank.opening import auto_reranker, open_cascade
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.held_out import HeldOut
+from citerec.rules.known import LATELY, CitationScope, GraphSnapshot, TemporalGraph
+from citerec.stages import FirstStage, RerankFeatureStage, Stage
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.modelfolder import read_training
-from citerec.train.ranker.apart import HeldOut
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples, sampled
 from citerec.train.ranker.kept import KeptExamples
@@ -75,9 +76,9 @@ class LaggedGraph(TemporalGraph):
     years older than the query.
     """
 
-    def __init__(self, known: TemporalGraph, years: int) -> None:
+    def __init__(self, graph: TemporalGraph, years: int) -> None:
         """Prepare; citations of the last `years` years before each query's year are unknown."""
-        super().__init__(known.index, known.graph)
+        super().__init__(graph.index, graph.scope)
         self._stale = years
 
     def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
@@ -116,7 +117,7 @@ class Gatherer:
         index: IndexFolder,
         config: RankerTraining,
         log: Log,
-        finder: Finder | None = None,
+        finder: FirstStage | None = None,
         excluded_models: ExcludedModels = ExcludedModels(),
     ) -> None:
         """Open the stages of an index.
@@ -135,8 +136,8 @@ class Gatherer:
         first = RecommendConfig(encoder="none" if excluded_models.encoder else "auto")
         self._finder = finder or open_hybrid(index, first, log)
         self._cascade = None if excluded_models.reranker else _cascade(index, config, log)
-        self._known = TemporalGraph(index, KnownGraph.TRAIN)
-        self._features = Features(index, self._known)  # the candidates hold the snapshots
+        self._graph = TemporalGraph(index, CitationScope.TRAIN)
+        self._features = Features(index, self._graph)  # the candidates hold the snapshots
 
     def train(
         self, data: TrainingData, progress: Progress, kept: KeptExamples | None = None
@@ -200,10 +201,10 @@ class Gatherer:
         self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[list[tuple[Any, Any, int]]]:
         """Yield blocks of queries: for each, the features of its candidates, their gold mask, and the gold count."""
-        graph = LaggedGraph(self._known, citation_lag) if citation_lag else self._known
+        graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
         stages: tuple[Stage, ...] = (CandidateExpander(graph, self._config.expand),)
         if self._cascade:
-            stages = (*stages, RerankFeature(self._cascade, self._cascade.depth))
+            stages = (*stages, RerankFeatureStage(self._cascade, self._cascade.depth))
         pipeline = Pipeline(self._finder, stages, self._config.depth, together=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
@@ -271,8 +272,8 @@ def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | 
     reranker = reranker_of(index, config)
     if reranker is None:
         return None
-    stage = RerankStage(model=str(reranker), depth=config.rerank_depth)
-    return open_cascade(index, RerankConfig(stages=(stage,), threads=config.threads), log)
+    stage = CrossEncoderConfig(model=str(reranker), depth=config.rerank_depth)
+    return open_cascade(index, RerankConfig(cross_encoders=(stage,), threads=config.threads), log)
 
 
 def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None:
@@ -281,5 +282,4 @@ def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None
         return None
     if config.reranker != "auto":
         return config.reranker
-    own = own_reranker(index)
-    return None if own and trained_on_other_data(own, index) else own
+    return auto_reranker(index, same_data=True)

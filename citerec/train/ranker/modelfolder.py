@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from citerec.config import ExpandConfig
-from citerec.manifest import seal_model
+from citerec.manifest import TRAINING, seal_model
 from citerec.rank.features import FEATURES
 from citerec.rank.probability import TOP, Calibration
 from citerec.rank.ranker import Variant, write_spec
-from citerec.train.modelfolder import TRAINING, write_json
+from citerec.train.modelfolder import write_json
 from citerec.train.ranker.ablation import Ablation
 from citerec.train.ranker.boost import Trees
 

@@ -10,12 +10,12 @@ import numpy as np
 from citerec.atomic import building, check_writable
 from citerec.errors import writing
 from citerec.folder import IndexFolder
-from citerec.pipeline import Finder
 from citerec.provenance import provenance
 from citerec.rank.ranker import SPEC, Variant
+from citerec.rules.held_out import held_out
+from citerec.stages import FirstStage
 from citerec.train.modelfolder import check_target
 from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
-from citerec.train.ranker.apart import held_out
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import Examples
 from citerec.train.ranker.gather import ExcludedModels, Gatherer, dev_queries, load_train
@@ -50,7 +50,7 @@ def train_ranker(
     force: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
-    finders: Mapping[str, Finder] | None = None,
+    finders: Mapping[str, FirstStage] | None = None,
 ) -> RankerReport:
     """Train a learning-to-rank model on the citations of indexes; the model folder is created complete at the end.
 
@@ -152,7 +152,7 @@ def _examples_of(
     config: RankerTraining,
     progress: Progress,
     log: Log,
-    finder: Finder | None,
+    finder: FirstStage | None,
     examples: Path,
 ) -> IndexExamples:
     excluded = ExcludedModels.of(index, config)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
-from citerec.fuse import stage_hits
-from citerec.query.exclude import title_key
+from citerec.fuse import ranks_and_scores
+from citerec.query.keys import title_key
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags, Lists, Pairs, Rows
@@ -111,8 +111,8 @@ class CandidateFinder:
         retrieval = RecommendConfig(
             encoder="auto" if fused or by_encoder else "none", fuse=FuseConfig()
         )
-        self._stages = open_hybrid(data.index, retrieval, log)
-        if fused and self._stages.dense is None:
+        self._first_stage = open_hybrid(data.index, retrieval, log)
+        if fused and self._first_stage.dense is None:
             log(f"{data.index.path} has no vectors: the candidates are those of BM25")
 
     def train(self, progress: Progress) -> CandidateLists:
@@ -140,12 +140,14 @@ class CandidateFinder:
         """Return the candidates of some queries, at most `depth` each."""
         hits: list[Hits] = []
         similarity: list[Numbers] = []
-        for one in self._stages.find(queries, rules, depth):
+        for one in self._first_stage.candidates(queries, rules, depth):
             ranking = (
-                one.hits if self._config.candidates is CandidateSource.FUSED else one.stages["bm25"]
+                one.hits
+                if self._config.candidates is CandidateSource.FUSED
+                else one.hits_by_source["bm25"]
             )
             hits.append(Hits(ranking.rows[:depth], ranking.scores[:depth]))
-            similarity.append(_similarity(one.stages.get("dense"), hits[-1].rows))
+            similarity.append(_similarity(one.hits_by_source.get("dense"), hits[-1].rows))
         return CandidateLists.of(hits, similarity)
 
 
@@ -153,7 +155,7 @@ def _similarity(dense: Hits | None, rows: Rows) -> Numbers:
     """Return the similarity of some papers to the query; papers that are no dense hit get that of the last hit."""
     if dense is None or not len(dense):
         return np.zeros(len(rows), np.float32)
-    _, scores = stage_hits(dense, rows)
+    _, scores = ranks_and_scores(dense, rows)
     return np.where(np.isnan(scores), dense.scores[-1], scores).astype(np.float32)
 
 

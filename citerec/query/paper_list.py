@@ -1,33 +1,26 @@
-"""Reads a list of papers that must not be recommended: ids, or a bibliography, which is matched by titles, too."""
+"""Reads a list of papers, excluded or cited ones: ids, or a bibliography, which is matched by titles, too."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from string import whitespace
 from typing import Any, cast
 
-from citerec.corpus.papers import compute, strings
 from citerec.errors import BadInputError
 from citerec.query import bibtex, ris
 from citerec.query.doi import doi_of
+from citerec.query.keys import id_key, title_key
 from citerec.query.latex import to_text
 from citerec.query.objects import IDS, Item, read_items, stated_year_and_authors
 from citerec.query.record import Record, one_line
 from citerec.query.source import Kind, decode, kind_of, read_bytes, refuse_long
-from citerec.text import normalized
 
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _EXPORT = "export the references from your reference manager"
-_SEPARATORS = re.compile(r"[\W_]+")
-_LATEX = re.compile(r"[\\${}]")
 _LATEX_SOURCE = re.compile(
     r"^[ \t]*\\(?:documentclass|begin\s*\{|bibitem|section|title\s*\{)|\\[A-Za-z]*cite[A-Za-z]*\s*[\[{]",
     re.MULTILINE,
 )
-_SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII that Python's strip removes
-_ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +35,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
-    """The entries of a list; a paper that matches one of them is excluded."""
+class PaperList:
+    """The entries of a list of papers."""
 
     entries: tuple[Entry, ...]  # those with an id or a title
     unread: tuple[str, ...] = ()  # descriptions of entries that have neither or cannot be read
@@ -60,8 +53,8 @@ class Excluded:
         return tuple(dict.fromkeys(titles))
 
 
-def read_excluded(path: str | Path) -> Excluded:
-    """Read a list of exclusions; the format is recognised by its content.
+def read_paper_list(path: str | Path) -> PaperList:
+    """Read a list of papers; the format is recognised by its content.
 
     In plain text, blank lines and lines that start with `#` are skipped; a line of several words is also used as a
     title.
@@ -75,15 +68,15 @@ def read_excluded(path: str | Path) -> Excluded:
     data, name = read_bytes(path)
     entries, unread = _read(decode(data, name, reads=_READS, for_documents=_EXPORT), name)
     empty = [entry for entry in entries if not (entry.ids or title_key(entry.title))]
-    return Excluded(
+    return PaperList(
         entries=tuple(entry for entry in entries if entry not in empty),
         unread=(*unread, *(f"{e.place} has neither a title nor an id" for e in empty)),
     )
 
 
-def listed(texts: Iterable[str]) -> Excluded:
-    """Return a list of ids, DOIs or titles as `read_excluded` reads a file with one a line; blank ones are left out."""
-    return Excluded(entries=tuple(_from_text(text) for t in texts if (text := t.strip())))
+def paper_list_of(texts: Iterable[str]) -> PaperList:
+    """Return ids, DOIs or titles as `read_paper_list` reads a file with one a line; blank ones are left out."""
+    return PaperList(entries=tuple(_from_text(text) for t in texts if (text := t.strip())))
 
 
 def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
@@ -171,49 +164,3 @@ def _ids(*values: object) -> tuple[str, ...]:
 
 def _dois(*values: str) -> tuple[str, ...]:
     return tuple(filter(None, map(doi_of, values)))
-
-
-def id_key(paper_id: str) -> str:
-    """Return the form in which ids are compared: a DOI bare and in lower case, other ids unchanged."""
-    return doi_of(paper_id).lower() or paper_id
-
-
-def doi_rows(ids: Iterable[str], corpus_ids: Any) -> frozenset[int]:
-    """Return the rows of a corpus whose id equals one of `ids` as a DOI, by `id_key`.
-
-    The corpus may write a DOI as a link, or in capitals. Arrow selects candidates; ids that are not ASCII are always
-    candidates, because Arrow's lower case differs from Python's for them.
-
-    Args:
-        ids: The ids to find, in the form of `id_key`.
-        corpus_ids: The ids of the corpus, an Arrow column.
-    """
-    dois = sorted(filter(doi_of, ids))
-    if not dois:
-        return frozenset()
-    candidate_rows = compute.indices_nonzero(compute.match_substring(corpus_ids, "10."))
-    candidates = corpus_ids.take(candidate_rows)
-    # the prefix of a DOI link has no 1
-    bare = compute.replace_substring_regex(candidates, "^[^1]+", "")
-    lowered = compute.ascii_lower(compute.ascii_rtrim(bare, characters=_SPACES))
-    listed = compute.is_in(lowered, value_set=strings(dois))
-    maybe = compute.or_(listed, compute.invert(compute.string_is_ascii(candidates)))
-    rows = candidate_rows.filter(maybe).to_pylist()
-    requested = frozenset(dois)
-    pairs = zip(rows, candidates.filter(maybe).to_pylist(), strict=True)
-    return frozenset(row for row, docid in pairs if id_key(docid) in requested)
-
-
-def title_key(title: str) -> str:
-    r"""Return the form in which titles are compared: letters and digits in lower case.
-
-    LaTeX, accents and punctuation are removed, letters of every script stay: `{\"U}ber {BERT}` and `Uber BERT!` both
-    become `uber bert`. A title without letters and digits has an empty key.
-    """
-    if _LATEX.search(title):
-        title = to_text(title)
-    if title.isascii():
-        return " ".join(title.translate(_ASCII).split())
-    folded = normalized("NFKD", normalized("NFKD", title).casefold())
-    without_accents = "".join(c for c in folded if not unicodedata.combining(c))
-    return " ".join(_SEPARATORS.sub(" ", without_accents).split())

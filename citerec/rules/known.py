@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import QUERIES
-from citerec.corpus.splits import read_ids
-from citerec.eligibility import own_rows
 from citerec.folder import IndexFolder
+from citerec.rules.eligible import own_rows
+from citerec.rules.held_out import train_papers
 from citerec.types import Eligible, Query
 from citerec.valid import YEARS
 
@@ -38,29 +37,29 @@ LATELY = 3  # years of recent citations
 _KEPT = 16  # snapshots in memory at once
 
 
-class KnownGraph(StrEnum):
-    """Which citations a stage may use at query time."""
+class CitationScope(StrEnum):
+    """Whose citations are known at query time."""
 
     TRAIN = "train"  # of train papers of an earlier year
     EARLIER = "earlier"  # of all papers of an earlier year
     PUBLISHED = "published"  # of all papers of an earlier year; for a draft outside the corpus, of its own year, too
 
 
-PROTOCOL = (KnownGraph.TRAIN, KnownGraph.EARLIER)  # the choices of an evaluation
+PROTOCOL = (CitationScope.TRAIN, CitationScope.EARLIER)  # the choices of an evaluation
 
 
 def first_unknown_year(
-    query: Query, eligible: Eligible, graph: KnownGraph, *, in_corpus: bool
+    query: Query, eligible: Eligible, scope: CitationScope, *, in_corpus: bool
 ) -> int | None:
     """Return the first year whose citations are unknown for a query; None if all citations are known.
 
     Args:
         query: Citations made in the query's year are unknown, unless the query is a draft (see `PUBLISHED`).
         eligible: The rule of the query. For `PUBLISHED`, citations after the last year of the rule are unknown.
-        graph: The papers whose citations count.
+        scope: The papers whose citations count.
         in_corpus: Whether the query is a paper of the corpus.
     """
-    if graph in PROTOCOL:
+    if scope in PROTOCOL:
         return query.year
     last = eligible.year_max
     after = None if last is None else min(last, YEARS[-1]) + 1
@@ -74,20 +73,6 @@ def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
     if year is None:
         return np.ones(len(years), np.bool_)
     return (years < year) & (years != NO_YEAR)
-
-
-def train_papers(index: IndexFolder) -> Flags:
-    """Return a mask of the papers of the train split, shape (n,).
-
-    In a corpus with queries of its own, these are all papers except those with the id of a dev or test query.
-    """
-    ships_queries = (index.splits / QUERIES).is_file()
-    split_names = ("dev", "test") if ships_queries else ("train",)
-    ids = [docid for split in split_names for docid in read_ids(index.splits / f"{split}.ids")]
-    rows = index.papers.rows_of(ids)
-    train = np.full(len(index.papers), ships_queries)
-    train[rows[rows >= 0]] = not ships_queries
-    return train
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,9 +93,9 @@ class GraphSnapshot:
 class TemporalGraph:
     """The citation graph of an index, with a snapshot for each query's time."""
 
-    def __init__(self, index: IndexFolder, graph: KnownGraph) -> None:
-        """Prepare; the citations are read on first use. `graph` selects the papers whose citations count."""
-        self.index, self.graph = index, graph
+    def __init__(self, index: IndexFolder, scope: CitationScope) -> None:
+        """Prepare; the citations are read on first use. `scope` selects the papers whose citations count."""
+        self.index, self.scope = index, scope
         self._years = index.papers.years
         self._snapshots: dict[Key, GraphSnapshot] = {}
 
@@ -125,8 +110,8 @@ class TemporalGraph:
         for query, rule, own in zip(
             queries, eligible, own_rows(queries, self.index.papers), strict=True
         ):
-            year = first_unknown_year(query, rule, self.graph, in_corpus=bool(own))
-            is_draft = self.graph not in PROTOCOL and not own
+            year = first_unknown_year(query, rule, self.scope, in_corpus=bool(own))
+            is_draft = self.scope not in PROTOCOL and not own
             keys.append((year, self._known_rows(year, own), is_draft))
         made = {key: self.at(key[0], own=key[1], is_draft=key[2]) for key in dict.fromkeys(keys)}
         return [made[key] for key in keys]
@@ -190,4 +175,4 @@ class TemporalGraph:
     def _papers_with_references(self) -> Flags:
         """Mask of the papers with references that count, shape (papers,)."""
         cites: Flags = np.diff(self.index.graph.indptr) > 0
-        return cites & train_papers(self.index) if self.graph is KnownGraph.TRAIN else cites
+        return cites & train_papers(self.index) if self.scope is CitationScope.TRAIN else cites

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from citerec.corpus.papers import Papers, write_papers
-from citerec.eligibility import eligible, mask, own_rows, within
+from citerec.rules.eligible import eligible, mask, own_rows, within
 from citerec.types import Eligible, Paper, Query
 
 

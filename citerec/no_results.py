@@ -1,13 +1,13 @@
 """Explains why a query has no recommendations, with numbers and a remedy."""
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.eligibility import within
 from citerec.folder import IndexFolder
+from citerec.rules.eligible import within
 from citerec.text import plural
 from citerec.types import Eligible
 
 
-def why_nothing(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
+def explain_no_results(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
 
     Args:

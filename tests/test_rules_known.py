@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citerec.eligibility import eligible
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
-from citerec.rank.known import PROTOCOL, GraphSnapshot, KnownGraph, TemporalGraph
 from citerec.rank.ltr import RankedCandidates
-from citerec.recommend import Recommender
+from citerec.recommend import BatchRecommender
+from citerec.rules.eligible import eligible
+from citerec.rules.known import PROTOCOL, CitationScope, GraphSnapshot, TemporalGraph
 from citerec.types import Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
@@ -29,13 +29,13 @@ CORPUS: list[Paper] = [
 
 @pytest.fixture
 def known(build: Build) -> TemporalGraph:
-    return TemporalGraph(build(CORPUS), KnownGraph.EARLIER)
+    return TemporalGraph(build(CORPUS), CitationScope.EARLIER)
 
 
 @pytest.fixture
 def published(known: TemporalGraph) -> TemporalGraph:
     """What `recommend` knows."""
-    return TemporalGraph(known.index, KnownGraph.PUBLISHED)
+    return TemporalGraph(known.index, CitationScope.PUBLISHED)
 
 
 def known_to(
@@ -105,7 +105,7 @@ def test_only_train_papers_speak_where_that_is_asked(build: Build) -> None:
 
     counted = {graph: int(TemporalGraph(index, graph).at(2000).counts[0]) for graph in PROTOCOL}
 
-    assert counted == {KnownGraph.TRAIN: 7, KnownGraph.EARLIER: 9}
+    assert counted == {CitationScope.TRAIN: 7, CitationScope.EARLIER: 9}
 
 
 def test_the_graph_and_its_transpose_are_one(known: TemporalGraph) -> None:
@@ -145,9 +145,9 @@ def test_a_draft_without_a_year_knows_what_a_draft_of_the_latest_year_knows(
     assert undated.recent.tolist() == latest.recent.tolist() == [2, 1, 0, 0, 0]  # 2004 to 2006
 
 
-def knows(query: Query, paper: Paper, graph: KnownGraph, year_max: int | None) -> bool:
+def knows(query: Query, paper: Paper, graph: CitationScope, year_max: int | None) -> bool:
     """Whether a query knows what a paper cites, by the rules as DESIGN tells them."""
-    recommends, made = graph is KnownGraph.PUBLISHED, paper.get("year")
+    recommends, made = graph is CitationScope.PUBLISHED, paper.get("year")
     in_corpus = query.id in {other["id"] for other in CORPUS}
     if paper["id"] == query.id:
         return False
@@ -163,7 +163,7 @@ def test_what_is_known_is_what_going_through_all_papers_finds(known: TemporalGra
     train = (known.index.splits / "train.ids").read_text().split()
     ids = [paper["id"] for paper in CORPUS]
 
-    for graph in KnownGraph:
+    for graph in CitationScope:
         graph_known = TemporalGraph(known.index, graph)
         for docid, year, year_max in product(
             ("draft", "a", "c", "d", "undated"),
@@ -174,9 +174,9 @@ def test_what_is_known_is_what_going_through_all_papers_finds(known: TemporalGra
             [snapshot] = known_to(graph_known, [query], year_max)
 
             citing = [paper for paper in CORPUS if knows(query, paper, graph, year_max)]
-            if graph is KnownGraph.TRAIN:
+            if graph is CitationScope.TRAIN:
                 citing = [paper for paper in citing if paper["id"] in train]
-            is_draft = graph is KnownGraph.PUBLISHED and docid == "draft"
+            is_draft = graph is CitationScope.PUBLISHED and docid == "draft"
             unknown = snapshot.year + is_draft  # the first year whose citations are unknown
             recent = [p for p in citing if p.get("year") and p["year"] >= unknown - 3]
             for counts, papers in ((snapshot.counts, citing), (snapshot.recent, recent)):
@@ -191,7 +191,7 @@ def test_a_draft_is_recommended_papers_by_citations_of_its_own_year(build: Build
         {"id": "same", "title": "Drawing graphs", "year": 2015, "citations": ["old"]},
         *({"id": f"x{n}", "title": "Filler", "year": 2000 + n} for n in range(8)),
     ]
-    recommender = Recommender(build(corpus))
+    recommender = BatchRecommender(build(corpus))
     title = "Drawing graphs"
 
     def found(query: Query, year_max: int | None = None) -> set[str]:
@@ -215,7 +215,7 @@ def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> 
             for year in range(2015, 2020)
         ),
     ]
-    recommender = Recommender(build(corpus))
+    recommender = BatchRecommender(build(corpus))
     index = recommender.index
 
     def features(query: Query, year_max: int | None = None) -> dict[str, tuple[float, float]]:

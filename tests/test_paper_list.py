@@ -11,23 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.errors import BadInputError
-from citerec.query.exclude import (
-    Entry,
-    Excluded,
-    doi_rows,
-    id_key,
-    read_excluded,
-    title_key,
-)
+from citerec.query.keys import doi_rows, id_key, title_key
 from citerec.query.latex import to_text
+from citerec.query.paper_list import Entry, PaperList, read_paper_list
 from citerec.query.same import is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper, Query
 
 
-def excluded(folder: Path, text: str | bytes) -> Excluded:
+def excluded(folder: Path, text: str | bytes) -> PaperList:
     path = folder / "exclude"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_excluded(path)
+    return read_paper_list(path)
 
 
 def test_plain_ids_stand_one_a_line(tmp_path: Path) -> None:

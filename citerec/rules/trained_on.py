@@ -1,0 +1,65 @@
+"""Which models are an index's own, and whether a model was trained on the papers and splits of an index.
+
+A rebuilt index keeps its models: papers that they were trained on may be its test queries now.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.corpus.splits import splits_sha256
+from citerec.entries import is_regular, read_record
+from citerec.errors import IndexDamagedError
+from citerec.folder import IndexFolder
+from citerec.manifest import TRAINING
+
+RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
+
+
+def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
+    """Return the folder of a model that was trained on an index; None if there is none.
+
+    Args:
+        index: The index.
+        name: `RERANKER` or `RANKER`.
+        required: The name of a file that every such model has.
+
+    Raises:
+        IndexDamagedError: If the folder exists, but has no model in it.
+    """
+    folder = index.models / name
+    if os.path.lexists(folder) and not is_regular(folder / required):
+        raise IndexDamagedError(index.path, [f"{own_name(index, name)}/{required} is missing"])
+    return folder if folder.is_dir() else None
+
+
+def own_name(index: IndexFolder, name: str) -> str:
+    """Return the name of an index's own model in messages: its path in the index."""
+    return f"{index.models.name}/{name}"
+
+
+def data_of(index: IndexFolder) -> tuple[str, str]:
+    """Return what identifies the training data of an index: the sha256 of its papers and that of its splits.
+
+    Raises:
+        OSError: If a split is missing.
+    """
+    return index.manifest.corpus["sha256"], splits_sha256(index.splits)
+
+
+def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model records that it was trained on other papers or splits than an index has.
+
+    The record of a reranker names one index, that of a ranker a list of them. A model without a record counts as
+    trained on the data of the index.
+    """
+    try:
+        record: Any = orjson.loads(read_record(model / TRAINING))
+        trained = [
+            (one["corpus_sha256"], one["splits_sha256"]) for one in record.get("indexes", [record])
+        ]
+        return data_of(index) not in trained
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False  # nothing is recorded

@@ -1,0 +1,119 @@
+"""The stages of the pipeline: their protocols, and those that rerank or diversify.
+
+`citerec.rank` has the other two: `CandidateExpander` and `LtrStage`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from citerec.rank.diversity import DEPTH, SimilarityFunction, diversified
+from citerec.rank.ltr import expanded
+from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.cascade import Cascade
+from citerec.rules.known import Rows
+from citerec.types import CandidateSet, Eligible, Hits, Progress, Query, QueryBatch, no_progress
+
+
+class FirstStage(Protocol):
+    """Retrieves the candidate set of each query; `citerec.retrieve.hybrid.HybridRetriever` is one."""
+
+    def candidates(
+        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+    ) -> list[CandidateSet]:
+        """Return the `k` best eligible papers of each query."""
+        ...
+
+
+class Stage(Protocol):
+    """A stage after the first: adds candidates to candidate sets, scores them or reorders them.
+
+    The same batch always gives the same result.
+    """
+
+    def run(
+        self, batch: QueryBatch, candidates: Sequence[CandidateSet], progress: Progress = ...
+    ) -> Sequence[CandidateSet]:
+        """Return one candidate set per query, in the order given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RerankingStage:
+    """Orders the best candidates by cross-encoders, whose scores are interpolated with the previous ones."""
+
+    cascade: Cascade
+    k: int  # first candidates that must be exact if scoring may stop early
+    calibrated: bool = True  # whether the probabilities of the cross-encoder follow the new order
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Score the pairs of all queries together; papers below the depth keep their order."""
+        done = self.cascade.rerank(
+            batch.queries, [one.hits for one in candidates], self.k, progress
+        )
+        return [
+            replace(
+                before,
+                hits=after.hits,
+                hits_by_source={**before.hits_by_source, **after.scored},
+                probabilities=self.cascade.probabilities(after) if self.calibrated else None,
+            )
+            for before, after in zip(candidates, done, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class RerankFeatureStage:
+    """Scores the best candidates by cross-encoders for a model that reads the probability as a feature."""
+
+    cascade: Cascade
+    k: int
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Add the probabilities to expanded candidates; the order stays."""
+        done = self.cascade.rerank(
+            batch.queries, [one.hits for one in candidates], self.k, progress
+        )
+        return [
+            replace(
+                expanded(before),
+                hits_by_source={**before.hits_by_source, **after.scored},
+                rerank_probabilities=self._probabilities(after.scored[RERANK]),
+            )
+            for before, after in zip(candidates, done, strict=True)
+        ]
+
+    def _probabilities(self, hits: Hits) -> Hits:
+        return Hits(hits.rows, self.cascade.rerankers[-1].scorer.probability(hits.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class DiversityStage:
+    """Chooses `k` of the best candidates that differ from each other."""
+
+    similarity: Callable[[Rows], SimilarityFunction]  # of the papers at some rows
+    diversity: float  # in [0, 1]
+    k: int
+
+    def run(
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = no_progress,
+    ) -> list[CandidateSet]:
+        """Choose by maximal marginal relevance."""
+        return [replace(one, hits=self._chosen(one.hits)) for one in candidates]
+
+    def _chosen(self, hits: Hits) -> Hits:
+        top = hits.best(max(self.k, DEPTH))
+        return diversified(top, self.similarity(top.rows), self.diversity, self.k)
