@@ -58,7 +58,7 @@ class Everything:
     def __init__(self, index: IndexFolder) -> None:
         self._years = index.papers.years
 
-    def find(
+    def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
     ) -> list[CandidateSet]:
         found: list[CandidateSet] = []
