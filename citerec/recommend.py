@@ -5,10 +5,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
+from citerec.bibliography.paper_list import PaperList
 from citerec.config import RecommendConfig
 from citerec.describe import describe_cascade, describe_settings
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
+from citerec.matching.recognise import RecognisedQuery, listed_rows, recognise
 from citerec.no_results import explain_no_results
 from citerec.pipeline import (
     WEIGHT_AFTER_RANKER,
@@ -17,8 +19,6 @@ from citerec.pipeline import (
     depth_for,
     rank_stages,
 )
-from citerec.query.paper_list import PaperList
-from citerec.query.recognise import RecognisedQuery, listed_rows, recognise
 from citerec.rank import explained
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words

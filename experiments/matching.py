@@ -20,10 +20,10 @@ from typing import Any
 
 import orjson
 
+from citerec.bibliography.keys import title_key
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.corpus.papers import Papers, write_papers
-from citerec.query.keys import title_key
-from citerec.query.paper_list import read_paper_list
-from citerec.query.recognise import listed_rows
+from citerec.matching.recognise import listed_rows
 from citerec.types import Paper
 
 FIELDS = ("id", "title", "year", "authors")

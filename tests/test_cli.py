@@ -18,9 +18,9 @@ import pytest
 
 from citerec.cli import COMMANDS, run
 from citerec.cli.console import without_collection
+from citerec.drafts import read_queries
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
-from citerec.query import read_queries
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.run import read_qrels, read_run
 from citerec.types import Query

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.corpus.queries import shipped_queries
 from citerec.corpus.splits import read_ids
+from citerec.drafts import read_queries
 from citerec.errors import BadInputError
 from citerec.inputs import (
     MAX_FILE,
@@ -21,8 +23,6 @@ from citerec.inputs import (
 from citerec.lab.scidocs.given import VectorFile
 from citerec.lab.scidocs.layout import read_judgements
 from citerec.lab.train_words.vectors import read_word2vec
-from citerec.query import read_queries
-from citerec.query.paper_list import read_paper_list
 from citerec.run import read_qrels, read_run
 
 READERS: dict[str, Callable[[Path], object]] = {

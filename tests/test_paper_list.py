@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from citerec.bibliography.keys import id_key, title_key
+from citerec.bibliography.latex import to_text
+from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.errors import BadInputError
-from citerec.query.keys import doi_rows, id_key, title_key
-from citerec.query.latex import to_text
-from citerec.query.paper_list import Entry, PaperList, read_paper_list
-from citerec.query.same import is_draft_of, rows_of_entry, same_title, similar_titles
+from citerec.matching.recognise import doi_rows
+from citerec.matching.same import is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper, Query
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from citerec.bibliography.latex import to_text
+from citerec.drafts import QueryFile, parse_queries, read_queries
 from citerec.errors import BadInputError
-from citerec.query import QueryFile, parse_queries, read_queries
-from citerec.query.latex import to_text
 from citerec.types import Query
 
 BERT = Query(
@@ -380,7 +380,7 @@ def test_a_broken_bibliography_leaves_the_terminal_alone(
 
 
 def test_the_parsers_are_loaded_only_when_needed() -> None:
-    code = "import sys, citerec.query; print({'bibtexparser', 'rispy'} & set(sys.modules))"
+    code = "import sys, citerec.drafts; print({'bibtexparser', 'rispy'} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

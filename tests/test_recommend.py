@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from support.tiny_ranker import tiny_ranker
 
+from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.query.paper_list import Entry, PaperList, read_paper_list
 from citerec.recommend import BatchRecommender
 from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit

@@ -9,16 +9,16 @@ import rispy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.bibliography.keys import title_key
+from citerec.bibliography.latex import to_text
+from citerec.bibliography.paper_list import read_paper_list
+from citerec.bibliography.ris import read_records
+from citerec.drafts import parse_queries
 from citerec.encode.sentences import sentences
 from citerec.errors import BadInputError, shown
 from citerec.export.bibtex import dump
 from citerec.export.result import Result
 from citerec.lab.words.tokens import words_of
-from citerec.query import parse_queries
-from citerec.query.keys import title_key
-from citerec.query.latex import to_text
-from citerec.query.paper_list import read_paper_list
-from citerec.query.ris import read_records
 from citerec.rank.authors import name_key
 from citerec.text import MAX_MARKS, normalized, stream_safe
 from citerec.types import Paper, Query, Recommendation

@@ -6,11 +6,11 @@ from os import PathLike, fspath
 from pathlib import PurePath
 from typing import Any
 
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.paper_list import PaperList, paper_list_of, read_paper_list
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, shown
-from citerec.query.doi import doi_of
-from citerec.query.paper_list import PaperList, paper_list_of, read_paper_list
-from citerec.query.recognise import listed_rows
+from citerec.matching.recognise import listed_rows
 
 PaperListLike = str | PathLike[str] | Iterable[str]  # a file, or ids, DOIs or titles
 SUFFIXES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})

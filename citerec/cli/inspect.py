@@ -125,9 +125,9 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     """Index the bundled sample and recommend papers for a sample draft."""
     from citerec.build import BuildConfig, build_index
     from citerec.config import RecommendConfig
+    from citerec.drafts import read_queries
     from citerec.export import Format, Result, dump
     from citerec.folder import INDEXES, open_index
-    from citerec.query import read_queries
     from citerec.recommend import BatchRecommender
 
     console = ConsoleOutput(quiet, verbose)

@@ -54,8 +54,8 @@ from citerec.text import QueryForm, plural
 from citerec.types import Query
 
 if TYPE_CHECKING:
+    from citerec.drafts import QueryFile
     from citerec.folder import IndexFolder
-    from citerec.query import QueryFile
     from citerec.recommend import BatchRecommender, BatchResult
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
@@ -238,7 +238,7 @@ def _opened(
 
 
 def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":
-    from citerec.query import QueryFile, read_queries
+    from citerec.drafts import QueryFile, read_queries
 
     if query is None and title is None and abstract:
         raise ConfigError("--abstract needs --title; add the title of the draft")
@@ -261,8 +261,8 @@ def _listed(
 ) -> frozenset[int]:
     if path is None:
         return frozenset()
-    from citerec.query.paper_list import read_paper_list
-    from citerec.query.recognise import listed_rows
+    from citerec.bibliography.paper_list import read_paper_list
+    from citerec.matching.recognise import listed_rows
 
     listed = read_paper_list(path)
     for fault in listed.unread:

@@ -7,11 +7,11 @@ entry.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from citerec.bibliography.doi import doi_of, paper_doi
 from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
 from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
-from citerec.query.doi import doi_of, paper_doi
 from citerec.text import normalized
 from citerec.types import Paper
 

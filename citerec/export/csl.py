@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
+from citerec.bibliography.doi import paper_doi
 from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
 from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
-from citerec.query.doi import paper_doi
 from citerec.types import Paper
 
 _TYPES = {

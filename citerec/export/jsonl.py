@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
+from citerec.bibliography.doi import paper_doi
 from citerec.export.result import Result
-from citerec.query.doi import paper_doi
 from citerec.types import BIBLIOGRAPHIC, Paper, Recommendation
 
 # additional fields, written on request

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from citerec.bibliography.names import name_key
 from citerec.corpus.papers import Papers, codes
-from citerec.query.names import name_key
 from citerec.rules.known import Rows
 
 

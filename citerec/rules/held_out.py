@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from citerec.bibliography.keys import title_key
 from citerec.corpus.queries import QUERIES, open_queries
 from citerec.corpus.splits import read_ids
 from citerec.folder import IndexFolder
-from citerec.query.keys import title_key
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
 

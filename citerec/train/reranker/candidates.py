@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.fuse import ranks_and_scores
-from citerec.query.keys import title_key
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags, Lists, Pairs, Rows

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import orjson
 
+from citerec.bibliography.record import Draft, Record
 from citerec.errors import BadInputError
-from citerec.query.record import Draft, Record
 
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
 _ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)

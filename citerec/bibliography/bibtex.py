@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from citerec.query.doi import doi_of
-from citerec.query.latex import to_text
-from citerec.query.record import Draft, Record, first_year
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.latex import to_text
+from citerec.bibliography.record import Draft, Record, first_year
 
 if TYPE_CHECKING:
     from bibtexparser.library import Library

@@ -12,17 +12,17 @@ from citerec.errors import BadInputError
 from citerec.types import Query
 
 if TYPE_CHECKING:
-    from citerec.query.record import Draft, Record
-    from citerec.query.source import Kind
+    from citerec.bibliography.record import Draft, Record
+    from citerec.bibliography.source import Kind
 
 __all__ = ["QueryFile", "parse_queries", "read_queries"]
 
 _READS = "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text"
 _READERS = {
-    "JSON": "objects",
-    "BIBTEX": "bibtex",
-    "RIS": "ris",
-    "TEXT": "plain",
+    "JSON": "citerec.bibliography.json_records",
+    "BIBTEX": "citerec.bibliography.bibtex",
+    "RIS": "citerec.bibliography.ris",
+    "TEXT": "citerec.drafts.plain",
 }  # modules, by kind
 
 
@@ -48,7 +48,7 @@ def read_queries(path: str | Path, *, stdin: BinaryIO | None = None) -> QueryFil
     Raises:
         BadInputError: If the file cannot be read as queries; the message names the line if possible.
     """
-    from citerec.query.source import read_bytes
+    from citerec.bibliography.source import read_bytes
 
     hint = "to pass a text directly: citerec recommend --title T --abstract A"
     data, name = read_bytes(path, stdin, hint=hint)
@@ -68,8 +68,8 @@ def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
         BadInputError: If `data` has no known format or is broken, a title is missing, or an id is repeated; the message
             states what was found and where.
     """
-    from citerec.query.record import to_query
-    from citerec.query.source import decode, kind_of, refuse_long
+    from citerec.bibliography.record import to_query
+    from citerec.bibliography.source import decode, kind_of, refuse_long
 
     text = decode(data, name, reads=_READS)
     kind = kind_of(text)
@@ -85,7 +85,7 @@ def parse_queries(data: bytes, *, name: Path | str = "query") -> QueryFile:
 
 def _drafts(kind: "Kind", text: str, name: Path | str) -> "list[Draft]":
     """Return the drafts of a text; only the reader of its format is imported."""
-    return import_module(f"citerec.query.{_READERS[kind.name]}").read_drafts(text, name)
+    return import_module(_READERS[kind.name]).read_drafts(text, name)
 
 
 def _refuse_repeated_ids(queries: list[Query], records: "list[Record]", name: Path | str) -> None:

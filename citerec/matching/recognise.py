@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from string import whitespace
 from typing import Any
 
-from citerec.corpus.papers import Papers, as_rows, compute
-from citerec.query.keys import doi_rows, id_key, title_key
-from citerec.query.paper_list import PaperList
-from citerec.query.same import is_draft_of, rows_of_entry, similar_titles
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.keys import id_key, title_key
+from citerec.bibliography.paper_list import PaperList
+from citerec.corpus.papers import Papers, as_rows, compute, strings
+from citerec.matching.same import is_draft_of, rows_of_entry, similar_titles
 from citerec.rules.eligible import own_rows
 from citerec.types import Query
 
-ONE_BY_ONE = (
-    8  # drafts whose titles are searched one by one; more are compared with all titles in one pass
-)
+# drafts whose titles are searched one by one; more are compared with all titles in one pass
+ONE_BY_ONE = 8
+_SPACES = f"{whitespace}\x1c\x1d\x1e\x1f"  # all of ASCII that Python's strip removes
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +111,29 @@ def _doi_rows(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
         for row, text in zip(rows, column.take(as_rows(rows)).to_pylist(), strict=True):
             rows_by_key.setdefault(id_key(text), set()).add(row)
     return rows_by_key
+
+
+def doi_rows(ids: Iterable[str], corpus_ids: Any) -> frozenset[int]:
+    """Return the rows of a corpus whose id equals one of `ids` as a DOI, by `id_key`.
+
+    The corpus may write a DOI as a link, or in capitals. Arrow selects candidates; ids that are not ASCII are always
+    candidates, because Arrow's lower case differs from Python's for them.
+
+    Args:
+        ids: The ids to find, in the form of `id_key`.
+        corpus_ids: The ids of the corpus, an Arrow column.
+    """
+    dois = sorted(filter(doi_of, ids))
+    if not dois:
+        return frozenset()
+    candidate_rows = compute.indices_nonzero(compute.match_substring(corpus_ids, "10."))
+    candidates = corpus_ids.take(candidate_rows)
+    # the prefix of a DOI link has no 1
+    bare = compute.replace_substring_regex(candidates, "^[^1]+", "")
+    lowered = compute.ascii_lower(compute.ascii_rtrim(bare, characters=_SPACES))
+    listed = compute.is_in(lowered, value_set=strings(dois))
+    maybe = compute.or_(listed, compute.invert(compute.string_is_ascii(candidates)))
+    rows = candidate_rows.filter(maybe).to_pylist()
+    requested = frozenset(dois)
+    pairs = zip(rows, candidates.filter(maybe).to_pylist(), strict=True)
+    return frozenset(row for row, docid in pairs if id_key(docid) in requested)

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from rapidfuzz.distance import Levenshtein
 
-from citerec.query.keys import title_key
-from citerec.query.names import name_key
+from citerec.bibliography.keys import title_key
+from citerec.bibliography.names import name_key
 from citerec.types import Paper, Query
 
 # of a title that identifies a paper; shorter ones ("Introduction") need more evidence

@@ -7,8 +7,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from citerec.query.doi import doi_of
-from citerec.query.record import Draft, Record, first_year
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.record import Draft, Record, first_year
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from citerec.bibliography import bibtex, ris
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.json_records import IDS, Item, read_items, stated_year_and_authors
+from citerec.bibliography.keys import id_key, title_key
+from citerec.bibliography.latex import to_text
+from citerec.bibliography.record import Record, one_line
+from citerec.bibliography.source import Kind, decode, kind_of, read_bytes, refuse_long
 from citerec.errors import BadInputError
-from citerec.query import bibtex, ris
-from citerec.query.doi import doi_of
-from citerec.query.keys import id_key, title_key
-from citerec.query.latex import to_text
-from citerec.query.objects import IDS, Item, read_items, stated_year_and_authors
-from citerec.query.record import Record, one_line
-from citerec.query.source import Kind, decode, kind_of, read_bytes, refuse_long
 
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _EXPORT = "export the references from your reference manager"

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import orjson
 
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.record import Draft, Record, first_year
 from citerec.errors import BadInputError, shown
-from citerec.query.doi import doi_of
-from citerec.query.record import Draft, Record, first_year
 from citerec.valid import MAX_ABSTRACT
 
 IDS = ("id", "_id", "paperId", "paper_id", "corpusid")

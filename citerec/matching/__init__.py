@@ -1,0 +1,1 @@
+"""Finds drafts and references in a corpus: by id, DOI, title, year and authors."""
