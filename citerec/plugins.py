@@ -2,7 +2,7 @@
 
 | group | name of the entry point | object |
 |---|---|---|
-| `citerec.encoders` | the file that marks a folder of such a model | `(Source, EncodeConfig | None) -> Encoder` |
+| `citerec.encoders` | the file that marks a folder of such a model | `(ModelSource, EncodeConfig | None) -> Encoder` |
 | `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
 | `citerec.retrievers` | a value of `citerec recommend --retriever` | `(IndexFolder) -> citerec.Retriever` |
 | `citerec.readers` | a value of `citerec index --format` | `citerec.corpus.readers.registered.Reader` or `FileReader` |

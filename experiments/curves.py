@@ -44,11 +44,11 @@ def _trained(file: Path, index: Path) -> dict[str, Any]:
     """Return what training.json tells of a model that was trained by a file."""
     from citerec.folder import open_index
     from citerec.java import start_jvm
-    from citerec.train.reranker.config import read_training
+    from citerec.train.reranker.config import RerankerTraining
     from citerec.train.reranker.train import train_reranker, was_trained_so
 
     start_jvm(None)
-    folder, config = open_index(index), read_training(file, {})
+    folder, config = open_index(index), RerankerTraining.read(file, {})
     for model in (folder.models / "reranker", folder.models / f"reranker-{file.stem}"):
         if was_trained_so(model, folder, config):
             return orjson.loads((model / "training.json").read_bytes())

@@ -11,7 +11,7 @@ from support.tiny import tiny_bert
 from citerec.encode.encoder import EncodeConfig, Precision, fingerprint_of, open_encoder, spec_of
 from citerec.encode.model import load_parts, tokens_of
 from citerec.encode.sentences import sentences
-from citerec.encode.source import NAMES, Source
+from citerec.encode.source import NAMES, ModelSource
 from citerec.encode.spec import (
     EncoderSpec,
     Fingerprint,
@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_refused(
 
 
 def fingerprint(folder: Path, spec: EncoderSpec, name: str = "m", place: str = "m") -> Fingerprint:
-    return fingerprint_of(Source(name, place, folder), load_parts(folder, spec))
+    return fingerprint_of(ModelSource(name, place, folder), load_parts(folder, spec))
 
 
 def test_the_fingerprint_is_not_changed_by_name_or_place(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_sentence_bert_by_its_name_reads_by_sentence_and_by_its_hub_id_whole(
 ) -> None:
     folder = tiny_bert(tmp_path, spec=replace(SHORT, pooling=Pooling.MEAN))
 
-    named = spec_of(Source("sent-bert", "sent-bert", folder))
-    whole = spec_of(Source(NAMES["sent-bert"], NAMES["sent-bert"], folder))
+    named = spec_of(ModelSource("sent-bert", "sent-bert", folder))
+    whole = spec_of(ModelSource(NAMES["sent-bert"], NAMES["sent-bert"], folder))
 
     assert (named.reads, named.similarity) == (Reads.SENTENCES, Similarity.COSINE)
     assert whole.reads is Reads.WHOLE

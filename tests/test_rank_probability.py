@@ -23,7 +23,7 @@ from citerec.rank.ranker import DEFAULT, Variant, open_ranker
 from citerec.recommend import BatchRecommender
 from citerec.text import percentage
 from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
-from citerec.train.ranker.examples import Examples
+from citerec.train.ranker.examples import RankerExamples
 from citerec.types import Query
 
 CALIBRATION = Calibration(scale=2.0, offset=-1.0)
@@ -56,7 +56,7 @@ def test_the_order_by_probability_is_that_by_score_and_a_shift_changes_nothing(
     assert CALIBRATION.probabilities(scores + shift) == pytest.approx(probabilities)
 
 
-def lists_that_follow(calibration: Calibration, queries: int, shift: float) -> Examples:
+def lists_that_follow(calibration: Calibration, queries: int, shift: float) -> RankerExamples:
     """Make whole lists whose papers are cited as often as a calibration says."""
     rng = np.random.default_rng(7)
     scores = [rng.normal(0, 1.5, 2 * TOP) + shift for _ in range(queries)]
@@ -65,8 +65,8 @@ def lists_that_follow(calibration: Calibration, queries: int, shift: float) -> E
     for values, flags in zip(scores, cited, strict=True):
         matrix = np.zeros((len(values), len(FEATURES)), np.float32)
         matrix[:, 0] = values
-        parts.append(Examples.one(matrix, flags, int(flags.sum())))
-    return Examples.joined(parts)
+        parts.append(RankerExamples.one(matrix, flags, int(flags.sum())))
+    return RankerExamples.joined(parts)
 
 
 def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_any_shift() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support.encoder_training import config, quick, records, train_mrr
+from support.encoder_training import checkpoints_every, quick, records, train_mrr
 from support.tiny import tiny_bert
 
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder
 from citerec.train.data import TrainingData, load_training_data
-from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder import memory as encoder_memory
 from citerec.train.encoder.memory import Memory, learners, over_memory
 from citerec.train.encoder.train import train_encoder
 from citerec.train.lists import Lists
@@ -27,8 +27,9 @@ def graph(build: Build) -> TrainingData:
     return load_training_data(build(records()))
 
 
-def memory_of(data: TrainingData, how: EncoderTraining) -> Memory:
-    return Memory(data, data.gold, learners(data, data.gold, how), how)
+def memory_of(data: TrainingData) -> Memory:
+    rows = learners(data, data.gold, seed=0)
+    return Memory(data, data.gold, rows, seed=0)
 
 
 def ids(data: TrainingData, memory: Memory, places: Any) -> list[str]:
@@ -38,22 +39,24 @@ def ids(data: TrainingData, memory: Memory, places: Any) -> list[str]:
 def test_the_memory_holds_queries_and_what_they_cite_and_no_dev_or_test_query(
     graph: TrainingData,
 ) -> None:
-    rows = learners(graph, graph.gold, config(recipe="memory"))
+    rows = learners(graph, graph.gold, seed=0)
 
     assert graph.index.papers.ids_at(rows.tolist()) == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_a_small_memory_takes_some_of_them_always_the_same(graph: TrainingData) -> None:
-    how = config(recipe="memory", memory_papers=3)
+def test_a_small_memory_takes_some_of_them_always_the_same(
+    graph: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_memory, "MEMORY_PAPERS", 3)
 
-    few = learners(graph, graph.gold, how)
+    few = learners(graph, graph.gold, seed=0)
 
     assert len(few) == 3
-    assert few.tolist() == learners(graph, graph.gold, how).tolist()
+    assert few.tolist() == learners(graph, graph.gold, seed=0).tolist()
 
 
 def test_each_query_stands_against_what_it_might_have_cited(graph: TrainingData) -> None:
-    memory = memory_of(graph, config(recipe="memory"))
+    memory = memory_of(graph)
 
     compared = memory.comparison(memory.rows[:2])
 
@@ -85,7 +88,7 @@ def test_each_query_stands_against_what_it_might_have_cited(graph: TrainingData)
 
 
 def test_a_query_weighs_as_the_root_of_how_much_it_cites(graph: TrainingData) -> None:
-    memory = memory_of(graph, config(recipe="memory"))
+    memory = memory_of(graph)
 
     compared = memory.comparison(memory.rows[:1])
 
@@ -95,9 +98,12 @@ def test_a_query_weighs_as_the_root_of_how_much_it_cites(graph: TrainingData) ->
     assert of_c.tolist() == pytest.approx([2**0.5 / 2 / total] * 2)
 
 
-def test_of_many_queries_those_come_first_whom_the_step_concerns(graph: TrainingData) -> None:
-    every = memory_of(graph, config(recipe="memory")).comparison(graph.queries[:1])
-    memory = memory_of(graph, config(recipe="memory", memory_queries=4))
+def test_of_many_queries_those_come_first_whom_the_step_concerns(
+    graph: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of(graph)
+    every = memory.comparison(graph.queries[:1])
+    monkeypatch.setattr(encoder_memory, "MEMORY_QUERIES", 4)
     d, e = (graph.index.papers.rows_of([name]) for name in "de")
 
     assert {"d", "e"} <= {*ids(graph, memory, memory.comparison(d).queries)}  # who cites d is e
@@ -149,10 +155,12 @@ def test_training_over_the_memory_finds_citations_better(
 
 
 def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
-    sample_index: IndexFolder, tmp_path: Path
+    sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(encoder_memory, "MEMORY_QUERIES", 60)
+    checkpoints_every(monkeypatch, 5)
     base = tiny_bert(tmp_path / "base")
-    how = quick(base, recipe="memory", epochs=2, save_steps=5, memory_queries=60)
+    how = quick(base, recipe="memory", epochs=2)
     train_encoder(sample_index, tmp_path / "unbroken", how)
 
     def stop(what: str, done: int, total: int) -> None:
@@ -172,6 +180,6 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
 def test_lists_of_nothing_are_learned_from_by_nobody(graph: TrainingData) -> None:
     nothing = Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(graph.queries))
 
-    memory = Memory(graph, nothing, graph.queries, config(recipe="memory"))
+    memory = Memory(graph, nothing, graph.queries, seed=0)
 
     assert len(memory.comparison(graph.queries[:2]).queries) == 0

@@ -22,11 +22,11 @@ from citerec.train.data import load_training_data
 from citerec.train.ranker import gather, train
 from citerec.train.ranker.ablation import DevEvaluation, ablations
 from citerec.train.ranker.boost import RISING, fit
-from citerec.train.ranker.config import RankerTraining, read_training
-from citerec.train.ranker.examples import Examples
-from citerec.train.ranker.gather import Gatherer, LaggedGraph, dev_queries, train_queries
-from citerec.train.ranker.inputs import was_trained_so
-from citerec.train.ranker.train import IndexExamples, train_on, train_ranker
+from citerec.train.ranker.config import RankerTraining
+from citerec.train.ranker.examples import RankerExamples
+from citerec.train.ranker.gather import Gatherer, LaggedGraph
+from citerec.train.ranker.queries import dev_queries, train_queries
+from citerec.train.ranker.train import IndexExamples, train_on, train_ranker, was_trained_so
 from citerec.train.workspace import Workspace
 from citerec.types import CandidateSet, Eligible, Hits, Query
 
@@ -34,18 +34,18 @@ Build = Callable[..., IndexFolder]
 
 
 def config(**given: Any) -> RankerTraining:
-    few = {"threads": 1, "trees": 5, "least_rows": 5, "negatives": 20, "queries": 40}
-    return RankerTraining.of(few | {"dev_queries": 10, "depth": 50, "reranker": "none"} | given)
+    few = {"threads": 1, "trees": 5, "least_rows": 5, "queries": 40}
+    return RankerTraining.of(few | {"dev_queries": 10, "reranker": "none"} | given)
 
 
-def made(queries: int, seed: int, telling: str = "bm25") -> Examples:
+def made(queries: int, seed: int, telling: str = "bm25") -> RankerExamples:
     """Queries of 30 papers, of which the 3 with the most of one feature are cited; all else is chance."""
     rng = np.random.default_rng(seed)
     matrix = rng.random((queries * 30, len(NAMES))).astype(np.float32)
     worth = matrix[:, NAMES.index(telling)].reshape(queries, 30)
     cited = worth >= np.sort(worth, axis=1)[:, -3:][:, :1]
     sizes, gold = np.full(queries, 30), np.full(queries, 3)
-    return Examples(matrix, cited.ravel(), sizes, gold, np.ones(len(matrix), np.float32))
+    return RankerExamples(matrix, cited.ravel(), sizes, gold, np.ones(len(matrix), np.float32))
 
 
 def progress(what: str, done: int, total: int) -> None:
@@ -155,7 +155,7 @@ def test_dev_queries_that_another_index_tests_are_left_out(chain: IndexFolder) -
 
 
 def test_trees_find_the_feature_that_tells_and_stop_when_dev_says() -> None:
-    settings = config(trees=30, patience=5)
+    settings = config(trees=30)
     dev = made(40, seed=2)
 
     trees = fit(made(60, seed=1), dev, ["bm25", "title_overlap", "age"], settings)
@@ -201,7 +201,7 @@ def test_a_source_that_tells_is_missed_and_one_that_does_not_is_not() -> None:
 
 
 def a_teacher(index: IndexFolder, *, dev_teaches: bool = False) -> IndexExamples:
-    train = Examples.joined([]) if dev_teaches else made(40, seed=1)
+    train = RankerExamples.joined([]) if dev_teaches else made(40, seed=1)
     return IndexExamples(index, train, made(20, seed=2), dev_teaches)
 
 
@@ -241,9 +241,7 @@ def test_where_models_have_seen_the_train_queries_dev_queries_teach_in_folds(
 ) -> None:
     folder = tmp_path / "ranker"
 
-    report = train_on(
-        [a_teacher(chain, dev_teaches=True)], folder, config(trees=20, folds=4), print
-    )
+    report = train_on([a_teacher(chain, dev_teaches=True)], folder, config(trees=20), print)
 
     assert report.queries == 20
     assert (
@@ -253,7 +251,9 @@ def test_where_models_have_seen_the_train_queries_dev_queries_teach_in_folds(
 
 
 def test_there_must_be_something_to_learn(chain: IndexFolder, tmp_path: Path) -> None:
-    nothing = IndexExamples(chain, Examples.joined([]), Examples.joined([]), dev_teaches=False)
+    nothing = IndexExamples(
+        chain, RankerExamples.joined([]), RankerExamples.joined([]), dev_teaches=False
+    )
 
     with pytest.raises(ConfigError, match="nothing to train on"):
         train_on([nothing], tmp_path / "ranker", config(), print)
@@ -268,19 +268,16 @@ def test_settings_are_checked_and_options_win(tmp_path: Path) -> None:
     file = tmp_path / "ranker.toml"
     file.write_text("trees = 50\nqueries = 7\n")
 
-    read = read_training(file, {"trees": 9, "seed": None})
+    read = RankerTraining.read(file, {"trees": 9, "seed": None})
 
     assert (read.trees, read.queries, read.seed) == (9, 7, 0)
-    assert read.expand.neighbours == 50
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"depth": 10_000}, "depth must be at most 4,000, got 10,000"),
-        ({"known_fraction": 1.5}, "known_fraction must lie in"),
+        ({"trees": 20_000}, "trees must be at most 10,000, got 20,000"),
         ({"trees": 0}, "trees must be at least 1"),
-        ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
         ({"tress": 1}, "unknown setting 'tress'"),
         ({"seed": 2**31}, "seed must be less"),
     ],

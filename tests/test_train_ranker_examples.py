@@ -1,19 +1,19 @@
-"""Examples of the ranker: what is shown of a query, what is missing in copies, how an order is measured."""
+"""RankerExamples of the ranker: what is shown of a query, what is missing in copies, how an order is measured."""
 
 import numpy as np
 import pytest
 
 from citerec.rank.features import FEATURES, NAMES, Group, without_groups
-from citerec.train.ranker.examples import Examples, always_present, sampled, with_copies
+from citerec.train.ranker.examples import RankerExamples, always_present, sampled, with_copies
 
 POOL = 10
 
 
-def pool(cited: set[int], papers: int = POOL, gold: int = 0) -> Examples:
+def pool(cited: set[int], papers: int = POOL, gold: int = 0) -> RankerExamples:
     """One query whose features all say the place of a paper in its pool."""
     matrix = np.repeat(np.arange(papers, dtype=np.float32)[:, None], len(FEATURES), axis=1)
     flags = np.isin(np.arange(papers), list(cited))
-    return Examples.one(matrix, flags, gold or len(cited))
+    return RankerExamples.one(matrix, flags, gold or len(cited))
 
 
 def test_all_that_is_cited_is_shown_and_of_the_rest_the_best_and_some() -> None:
@@ -39,7 +39,7 @@ def test_a_short_pool_is_shown_whole() -> None:
 
 
 def test_f1_and_mrr_are_means_over_queries_found_or_not() -> None:
-    two = Examples.joined([pool({0, 3}), pool(set(), gold=5)])
+    two = RankerExamples.joined([pool({0, 3}), pool(set(), gold=5)])
 
     measured = two.measures(-two.matrix[:, 0])
 
@@ -60,7 +60,7 @@ def test_a_hit_below_20_counts_for_mrr_alone() -> None:
 
 
 def test_queries_that_cite_nothing_or_all_of_it_teach_nothing() -> None:
-    three = Examples.joined([pool(set()), pool({2}), pool(set(range(POOL)))])
+    three = RankerExamples.joined([pool(set()), pool({2}), pool(set(range(POOL)))])
 
     assert three.learnable().sizes.tolist() == [POOL]
     assert three.learnable().cited.sum() == 1
@@ -95,7 +95,7 @@ def test_without_a_graph_age_is_still_known() -> None:
 
 
 def test_copies_lack_sources_query_by_query_and_the_first_ones_lack_none() -> None:
-    many = Examples.joined([pool({1})] * 200)
+    many = RankerExamples.joined([pool({1})] * 200)
 
     copied = with_copies(many, 1, np.random.default_rng(0))
 
@@ -107,7 +107,7 @@ def test_copies_lack_sources_query_by_query_and_the_first_ones_lack_none() -> No
 
 
 def test_nothing_joined_is_nothing() -> None:
-    nothing = Examples.joined([])
+    nothing = RankerExamples.joined([])
 
     assert len(nothing) == 0
     assert nothing.measures(np.zeros(0)) == {"f1@20": 0.0, "mrr": 0.0}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.encoder_training import checkpoints_every
 from support.tiny import tiny_bert, tiny_reranker
 
 from citerec.cli import run
@@ -23,10 +24,10 @@ from citerec.index.tokens import TokenStore, write_tokens
 from citerec.manifest import model_faults
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec
 from citerec.text import pair_text
-from citerec.train.data import TrainingData, load_training_data
+from citerec.train.data import DevQueries, TrainingData, load_training_data
 from citerec.train.lists import Lists
-from citerec.train.reranker.batch import Reader, Steps, Texts
-from citerec.train.reranker.calibrate import platt
+from citerec.train.measures import platt
+from citerec.train.reranker.batch import PairReader, Steps, Texts
 from citerec.train.reranker.candidates import (
     CandidateFinder,
     CandidateLists,
@@ -34,14 +35,20 @@ from citerec.train.reranker.candidates import (
     labelled,
     with_teacher,
 )
-from citerec.train.reranker.config import RerankerTraining, read_training
-from citerec.train.reranker.dev import RerankerDev, dev_task, load_dev
+from citerec.train.reranker.config import RerankerTraining
+from citerec.train.reranker.dev import RerankerDev, load_dev
 from citerec.train.reranker.examples import MISSING, RerankerExamples
 from citerec.train.reranker.net import load_base, make_net
-from citerec.train.reranker.setup import DAY, planned_updates, remaining_time
 from citerec.train.reranker.teach import is_encoder, taught
-from citerec.train.reranker.train import train_reranker, was_trained_so
+from citerec.train.reranker.train import (
+    DAY,
+    planned_updates,
+    remaining_time,
+    train_reranker,
+    was_trained_so,
+)
 from citerec.train.reranker.update import Update, out_of_memory
+from citerec.train.schedule import WEIGHT_DECAY
 from citerec.train.workspace import Workspace
 from citerec.types import Paper, Query
 
@@ -81,6 +88,13 @@ def known(data: TrainingData, found: CandidateLists, how: RerankerTraining) -> L
     return labelled(data, found, how)
 
 
+def added_to(found: CandidateLists, more: LabelledCandidates) -> Any:
+    """Flag the entries that stand behind the candidates that were found."""
+    lists = more.candidates.lists
+    place = np.arange(len(lists.indices)) - lists.indptr[lists.segment_ids]
+    return place >= found.lists.lengths[lists.segment_ids]
+
+
 def no_lengths(places: Any) -> Any:
     return np.zeros(len(places), np.int64)
 
@@ -101,7 +115,7 @@ def test_candidates_are_of_the_pool_of_no_later_year_and_not_the_query(
     assert data.pool[found.lists.indices].all()
     assert (data.years[found.lists.indices] <= data.years[asked]).all()
     assert (found.lists.indices != asked).all()
-    assert found.ranks[:3].tolist() == [1, 2, 3]
+    assert (np.diff(found.scores[: found.lists.lengths[0]]) <= 0).all()  # best first
 
 
 def test_no_dev_or_test_paper_is_ever_read(
@@ -150,7 +164,7 @@ def test_the_leak_of_positives_adds_what_was_not_found(
     plain, leaking = known(data, few, quick(base)), known(data, few, quick(base, positives="all"))
 
     assert leaking.cited.sum() == len(data.gold.indices) > plain.cited.sum()
-    added = leaking.candidates.ranks == 0
+    added = added_to(few, leaking)
     assert leaking.cited[added].all()
     assert not leaking.candidates.scores[added].max() > found.scores.max()
 
@@ -160,7 +174,7 @@ def test_the_leak_of_negatives_adds_random_papers_that_are_not_cited(
 ) -> None:
     leaking = known(data, found, quick(base, negatives="random", random_negatives=4))
 
-    added = leaking.candidates.ranks == 0
+    added = added_to(found, leaking)
     assert not leaking.cited[added].any()
     per_query = np.bincount(
         leaking.candidates.lists.segment_ids[added], minlength=len(data.queries)
@@ -197,7 +211,6 @@ def test_added_papers_stand_at_the_end_of_their_list_with_its_least_score() -> N
         Lists.of(np.array([0, 0, 1]), np.array([5, 6, 7]), 2),
         np.array([3, 2, 1], np.float32),
         np.array([0.5, 0.1, 0.2], np.float32),
-        np.array([1, 2, 1], np.int32),
     )
 
     more = found.with_added(Lists.of(np.array([0, 1]), np.array([8, 9]), 2))
@@ -205,12 +218,11 @@ def test_added_papers_stand_at_the_end_of_their_list_with_its_least_score() -> N
     assert more.lists[0].tolist() == [5, 6, 8] and more.lists[1].tolist() == [7, 9]
     assert more.scores.tolist() == [3, 2, 2, 1, 1]
     assert more.similarity.tolist() == pytest.approx([0.5, 0.1, 0.1, 0.2, 0.2])
-    assert more.ranks.tolist() == [1, 2, 0, 1, 0]
 
 
 def test_a_teacher_has_a_mean_of_0_and_a_spread_of_1_in_each_list() -> None:
     found = CandidateLists(
-        Lists.of(np.array([0, 0, 1]), np.array([5, 6, 7]), 2), *(np.zeros(3) for _ in range(3))
+        Lists.of(np.array([0, 0, 1]), np.array([5, 6, 7]), 2), np.zeros(3), np.zeros(3)
     )
 
     assert found.standardised(np.array([10, 30, 4])).tolist() == [-1, 1, 0]
@@ -234,7 +246,7 @@ def test_the_paper_learns_from_each_candidate_once_an_epoch_as_found(
 def test_a_list_is_one_cited_candidate_and_others_of_the_same_list(
     data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
-    how = lists(base, negatives_from=5, negatives_to=20)
+    how = lists(base)
     drawn = examples(data, found, how)
     one = drawn.labelled
 
@@ -244,37 +256,14 @@ def test_a_list_is_one_cited_candidate_and_others_of_the_same_list(
     assert one.cited[epoch[:, 0]].all() and not one.cited[epoch[:, 1:]].any()
     owners = one.candidates.lists.segment_ids[epoch]
     assert (owners == owners[:, :1]).all()
-    ranks = one.candidates.ranks[epoch[:, 1:]]
-    assert ranks.min() >= 5 and ranks.max() <= 20
     assert all(len(set(row)) == 4 for row in epoch.tolist())
     assert examples(data, found, replace(how, examples=1)).epoch(0)[:, 0].size < len(drawn)
-
-
-def test_negatives_that_score_too_near_the_positive_are_left_out(
-    data: TrainingData, found: CandidateLists, base: Path
-) -> None:
-    epoch = examples(data, found, lists(base, margin=0.8)).epoch(0)
-
-    there = epoch[:, 1:] != MISSING
-    least = 0.8 * found.scores[epoch[:, :1]]
-    close = there & (found.scores[epoch[:, 1:]] > least)
-    assert (there & ~close).any()
-    assert (close.sum(1) <= 1).all()  # the last of the list, where all score too near
-    assert (there.sum(1)[close.any(1)] == 1).all()
-
-
-def test_easy_negatives_come_first(data: TrainingData, found: CandidateLists, base: Path) -> None:
-    drawn = examples(data, found, lists(base, easy_first=1.0))
-
-    ranks = [found.ranks[drawn.epoch(number)[:, 1:]].mean() for number in (0, 1)]
-
-    assert ranks[0] > ranks[1] + 3
 
 
 def test_within_a_window_batches_are_of_pairs_of_a_length(
     data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
-    how = quick(base, window=4, batch=8)
+    how = quick(base, batch=8)
     one = known(data, found, how)
     fake = np.random.default_rng(0).integers(1, 100, len(one.cited))
 
@@ -288,7 +277,7 @@ def test_within_a_window_batches_are_of_pairs_of_a_length(
 def test_candidates_without_a_citation_teach_nothing(
     data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
-    none = replace(known(data, found, quick(base)), cited=np.zeros(len(found.ranks), np.bool_))
+    none = replace(known(data, found, quick(base)), cited=np.zeros(len(found.scores), np.bool_))
 
     with pytest.raises(ConfigError, match="contain no cited paper; raise depth"):
         RerankerExamples(none, quick(base), no_lengths)
@@ -301,7 +290,7 @@ def test_candidates_without_a_citation_teach_nothing(
 def steps(data: TrainingData, found: CandidateLists, base: Path) -> Steps:
     how = lists(base)
     parts = load_base(base, how)
-    reader = Reader(parts, Texts(parts, data.index.papers), on_cpu=True)
+    reader = PairReader(parts, Texts(parts, data.index.papers), on_cpu=True)
     return Steps(reader, known(data, found, how), micro=8)
 
 
@@ -335,7 +324,7 @@ def test_the_gradient_of_an_update_does_not_depend_on_its_steps(
     how = lists(base, dropout=0.0, attention_dropout=0.0)
     parts = load_base(base, how)
     net = make_net(parts, how)
-    reader = Reader(parts, Texts(parts, data.index.papers), on_cpu=True)
+    reader = PairReader(parts, Texts(parts, data.index.papers), on_cpu=True)
     drawn = examples(data, found, how).epoch(0)[:6]
 
     gradients: list[Any] = []
@@ -374,7 +363,7 @@ def test_out_of_memory_halves_the_steps_and_gives_the_same_gradient(
     how = lists(base, dropout=0.0, attention_dropout=0.0)
     parts = load_base(base, how)
     net = make_net(parts, how)
-    reader = Reader(parts, Texts(parts, data.index.papers), on_cpu=True)
+    reader = PairReader(parts, Texts(parts, data.index.papers), on_cpu=True)
     steps = Steps(reader, known(data, found, how), 16)
     drawn, said = examples(data, found, how).epoch(0)[:6], list[str]()
     update = Update(steps, warm_steps=0, log=said.append)
@@ -469,7 +458,7 @@ def test_dev_measures_count_what_is_not_found_too() -> None:
     # given two queries; the first cites 2 of its 3 candidates and one more, the other none that was found
     lists = Lists.of(np.array([0, 0, 0, 1]), np.array([1, 2, 3, 4]), 2)
     beside = np.array([3, 2, 1, 1], np.float32)
-    found = CandidateLists(lists, beside, np.zeros(4, np.float32), np.array([1, 2, 3, 1]))
+    found = CandidateLists(lists, beside, np.zeros(4, np.float32))
     dev = RerankerDev(("a", "b"), found, np.array([False, True, True, False]), np.array([3, 1]))
 
     f1, mrr = dev.ranked(np.array([0.1, 0.2, 0.9, 0.5]))
@@ -486,14 +475,14 @@ def test_dev_queries_get_candidates_as_the_protocol_has_them(
     sample_index: IndexFolder, data: TrainingData, base: Path
 ) -> None:
     how = quick(base)
-    task = dev_task(sample_index, how)
-    assert task
+    drawn = DevQueries.drawn(sample_index, 10, np.random.default_rng(0))
+    assert drawn
 
-    dev = load_dev(sample_index, task, how, CandidateFinder(data, how, print))
+    dev = load_dev(drawn, how, CandidateFinder(data, how, print))
 
     assert len(dev.queries) == len(dev.gold) == 10
     assert dev.candidates.lists.lengths.max() == 30 and dev.cited.any()
-    assert dev_task(sample_index, replace(how, dev_queries=0)) is None
+    assert DevQueries.drawn(sample_index, 0, np.random.default_rng(0)) is None
 
 
 def test_the_calibration_finds_the_chances_that_made_the_labels() -> None:
@@ -517,7 +506,7 @@ def test_the_recipe_of_the_paper() -> None:
 
     assert (paper.model, paper.candidates, paper.depth, paper.list_negatives) == (
         "scibert", "bm25", 10, 0)  # fmt: skip
-    assert (paper.loss, paper.learning_rate, paper.weight_decay) == ("bce", 3e-6, 0.01)
+    assert (paper.loss, paper.learning_rate, WEIGHT_DECAY) == ("bce", 3e-6, 0.01)
     assert (paper.batch, paper.steps, round(paper.warmup * paper.steps)) == (128, 300_000, 10_000)
     assert (paper.query_tokens, paper.candidate_tokens, paper.dropout) == (256, 256, 0.1)
 
@@ -526,17 +515,17 @@ def test_epochs_win_over_the_steps_of_a_recipe_and_options_over_the_file(tmp_pat
     file = tmp_path / "t.toml"
     file.write_text('recipe = "strong"\nbatch = 4\n')
 
-    read = read_training(file, {"batch": 2, "model": None})
+    read = RerankerTraining.read(file, {"batch": 2, "model": None})
 
     assert (read.batch, read.list_negatives, read.model) == (2, 7, "minilm")
-    assert read_training(None, {"epochs": 2}).steps == 0
-    assert read_training(None, {"epochs": 2, "steps": 5}).steps == 5
+    assert RerankerTraining.read(None, {"epochs": 2}).steps == 0
+    assert RerankerTraining.read(None, {"epochs": 2, "steps": 5}).steps == 5
 
 
 def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path) -> None:
     def schedule(file: str, **options: int) -> tuple[int, int, int]:
         (tmp_path / "t.toml").write_text(file)
-        read = read_training(tmp_path / "t.toml", options)
+        read = RerankerTraining.read(tmp_path / "t.toml", options)
         return read.epochs, read.steps, read.eval_steps
 
     assert schedule("steps = 50", epochs=2) == (2, 0, 0)
@@ -556,13 +545,11 @@ def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path)
         ({"warm_steps": 1}, "warm_steps needs a teacher: encoder, fused, or the folder"),
         ({"loss": "margin-mse", "list_negatives": 1}, "the loss margin-mse needs a teacher"),
         ({"query_tokens": 500}, "query_tokens must be from 8 to 448, got 500"),
-        ({"negatives_to": 11}, "negatives_to must be at most depth, 10, got 11"),
-        ({"negatives_from": 11}, "negatives_from must be at most the last rank, 10, got 11"),
-        ({"easy_first": 2}, r"easy_first must lie in \[0, 1\], got 2.0"),
         ({"recipe": "best"}, "recipe must be paper, paper-small, strong; got 'best'"),
-        ({"margin": float("nan")}, "margin must be a finite number, got nan"),
+        ({"distill": float("nan")}, "distill must be a finite number, got nan"),
         ({"distill": float("inf")}, "distill must be a finite number, got inf"),
-        ({"margin": -0.5}, "margin must be at least 0, got -0.5"),
+        ({"distill": -0.5}, "distill must be at least 0, got -0.5"),
+        ({"precision": "auto"}, "precision is now named dtype"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"micro": -1}, "micro must be at least 0, got -1"),
         ({"teacher": " "}, "teacher is empty; name one, or none"),
@@ -576,7 +563,7 @@ def test_a_setting_that_cannot_be_is_one_clear_line(given: dict[str, Any], messa
 def test_the_settings_that_are_shipped_can_be() -> None:
     folder = Path(__file__).parent.parent / "experiments" / "reranker" / "trainings"
 
-    read = {file.stem: read_training(file, {}) for file in folder.glob("*.toml")}
+    read = {file.stem: RerankerTraining.read(file, {}) for file in folder.glob("*.toml")}
 
     assert read["vis_leak_positives"].positives == "all"
     assert read["vis_leak_negatives"].negatives == "random"
@@ -596,7 +583,7 @@ def trained(
 
 
 def broken_off(base: Path) -> RerankerTraining:
-    return lists(base, epochs=2, examples=1, save_steps=3, window=2)
+    return lists(base, epochs=2, examples=1)
 
 
 def weights(folder: Path) -> dict[str, Any]:
@@ -640,7 +627,7 @@ def test_training_lowers_the_loss_and_tells_its_curve(
     assert any(line.startswith("step 5: loss 0.") for line in said)
     curve = told(tmp_path / "m")["loss_curve"]
     assert [step for step, _ in curve[:2]] == [5, 10]
-    assert report.history[-1].pairs_per_second
+    assert report.history[-1].items_per_second
 
 
 def test_a_warm_start_learns_the_teachers_scores_and_no_labels(
@@ -669,8 +656,13 @@ def test_measures_without_a_gain_end_it(
 
 
 def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
-    sample_index: IndexFolder, base: Path, trained: Path, tmp_path: Path
+    sample_index: IndexFolder,
+    base: Path,
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    checkpoints_every(monkeypatch, 3)
     how, output = broken_off(base), tmp_path / "m"
 
     def stop(what: str, done: int, total: int) -> None:
@@ -695,9 +687,10 @@ def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
 
 
 def test_checkpoints_between_evaluations_are_gone_on_from(
-    sample_index: IndexFolder, base: Path, tmp_path: Path
+    sample_index: IndexFolder, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    how = quick(base, steps=4, eval_steps=4, save_steps=2, queries=20)
+    checkpoints_every(monkeypatch, 2)
+    how = quick(base, steps=4, eval_steps=4, queries=20)
 
     def stop(what: str, done: int, total: int) -> None:
         if (what, done) == ("training", 3):
@@ -756,7 +749,7 @@ def test_a_cross_encoders_scores_are_spread_but_for_their_differences(
     data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     one = known(data, found, quick(base))
-    scores = np.arange(len(found.ranks), dtype=np.float32) * 7
+    scores = np.arange(len(found.scores), dtype=np.float32) * 7
 
     both = with_teacher(one, scores)
 
@@ -769,11 +762,11 @@ TWO = """
 import sys
 from pathlib import Path
 from citerec.folder import open_index
-from citerec.train.reranker.config import read_training
+from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.train import train_reranker
 index, output, settings = map(Path, sys.argv[1:])
 said = []
-report = train_reranker(open_index(index), output, read_training(settings, {}), log=said.append)
+report = train_reranker(open_index(index), output, RerankerTraining.read(settings, {}), log=said.append)
 print(len(said) > 0, report.best, [point.dev_mrr for point in report.history][1:], flush=True)
 """
 
@@ -820,7 +813,7 @@ def test_a_cross_encoder_teaches(
     sample_index: IndexFolder, base: Path, trained: Path, tmp_path: Path
 ) -> None:
     how = lists(
-        base, loss="margin-mse", teacher=str(trained), dev_queries=0, queries=10, precision="float32"
+        base, loss="margin-mse", teacher=str(trained), dev_queries=0, queries=10, dtype="float32"
     )  # fmt: skip
 
     train_reranker(sample_index, tmp_path / "m", how)
@@ -841,7 +834,7 @@ QUERY = Query(id="a", title="Neural ranking", abstract="We rank papers.")
 def test_an_encoder_teaches_how_close_it_puts_query_and_candidate(
     data: TrainingData, found: CandidateLists, base: Path, tiny_model: str
 ) -> None:
-    how = quick(base, teacher=tiny_model, warm_steps=1, list_negatives=1, precision="float32")
+    how = quick(base, teacher=tiny_model, warm_steps=1, list_negatives=1, dtype="float32")
     one = known(data, found, how)
 
     scores = taught(one, how, lambda *_: None, print)
@@ -926,6 +919,43 @@ def test_a_model_is_known_by_what_it_was_trained_on_and_how(
         ConfigError, match="is no model that citerec trained; choose another folder"
     ):
         train_reranker(sample_index, base, how, force=True)
+
+
+@pytest.mark.parametrize(("easy_first", "known"), [(0.0, True), (0.5, False)])
+def test_a_model_of_an_earlier_version_is_known_if_its_former_settings_had_the_value_of_today(
+    sample_index: IndexFolder,
+    base: Path,
+    trained: Path,
+    tmp_path: Path,
+    easy_first: float,
+    known: bool,
+) -> None:
+    before = tmp_path / "before"
+    copytree(trained, before)
+    record = told(before)
+    settings = record["provenance"]["settings"]
+    settings["precision"] = settings.pop("dtype")
+    settings |= RerankerTraining.REMOVED | {"easy_first": easy_first}
+    (before / "training.json").write_text(json.dumps(record))
+
+    assert was_trained_so(before, sample_index, broken_off(base)) is known
+
+
+def test_a_damaged_intermediate_result_is_one_clear_line(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "training":
+            raise KeyboardInterrupt
+
+    how, output = quick(base, queries=20), tmp_path / "m"
+    with pytest.raises(KeyboardInterrupt):
+        train_reranker(sample_index, output, how, progress=stop)
+    saved = Workspace.for_model(output).folder / "candidates.npz"
+    saved.write_bytes(saved.read_bytes()[:-40])
+
+    with pytest.raises(ConfigError, match=r"candidates.npz is damaged .*run again without"):
+        train_reranker(sample_index, output, how, resume=True)
 
 
 def test_a_trained_model_can_be_trained_further(

@@ -43,8 +43,8 @@ def test_losses_of_one_list_by_hand() -> None:
 
 def test_the_order_of_the_teacher_is_learned_whole() -> None:
     logits, _, there = one_list()
-    same, other = distilled(logits, logits * 2, there, temperature=2.0), distilled(
-        logits, -logits, there, temperature=1.0
+    same, other = distilled(logits, logits, there), distilled(
+        logits, -logits, there
     )  # fmt: skip
     p = 1 / (1 + np.exp(-2))  # of the first paper for a teacher of -1, -3, and of the second here
     expected = p * np.log(p / (1 - p)) + (1 - p) * np.log((1 - p) / p)
@@ -115,5 +115,5 @@ def test_what_is_not_there_gets_no_gradient() -> None:
         loss(mine, cited, there).sum().backward()
         assert mine.grad[0, 2] == 0 and mine.grad[0, 1] != 0
     mine = logits.clone().requires_grad_()
-    distilled(mine, -teacher, there, temperature=1.0).sum().backward()
+    distilled(mine, -teacher, there).sum().backward()
     assert mine.grad[0, 2] == 0 and mine.grad[0, 1] != 0

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.encoder_training import assert_same_weights, config, named, never, quick, records
+from support.encoder_training import (
+    assert_same_weights,
+    checkpoints_every,
+    config,
+    named,
+    never,
+    quick,
+    records,
+)
 from support.tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
@@ -22,11 +30,11 @@ from citerec.folder import IndexFolder, open_index
 from citerec.text import EncoderForm
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder import countsfile
-from citerec.train.encoder.config import EncoderTraining, read_training
+from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.counts import grades, read_counts
 from citerec.train.encoder.countsfile import QueryCounts, read_records
 from citerec.train.encoder.examples import EncoderExamples
-from citerec.train.encoder.pick import co_cited
+from citerec.train.encoder.graph import co_cited
 from citerec.train.encoder.signals import Signals, examples_of
 from citerec.train.encoder.train import train_encoder, was_trained_so
 from citerec.train.workspace import Workspace
@@ -490,7 +498,7 @@ def test_settings_of_signals_that_cannot_be_are_one_clear_line(
     (tmp_path / "t.toml").write_text(content)
 
     with pytest.raises(ConfigError, match=message):
-        read_training(tmp_path / "t.toml", {})
+        EncoderTraining.read(tmp_path / "t.toml", {})
 
 
 def differences(one: EncoderTraining, other: EncoderTraining) -> dict[str, Any]:
@@ -500,10 +508,11 @@ def differences(one: EncoderTraining, other: EncoderTraining) -> dict[str, Any]:
 
 @pytest.mark.parametrize("folder", [SETTINGS, SETTINGS / "paper"])
 def test_each_row_of_tables_2_and_3_differs_from_specter_in_one_point(folder: Path) -> None:
-    base = read_training(folder / "citations.toml", {})
+    base = EncoderTraining.read(folder / "citations.toml", {})
 
     found = {
-        file.stem: differences(base, read_training(file, {})) for file in folder.glob("*.toml")
+        file.stem: differences(base, EncoderTraining.read(file, {}))
+        for file in folder.glob("*.toml")
     }
 
     def counts(name: str) -> dict[str, Any]:
@@ -530,7 +539,7 @@ def test_each_row_of_tables_2_and_3_differs_from_specter_in_one_point(folder: Pa
 
 
 def test_the_settings_of_the_paper_are_those_it_states() -> None:
-    paper = read_training(SETTINGS / "paper" / "citations.toml", {})
+    paper = EncoderTraining.read(SETTINGS / "paper" / "citations.toml", {})
 
     assert (paper.model, paper.max_tokens, paper.train_tokens) == ("scibert", 512, 0)
     assert (paper.epochs, paper.examples, paper.hard) == (2, 5, 2)
@@ -565,10 +574,15 @@ def seldom(sample_index: IndexFolder, counted: Callable[..., str]) -> str:
 
 @pytest.mark.slow
 def test_a_mixture_that_was_cut_short_goes_on_to_the_same_weights(
-    sample_index: IndexFolder, tiny: Path, seldom: str, tmp_path: Path
+    sample_index: IndexFolder,
+    tiny: Path,
+    seldom: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    checkpoints_every(monkeypatch, 5)
     sources = ["citations", "co-citations", seldom]
-    how = quick(tiny, sources=sources, save_steps=5, epochs=1, dev_queries=0)
+    how = quick(tiny, sources=sources, epochs=1, dev_queries=0)
     train_encoder(sample_index, tmp_path / "whole", how)
 
     def stop(what: str, done: int, total: int) -> None:

@@ -20,13 +20,15 @@ from citerec.folder import IndexFolder
 from citerec.lab.train_words import vectors as vectors_module
 from citerec.lab.train_words.bags import WEIGHTINGS, first_component, idf_of, sif
 from citerec.lab.train_words.config import (
+    LEAST_RATE,
+    MAX_DF,
+    NEGATIVE,
     READ,
     RECIPES,
     WORD_RECIPES,
     Idf,
     WordRecipe,
     WordsTraining,
-    read_words_training,
     wants_words,
 )
 from citerec.lab.train_words.corpus import TrainTexts, first_query_year
@@ -38,7 +40,7 @@ from citerec.lab.words.folder import read_words
 from citerec.lab.words.propagated import Propagated
 from citerec.lab.words.tokens import keys_of
 from citerec.manifest import model_faults
-from citerec.train import due
+from citerec.train import workspace
 from citerec.types import Paper, Query
 
 Build = Callable[..., IndexFolder]
@@ -49,7 +51,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fasttext": {"dim": 16, "epochs": 1, "buckets": 1000},
     "sif": {"dim": 16, "epochs": 1, "buckets": 1000},
     "sgc": {"dim": 16, "epochs": 1, "buckets": 1000},
-    "citeomatic": {"dim": 75, "epochs": 2, "negatives": 3, "threads": 2},
+    "citeomatic": {"dim": 75, "epochs": 2, "threads": 2},
 }
 
 
@@ -73,9 +75,9 @@ def test_the_defaults_are_those_of_the_appendix() -> None:
     )
     sgc = WordsTraining.of({"recipe": "sgc"})
 
-    assert (d2v.dim, d2v.min_count, d2v.negative) == (300, 3, 5)
-    assert (d2v.learning_rate, d2v.least_rate) == (0.025, 0.0001)
-    assert (sgc.dim, sgc.a, sgc.min_df, sgc.max_df) == (300, 1e-4, 3, 0.75)
+    assert (d2v.dim, d2v.min_count, NEGATIVE) == (300, 3, 5)
+    assert (d2v.learning_rate, LEAST_RATE) == (0.025, 0.0001)
+    assert (sgc.dim, sgc.a, sgc.min_df, MAX_DF) == (300, 1e-4, 3, 0.75)
     assert citeomatic.dim == 75
     assert WordsTraining.of({"recipe": "random"}).dim == 25
     assert len(WEIGHTINGS) == 9
@@ -84,7 +86,7 @@ def test_the_defaults_are_those_of_the_appendix() -> None:
 def test_options_win_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "sif.toml").write_text('recipe = "sif"\nepochs = 7\na = 1\n')
 
-    read = read_words_training(tmp_path / "sif.toml", {"epochs": 2, "seed": None})
+    read = WordsTraining.read(tmp_path / "sif.toml", {"epochs": 2, "seed": None})
 
     assert (read.recipe, read.epochs, read.a, read.learning_rate) == ("sif", 2, 1.0, 0.05)
 
@@ -99,7 +101,7 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
         ({"recipe": "random", "model": "minilm"}, "the recipe random has no setting model"),
         ({"recipe": "bert"}, "recipe must be random, tfidf, doc2vec, fasttext"),
         ({"recipe": "tfidf", "tf": "cubic"}, "tf must be plain, sublinear, binary; got 'cubic'"),
-        ({"recipe": "tfidf", "max_df": 2}, "max_df must be at most 1"),
+        ({"recipe": "sif", "sample": 2}, "sample must be at most 1, got 2"),
         ({"recipe": "sgc", "k": 0}, "k must be at least 1"),
         ({"recipe": "sif", "a": 0}, "a must be greater than 0"),
         ({"recipe": "doc2vec", "epochs": "many"}, "epochs must be a whole number"),
@@ -369,7 +371,7 @@ def test_triplets_hold_off_what_is_not_cited_and_by_the_margin_of_its_kind(
     texts: TrainTexts,
 ) -> None:
     data = texts.data
-    drawer = Drawer(data, margin=1.0, count=3, seed=0)
+    drawer = Drawer(data, count=3, seed=0)
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((data.papers, 4)).astype(np.float32)
 
@@ -387,7 +389,7 @@ def test_triplets_hold_off_what_is_not_cited_and_by_the_margin_of_its_kind(
 
 def test_neighbours_are_the_nearest_of_the_pool_that_are_not_cited(texts: TrainTexts) -> None:
     data = texts.data
-    drawer = Drawer(data, margin=1.0, count=3, seed=0)
+    drawer = Drawer(data, count=3, seed=0)
     vectors = np.random.default_rng(1).standard_normal((data.papers, 4)).astype(np.float32)
 
     near = drawer.near(vectors)
@@ -430,8 +432,8 @@ STOPS = {
 def test_a_training_that_was_stopped_resumes_to_the_model_of_an_unbroken_one(
     sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str
 ) -> None:
-    monkeypatch.setattr(due, "EVERY", 0.0)  # a checkpoint at every opportunity
-    monkeypatch.setattr(due, "SHARE", 1e9)
+    monkeypatch.setattr(workspace, "EVERY", 0.0)  # a checkpoint at every opportunity
+    monkeypatch.setattr(workspace, "SHARE", 1e9)
     monkeypatch.setattr(vectors_module, "PART", 100)
     config, messages = small(recipe, **STOPS[recipe]), list[str]()
 
@@ -573,7 +575,7 @@ def test_without_gensim_the_extra_is_named(
 def test_the_settings_of_the_rows_can_be_read() -> None:
     files = sorted((Path(__file__).parent.parent / "experiments/words/trainings").glob("*.toml"))
 
-    read = {file.stem: read_words_training(file, {}) for file in files}
+    read = {file.stem: WordsTraining.read(file, {}) for file in files}
 
     assert {name: str(one.recipe) for name, one in read.items()} == {n: n for n in WORD_RECIPES}
 

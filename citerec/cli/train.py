@@ -10,9 +10,8 @@ from citerec.cli.interrupts import interruptible
 
 if TYPE_CHECKING:
     from citerec.lab.train_words.train import WordsReport
-    from citerec.train.encoder.train import EncoderReport
+    from citerec.train.job import TrainingReport
     from citerec.train.ranker.train import RankerReport
-    from citerec.train.reranker.train import RerankerReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
 RANKER = Path("models") / "ranker"
@@ -52,9 +51,9 @@ def train_encoder(
     """Train an encoder on the citations of an index."""
     from citerec.folder import find_index, open_index
     from citerec.lab.train_words.config import wants_words
-    from citerec.train.encoder.config import read_training
+    from citerec.train.encoder.config import EncoderTraining
     from citerec.train.encoder.train import train_encoder as train
-    from citerec.train.processes import is_first
+    from citerec.train.loop import is_first
 
     console = ConsoleOutput(quiet, verbose)
     options = {
@@ -68,7 +67,7 @@ def train_encoder(
     if wants_words(config, recipe):
         _train_words(ctx, index, output, config, options, console, resume=resume, force=force)
         return
-    training = read_training(config, options)
+    training = EncoderTraining.read(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
     with interruptible(target, console, ctx), console.progress() as progress:
@@ -111,8 +110,8 @@ def train_reranker(
 ) -> None:
     """Train a reranker on the citations of an index."""
     from citerec.folder import find_index, open_index
-    from citerec.train.processes import is_first
-    from citerec.train.reranker.config import read_training
+    from citerec.train.loop import is_first
+    from citerec.train.reranker.config import RerankerTraining
     from citerec.train.reranker.train import train_reranker as train
 
     console = ConsoleOutput(quiet, verbose)
@@ -125,7 +124,7 @@ def train_reranker(
         "seed": seed,
         "threads": threads or None,
     }
-    training = read_training(config, options)
+    training = RerankerTraining.read(config, options)
     folder = find_index(index)
     target = output or folder / RERANKER
     with interruptible(target, console, ctx), console.progress() as progress:
@@ -165,12 +164,12 @@ def train_ranker(
     """Train the learning-to-rank model on the citations of one or several indexes."""
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
-    from citerec.train.ranker.config import read_training
+    from citerec.train.ranker.config import RankerTraining
     from citerec.train.ranker.train import train_ranker as train
 
     console = ConsoleOutput(quiet, verbose)
     options = {"seed": seed, "threads": threads or None}
-    training = read_training(config, options)
+    training = RankerTraining.read(config, options)
     folders = [find_index(one) for one in index or [None]]
     target = output or folders[0] / RANKER
     start_jvm(None)
@@ -202,10 +201,10 @@ def _train_words(
 ) -> None:
     """Train a word-vector encoder."""
     from citerec.folder import find_index, open_index
-    from citerec.lab.train_words.config import read_words_training
+    from citerec.lab.train_words.config import WordsTraining
     from citerec.lab.train_words.train import train_words
 
-    training = read_words_training(config, options)
+    training = WordsTraining.read(config, options)
     folder = find_index(index)
     target = output or folder / ENCODER
     with interruptible(target, console, ctx), console.progress() as progress:
@@ -222,14 +221,14 @@ def _train_words(
         write_lines(*words_summary(report).split("\n"))
 
 
-def summary(report: "EncoderReport") -> str:
+def summary(report: "TrainingReport") -> str:
     """Return the summary of the training of an encoder."""
     lines = [
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
         f"{report.examples:>12,}  examples an epoch",
     ]
-    measured = {e.epoch: e.dev_mrr for e in report.history if e.dev_mrr is not None}
+    measured = {round(e.epoch): e.dev_mrr for e in report.history if e.dev_mrr is not None}
     if 0 in measured and report.best in measured:
         lines.append(
             f"{measured[report.best]:>12.4f}  dev MRR (epoch {report.best}); {measured[0]:.4f} before training"
@@ -249,7 +248,7 @@ def words_summary(report: "WordsReport") -> str:
     return "\n".join(lines)
 
 
-def reranker_summary(report: "RerankerReport") -> str:
+def reranker_summary(report: "TrainingReport") -> str:
     """Return the summary of the training of a reranker."""
     lines = [
         f"{report.output}",

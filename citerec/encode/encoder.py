@@ -14,7 +14,7 @@ from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
-from citerec.encode.source import SENT_BERT, Source, find_again, find_model
+from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.text import encoder_text
@@ -220,7 +220,7 @@ def reopen(
     return encoder
 
 
-def fingerprint_of(source: Source, parts: "Parts | LightParts") -> Fingerprint:
+def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerprint:
     """Return the fingerprint, which an index records, of the encoder in a folder."""
     weights = weights_files(source.folder)
     if source.adapter:
@@ -238,7 +238,7 @@ def fingerprint_of(source: Source, parts: "Parts | LightParts") -> Fingerprint:
     )
 
 
-def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encoder:
+def _open(source: ModelSource, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
         return plugins.load(plugins.ENCODERS, marker)(source, config)
     spec = spec_of(source)
@@ -247,7 +247,7 @@ def _open(source: Source, config: EncodeConfig | None, log: Log | None) -> Encod
     return TransformerEncoder(parts, fingerprint_of(source, parts), config, log)
 
 
-def _with_torch(source: Source, spec: EncoderSpec) -> "Parts":
+def _with_torch(source: ModelSource, spec: EncoderSpec) -> "Parts":
     from citerec.encode.adapter import add_adapter
     from citerec.encode.light.converted import convert_weights
     from citerec.encode.model import load_parts
@@ -274,7 +274,7 @@ def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) 
     return open_backend(encoder_net(parts), config, log)
 
 
-def spec_of(source: Source) -> EncoderSpec:
+def spec_of(source: ModelSource) -> EncoderSpec:
     """Return how a model reads text, by its folder; Sentence-BERT reads sentence by sentence, as in SPECTER's paper."""
     spec = read_spec(source.folder)
     if source.place == SENT_BERT:

@@ -30,7 +30,7 @@ INSIDE = "./"  # prefix of the place of a folder inside an index
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """A model folder, and how to find it again."""
 
     name: str  # as the user gave it
@@ -42,7 +42,7 @@ class Source:
 
 def find_model(
     name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
-) -> Source:
+) -> ModelSource:
     """Find a model by a known name, a folder, or a hub id, which is fetched if it is not in the cache.
 
     An existing folder takes precedence over a hub id. If it holds an adapter of SPECTER2's kind under `adapter/`, the
@@ -59,12 +59,12 @@ def find_model(
         MissingExtraError: If it is `minilm`, and its package is not installed.
     """
     if name == MINILM:
-        return Source(name, name, _minilm())
+        return ModelSource(name, name, _minilm())
     if name in NAMES:
         return _from_hub(name, revision, log)
     for folder in filter(None, (_expanded(name), base and base / name)):
         if folder.is_dir():
-            return Source(name, _place(folder, base), folder, _adapter_in(folder))
+            return ModelSource(name, _place(folder, base), folder, _adapter_in(folder))
     if HUB_ID.fullmatch(name):
         return _from_hub(name, revision, log)
     found = "is a file" if Path(name).is_file() else "is not a folder here"
@@ -74,13 +74,15 @@ def find_model(
     )
 
 
-def find_again(place: str, *, base: Path, revision: str = "", log: Log | None = None) -> Source:
+def find_again(
+    place: str, *, base: Path, revision: str = "", log: Log | None = None
+) -> ModelSource:
     """Find the model that an index was embedded by.
 
     Args:
-        place: `Source.place`.
+        place: `ModelSource.place`.
         base: The index folder.
-        revision: `Source.revision`.
+        revision: `ModelSource.revision`.
         log: Receives what is fetched, before the download starts.
 
     Raises:
@@ -97,7 +99,7 @@ def find_again(place: str, *, base: Path, revision: str = "", log: Log | None = 
             f"the model that {base} was embedded by is missing: {folder} is not a folder; restore it, or embed the "
             f"index anew: citerec encode --index {base} --encoder MODEL"
         )
-    return Source(place, place, folder, _adapter_in(folder))
+    return ModelSource(place, place, folder, _adapter_in(folder))
 
 
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
@@ -124,15 +126,15 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     )
 
 
-def _from_hub(name: str, revision: str, log: Log | None) -> Source:
+def _from_hub(name: str, revision: str, log: Log | None) -> ModelSource:
     repo = NAMES.get(name, name)
     base, _, added = revision.partition("+")
     folder = _repository(repo, base, log)
     _adapter_in(folder)
     if name not in ADAPTERS:
-        return Source(name, name, folder, None, folder.name)
+        return ModelSource(name, name, folder, None, folder.name)
     adapter = _repository(ADAPTERS[name], added, log, adapter=True)
-    return Source(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
+    return ModelSource(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
 
 
 def _repository(repo: str, revision: str, log: Log | None, *, adapter: bool = False) -> Path:

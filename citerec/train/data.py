@@ -14,12 +14,12 @@ import numpy.typing as npt
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.splits import SPLITS, gold_citations
-from citerec.corpus.splits import splits_sha256 as sha256_of_splits
 from citerec.errors import ConfigError
+from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
 from citerec.rules.held_out import held_out_rows, train_rows
 from citerec.train.lists import Flags, Lists, Pairs, Rows
-from citerec.types import Eligible
+from citerec.types import Eligible, Query
 
 CHUNK = 4096  # queries whose lists are built at once
 
@@ -108,9 +108,36 @@ class TrainingData:
         )
 
 
-def splits_sha256(index: IndexFolder) -> str:
-    """Return one sha256 over the splits of an index."""
-    return sha256_of_splits(index.splits)
+@dataclass(frozen=True)
+class DevQueries:
+    """A random sample of the dev queries of an index."""
+
+    queries: tuple[Query, ...]
+    eligible: tuple[Eligible, ...]
+    gold: tuple[Rows, ...]  # the rows of the papers that each cites
+
+    @classmethod
+    def drawn(cls, index: IndexFolder, count: int, rng: np.random.Generator) -> "DevQueries | None":
+        """Draw at most `count` dev queries; None if there are none or `count` is 0."""
+        evalset = load_dev_task(index) if count else None
+        if evalset is None:
+            return None
+        places = rng.choice(len(evalset.queries), min(count, len(evalset.queries)), replace=False)
+        chosen = np.sort(places).tolist()
+        queries = tuple(evalset.queries[i] for i in chosen)
+        return cls(
+            queries,
+            tuple(evalset.eligible[i] for i in chosen),
+            tuple(index.papers.rows_of(sorted(evalset.qrels[query.id])) for query in queries),
+        )
+
+
+def load_dev_task(index: IndexFolder, split: str = "dev") -> EvalSet | None:
+    """Return the queries of a split with their gold; None if none of them cites a paper of the index."""
+    try:
+        return load_task(index, split)
+    except ConfigError:
+        return None
 
 
 def load_training_data(index: IndexFolder) -> TrainingData:

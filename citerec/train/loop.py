@@ -1,27 +1,29 @@
-"""The training loop: the Trainer of transformers with citerec's examples, loss and selection metric."""
+"""The training loop: the Trainer of transformers with citerec's examples, loss and selection metric.
+
+Several processes may train one model, one per device; the first one measures, writes and logs for all.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from citerec.errors import OutputError
-from citerec.train.due import CheckpointTimer
-from citerec.train.processes import from_first, wait_for_all
+from citerec.train.measures import RATE, Point, Unit, first_best
 from citerec.train.schedule import Schedule, updates_of_epoch
-from citerec.train.workspace import Numbers, Workspace
+from citerec.train.workspace import CheckpointTimer, Numbers, Workspace
 from citerec.types import Log, Progress
 
-RATE = "examples_per_second"  # in the log
 POLL_EVERY = (
-    10  # updates after which the other processes query the first one whether a checkpoint is due
+    10  # updates after which the other processes query the first whether a checkpoint is due
 )
 TIMED_UPDATES = 10  # updates after the first one, from which the remaining time is estimated
 
 Entry = Mapping[str, Any]  # an entry of the log of transformers' Trainer
 Measures = Mapping[str, float]
+Value = TypeVar("Value")
 
 
 class TrainingExamples(Protocol):
@@ -44,17 +46,15 @@ class TrainerSpec:
     examples: TrainingExamples
     collator: Callable[[Sequence[Numbers]], dict[str, Any]]  # examples to the inputs of the net
     net: Any  # a torch module that returns the loss
-    update: Callable[[Any, Any, Any], Any] | None = (
-        None  # (trainer, net, inputs) -> loss; None for the Trainer's own update
-    )
-    measure: Callable[
-        [int], Measures | None
-    ]  # receives the number of updates; called in the first process only
-    format_measures: Callable[[Entry], str]  # returns the log line of a measure
-    format_remaining: Callable[[float], str] | None = (
-        None  # returns the log line of the remaining seconds
-    )
-    examples_per_item: int = 1  # items per example in the logged rate
+    # (trainer, net, inputs) -> loss; None for the Trainer's own update
+    update: Callable[[Any, Any, Any], Any] | None = None
+    # Receives the number of updates; called in the first process only.
+    measure: Callable[[int], Measures | None]
+    unit: Unit
+    format_plan: Callable[[int], str] | None = None  # returns the log line of the planned updates
+    # Returns the log line of the remaining seconds.
+    format_remaining: Callable[[float], str] | None = None
+    items_per_example: int = 1  # in the logged rate
     workspace: Workspace
     progress: Progress
     log: Log
@@ -103,7 +103,8 @@ def run_loop(spec: TrainerSpec, arguments: Any, resume: bool) -> list[Entry]:
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_callback(spec, trainer, rows))
     trainer.train(resume_from_checkpoint=str(last) if last else None)
-    wait_for_all()  # the first process removes the checkpoints that every process reads
+    if group := _process_group():
+        group.barrier()  # the first process removes the checkpoints that every process reads
     best = trainer.state.best_model_checkpoint
     if best and not Path(best).is_dir():
         raise OutputError(f"the best checkpoint {best} is missing; train again")
@@ -145,7 +146,7 @@ def _trainer(spec: TrainerSpec, arguments: Any, rows: EpochRows) -> Any:
             done = (
                 (self.state.global_step - self.began[1])
                 * spec.schedule.batch
-                * spec.examples_per_item
+                * spec.items_per_example
             )
             return done / max(perf_counter() - self.began[0], 1e-9)
 
@@ -166,10 +167,8 @@ def _evaluate(trainer: Any, spec: TrainerSpec, rate: float) -> dict[str, float]:
     measured = {f"eval_{name}": value for name, value in (measures or {}).items()}
     trainer.log(measured | {"epoch_loss": _loss_since(state), RATE: rate})
     if trainer.args.process_index == 0:
-        spec.log(spec.format_measures(state.log_history[-1]))
-    control.should_evaluate = (
-        False  # otherwise the Trainer measures again at the end of the training
-    )
+        spec.log(Point.of(state.log_history[-1]).text(spec.unit))
+    control.should_evaluate = False  # otherwise the Trainer measures again at the end
     control.should_training_stop |= _is_stuck(state, spec.schedule)
     trainer.begin()
     return measured
@@ -194,9 +193,6 @@ def _callback(spec: TrainerSpec, trainer: Any, rows: EpochRows) -> Any:
             spec.progress("training", state.global_step, state.max_steps)
             self._time(state)
             ends = state.global_step % updates_of_epoch(args, len(rows)) == 0
-            every = spec.schedule.save_steps
-            if every and state.global_step % every == 0 and not ends:
-                control.should_save = True
             if not control.should_save and not ends and self._is_due(args, state):
                 control.should_save = True
                 self.timer.begin()
@@ -244,13 +240,31 @@ def _loss_since(state: Any) -> float:
 
 def _is_stuck(state: Any, schedule: Schedule) -> bool:
     """Return whether the last `patience` measures are all no better than an earlier one."""
-    name, sign = (
-        f"eval_{schedule.selection_metric}",
-        -1 if schedule.selection_metric == "loss" else 1,
-    )
-    scores = [sign * entry[name] for entry in state.log_history if name in entry]
-    return bool(schedule.patience) and len(scores) - 1 - _first_best(scores) >= schedule.patience
+    name = f"eval_{schedule.selection_metric}"
+    qualities = [entry[name] for entry in state.log_history if name in entry]
+    since_best = len(qualities) - 1 - first_best(qualities)
+    return bool(schedule.patience) and since_best >= schedule.patience
 
 
-def _first_best(scores: Sequence[float]) -> int:
-    return max(range(len(scores)), key=lambda i: scores[i], default=0)
+def from_first(make: Callable[[], Value]) -> Value:
+    """Call `make` in the first process and return its result in every process."""
+    group = _process_group()
+    if group is None:
+        return make()
+    values: list[Any] = [make() if group.get_rank() == 0 else None]
+    group.broadcast_object_list(values, src=0)
+    return values[0]
+
+
+def is_first() -> bool:
+    """Whether this is the first process, which writes and logs for all."""
+    group = _process_group()
+    return group is None or group.get_rank() == 0
+
+
+def _process_group() -> Any:
+    """Return torch's module for distributed processes; None in a single process."""
+    from torch import distributed
+
+    initialized: bool = distributed.is_available() and distributed.is_initialized()
+    return distributed if initialized else None

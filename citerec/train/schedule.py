@@ -11,7 +11,8 @@ from citerec.train.workspace import Workspace
 CHECKPOINTS = 2  # kept in addition to the best one
 WAIT = (
     24 * 60 * 60
-)  # seconds that processes wait for the first one, which searches and measures for all
+)  # seconds that processes wait for the first, which searches and measures for all
+WEIGHT_DECAY = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +24,14 @@ class Schedule:
     batch: int  # examples in an update of the weights
     step: int = 0  # examples in a step of one device; 0 for its part of the batch
     learning_rate: float
-    warmup: float = 0.0  # share of the updates in which the rate rises; then it falls linearly to 0
-    weight_decay: float = 0.0
+    warmup: float = 0.1  # share of the updates in which the rate rises; then it falls linearly to 0
     drop_last: bool = False  # whether an incomplete batch is dropped
     log_steps: int = 10  # updates per log entry of the mean loss
-    save_steps: int = 0  # updates between further checkpoints; 0: one at each evaluation only
     eval_steps: int = 0  # updates between evaluations; 0: once per epoch
     patience: int = 0  # evaluations without a gain until the training stops; 0: never
-    selection_metric: str = (
-        "loss"  # selects the best weights; lower is better for loss, higher for all others
-    )
+    selection_metric: str  # selects the best weights; higher is better
     seed: int = 0
-    precision: Precision = Precision.AUTO
+    dtype: Precision = Precision.AUTO
     device: str = "auto"  # or cpu
 
 
@@ -48,12 +45,12 @@ def trainer_arguments(schedule: Schedule, workspace: Workspace, *, has_dev: bool
     arguments = TrainingArguments(
         output_dir=str(workspace.folder),
         use_cpu=on_cpu,
-        bf16=_uses_bfloat16(torch, schedule.precision, on_cpu),
+        bf16=_uses_bfloat16(torch, schedule.dtype, on_cpu),
         seed=schedule.seed,
         num_train_epochs=schedule.epochs,
         per_device_train_batch_size=schedule.step or schedule.batch,
         learning_rate=schedule.learning_rate,
-        weight_decay=schedule.weight_decay,
+        weight_decay=WEIGHT_DECAY,
         lr_scheduler_type="linear",
         max_grad_norm=1.0,
         eval_strategy="steps" if schedule.eval_steps else "epoch",
@@ -62,7 +59,7 @@ def trainer_arguments(schedule: Schedule, workspace: Workspace, *, has_dev: bool
         save_total_limit=CHECKPOINTS,
         load_best_model_at_end=has_dev,
         metric_for_best_model=f"eval_{schedule.selection_metric}" if has_dev else None,
-        greater_is_better=schedule.selection_metric != "loss" if has_dev else None,
+        greater_is_better=True if has_dev else None,
         logging_steps=schedule.log_steps,
         dataloader_drop_last=schedule.drop_last,
         dataloader_pin_memory=not on_cpu,

@@ -1,10 +1,16 @@
-"""The training folder next to the model folder: checkpoints, intermediate results, and the plan they belong to."""
+"""The training folder next to the model folder: checkpoints, intermediate results, and the plan they belong to.
 
+A stopped training loses a few minutes at most: `CheckpointTimer` decides when its state is saved.
+"""
+
+import json
 import re
 import shutil
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,8 +19,12 @@ import orjson
 
 from citerec.atomic import replacing
 from citerec.errors import ConfigError, writing
+from citerec.types import Log
 
-PLAN, WHOLE, BEFORE = "training.json", "whole", "before.json"
+EVERY = 180.0  # seconds between checkpoints at least
+SHARE = 0.05  # of the training time that checkpoints may take at most
+PLAN, WHOLE = "training.json", "whole"
+FACTS = "facts"  # JSON, among the arrays of a file
 Numbers = npt.NDArray[Any]
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
@@ -37,6 +47,35 @@ class Workspace:
         """Return whether there is an unfinished training."""
         return (self.folder / PLAN).is_file()
 
+    def open(self, plan: Mapping[str, Any], *, resume: bool, log: Log, create: bool = True) -> bool:
+        """Check that the training in the folder can be resumed, or else start a new one.
+
+        Args:
+            plan: The facts that must be equal to resume.
+            resume: Whether to resume.
+            log: Receives a line if there is nothing to resume, or an unfinished training is discarded.
+            create: Whether the folder of a new training is created at once.
+
+        Returns:
+            Whether there is a training to resume.
+
+        Raises:
+            ConfigError: If the training in the folder was started with other settings.
+            OutputError: If the folder cannot be created.
+        """
+        if resume and self.is_there():
+            self.check(plan)
+            return True
+        if resume:
+            log(f"nothing to resume at {self.folder}: starting again")
+        elif self.is_there():
+            log("an unfinished training is discarded; use --resume to continue one")
+        if create:
+            self.begin(plan)
+        else:
+            self.remove()
+        return False
+
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Create the folder; remove an existing one.
 
@@ -47,7 +86,7 @@ class Workspace:
             if self.folder.exists():
                 shutil.rmtree(self.folder)
             self.folder.mkdir(parents=True)
-            _write(self.folder / PLAN, plan)
+            (self.folder / PLAN).write_bytes(orjson.dumps(plan, option=_OPTIONS))
 
     def check(self, plan: Mapping[str, Any]) -> None:
         """Refuse to continue a training that was started with another plan.
@@ -90,40 +129,65 @@ class Workspace:
         """Mark the checkpoint of a step as complete."""
         (self.folder / f"checkpoint-{step}" / WHOLE).touch()
 
-    def save(self, name: str, arrays: Mapping[str, Numbers]) -> None:
-        """Save arrays that are expensive to compute.
+    def save(
+        self, name: str, arrays: Mapping[str, Numbers], facts: Mapping[str, Any] | None = None
+    ) -> None:
+        """Save an intermediate result in one file, which is replaced as a whole.
 
         Args:
             name: The name of the result; an earlier one of this name is replaced.
-            arrays: By part.
+            arrays: By name.
+            facts: JSON values.
         """
-        for part, numbers in arrays.items():
-            file = self.folder / f"{name}_{part}.npy"
-            with replacing(file) as temporary, temporary.open("wb") as stream:
-                np.save(stream, numbers)
+        content = {**arrays, FACTS: np.frombuffer(json.dumps({**(facts or {})}).encode(), np.uint8)}
+        with replacing(self.folder / f"{name}.npz") as temporary, temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **content)
 
-    def saved(self, name: str, *parts: str) -> dict[str, Numbers] | None:
-        """Return saved arrays by part; None unless all parts exist."""
-        files = {part: self.folder / f"{name}_{part}.npy" for part in parts}
-        if not all(file.is_file() for file in files.values()):
+    def load(self, name: str) -> tuple[dict[str, Numbers], dict[str, Any]] | None:
+        """Return the arrays and facts of a saved result; None if it was never saved.
+
+        Raises:
+            ConfigError: If it is damaged.
+        """
+        file = self.folder / f"{name}.npz"
+        if not file.is_file():
             return None
-        return {part: np.load(file) for part, file in files.items()}
-
-    def save_baseline(self, measures: Mapping[str, Any]) -> None:
-        """Save the measures before the training."""
-        _write(self.folder / BEFORE, measures)
-
-    def baseline(self) -> dict[str, Any] | None:
-        """Return the measures before the training; None if there are none."""
-        return _read(self.folder / BEFORE)
+        try:
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as read:
+                arrays = {part: read[part] for part in read.files}
+            return arrays, json.loads(arrays.pop(FACTS).tobytes())
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ConfigError(f"{file} is damaged ({error}); run again without --resume") from error
 
     def remove(self) -> None:
         """Remove the folder after the training."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _write(file: Path, content: Mapping[str, Any]) -> None:
-    file.write_bytes(orjson.dumps(content, option=_OPTIONS))
+class CheckpointTimer:
+    """Decides when a checkpoint is due: after `EVERY` seconds, or later if a checkpoint takes long to write."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        """Start to count; `clock` returns seconds."""
+        self._clock = clock
+        self._last = clock()
+        self._began: float | None = None
+        self._wait = EVERY
+
+    def is_due(self) -> bool:
+        """Return whether a checkpoint should be written now."""
+        return self._clock() - self._last >= self._wait
+
+    def begin(self) -> None:
+        """Record that a checkpoint is started because it is due; its duration sets the next interval."""
+        self._began = self._clock()
+
+    def done(self) -> None:
+        """Record that a checkpoint was written."""
+        self._last = self._clock()
+        if self._began is not None:
+            self._wait = max(EVERY, (self._last - self._began) / SHARE)
+            self._began = None
 
 
 def _read(file: Path) -> dict[str, Any] | None:

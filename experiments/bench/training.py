@@ -47,7 +47,7 @@ def citerec(work: Work) -> Train:
 
     def train() -> float:
         output = work.folder / "trained"
-        rates = train_reranker(index, output, config, force=True).history[-1].pairs_per_second
+        rates = train_reranker(index, output, config, force=True).history[-1].items_per_second
         return rates or 0.0
 
     return train

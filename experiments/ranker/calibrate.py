@@ -21,8 +21,9 @@ from citerec.rank.probability import TOP
 from citerec.rank.ranker import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
 from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import Examples
-from citerec.train.ranker.gather import Gatherer, dev_queries
+from citerec.train.ranker.examples import RankerExamples
+from citerec.train.ranker.gather import Gatherer
+from citerec.train.ranker.queries import dev_queries
 
 HEADING = "## Probabilities"
 NEXT = "## What each source is worth"
@@ -69,7 +70,7 @@ def main() -> None:
     _write_card(section([*indexes], rows))
 
 
-def whole(index: IndexFolder, split: str) -> Examples:
+def whole(index: IndexFolder, split: str) -> RankerExamples:
     """Return the whole pools of all queries of a split."""
     config = RankerTraining(reranker="none", dev_queries=0)
     queries = dev_queries(index, config, split=split)
@@ -78,7 +79,7 @@ def whole(index: IndexFolder, split: str) -> Examples:
     return Gatherer(index, config, print).whole(queries, lambda what, done, total: None)
 
 
-def top(ranker: Ranker, examples: Examples) -> TopLists:
+def top(ranker: Ranker, examples: RankerExamples) -> TopLists:
     """Return the best papers of each list by a ranker."""
     return TopLists.of(examples, ranker.score(examples.matrix), TOP)
 

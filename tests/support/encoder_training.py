@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import open_encoder
@@ -12,6 +13,7 @@ from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.dev import mean_f1_and_mrr
 from citerec.train.lists import Lists
+from citerec.train.workspace import CheckpointTimer
 
 # id: (year, cites). By year: ten papers, of which the oldest eight may be train queries, x is dev, y is test.
 GRAPH = {
@@ -55,6 +57,17 @@ def quick(tiny: Path, **given: Any) -> EncoderTraining:
     return config(
         **{**few, "max_tokens": 24, "learning_rate": 1e-3, "model": str(tiny), **given},
     )
+
+
+def checkpoints_every(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
+    """Make a checkpoint due every so many updates, those at the end of an epoch aside."""
+    asked: dict[int, int] = {}
+
+    def is_due(timer: CheckpointTimer) -> bool:
+        asked[id(timer)] = asked.get(id(timer), 0) + 1
+        return asked[id(timer)] % updates == 0
+
+    monkeypatch.setattr(CheckpointTimer, "is_due", is_due)
 
 
 def assert_same_weights(one: Path, other: Path) -> None:

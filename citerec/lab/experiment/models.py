@@ -53,20 +53,20 @@ def trained_encoder(
     settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
 ) -> str:
     """Train the encoder of a row on its index, unless it exists; return its folder."""
-    from citerec.lab.train_words import config as words
+    from citerec.lab.train_words.config import WordsTraining, wants_words
     from citerec.lab.train_words.train import train_words
     from citerec.lab.train_words.train import was_trained_so as words_up_to_date
-    from citerec.train.encoder import config as nets
+    from citerec.train.encoder.config import EncoderTraining
     from citerec.train.encoder.train import train_encoder
     from citerec.train.encoder.train import was_trained_so as net_up_to_date
 
     model = index.models / name
-    if words.wants_words(settings, None):
-        word_config = words.read_words_training(settings, {})
+    if wants_words(settings, None):
+        word_config = WordsTraining.read(settings, {})
         if not words_up_to_date(model, index, word_config):
             train_words(index, model, word_config, resume=True, force=True, progress=progress)
         return str(model)
-    config = nets.read_training(settings, {})
+    config = EncoderTraining.read(settings, {})
     if not net_up_to_date(model, index, config):
         train_encoder(index, model, config, resume=True, force=True, progress=progress)
     return str(model)
@@ -79,11 +79,11 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
     """
     if not experiment.train_reranker:
         return experiment.reranker
-    from citerec.train.reranker.config import read_training
+    from citerec.train.reranker.config import RerankerTraining
     from citerec.train.reranker.train import train_reranker, was_trained_so
 
     settings = Path(experiment.train_reranker)
-    config = read_training(settings, {})
+    config = RerankerTraining.read(settings, {})
     own = index.models / RERANKER
     for_row = own.with_name(f"{RERANKER}-{settings.stem}")
     for model in (own, for_row):
@@ -100,12 +100,11 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
     """
     if experiment.system not in RANKED or not experiment.train_ranker:
         return experiment.ranker or str(DEFAULT)
-    from citerec.train.ranker.config import read_training
-    from citerec.train.ranker.inputs import was_trained_so
-    from citerec.train.ranker.train import train_ranker
+    from citerec.train.ranker.config import RankerTraining
+    from citerec.train.ranker.train import train_ranker, was_trained_so
 
     settings = Path(experiment.train_ranker)
-    config = read_training(settings, {})
+    config = RankerTraining.read(settings, {})
     corpora = experiment.ranker_corpora or (experiment.corpus,)
     train_indexes = [
         index_of(replace(experiment, corpus=corpus), indexes, progress) for corpus in corpora

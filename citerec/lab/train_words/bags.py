@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import ConfigError
-from citerec.lab.train_words.config import Idf, WordsTraining
+from citerec.lab.train_words.config import MAX_DF, Idf, WordsTraining
 from citerec.lab.train_words.corpus import TrainTexts
-from citerec.lab.train_words.dev import GridSearch
-from citerec.lab.train_words.made import TrainedModel
+from citerec.lab.train_words.dev import GridSearch, TrainedModel
 from citerec.lab.train_words.vectors import WordVectors, word_vectors
 from citerec.lab.words.bag import Bag, Numbers, Tf, tf_of
 from citerec.lab.words.model import Vectors, directions
@@ -28,7 +27,7 @@ def make_tfidf(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> 
 
     Source: Deerwester et al., JASIS 1990.
     """
-    words = texts.vocabulary(config.min_df, config.max_df)
+    words = texts.vocabulary(config.min_df, MAX_DF)
     counts = texts.counts(words)
 
     def make(tf: Tf, idf: Idf) -> Bag:

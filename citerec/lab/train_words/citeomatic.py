@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from citerec.lab.train_words.config import WordsTraining
+from citerec.lab.train_words.config import MAX_DF, WordsTraining
 from citerec.lab.train_words.corpus import TrainTexts
-from citerec.lab.train_words.dev import GridSearch, GridTrial, best_of
+from citerec.lab.train_words.dev import GridSearch, GridTrial, TrainedModel, best_of
 from citerec.lab.train_words.kept import Arrays
-from citerec.lab.train_words.made import TrainedModel
 from citerec.lab.train_words.triplets import Drawer, Triplets
 from citerec.lab.words.bag import Bag
 from citerec.lab.words.model import Vectors
@@ -20,6 +19,8 @@ from citerec.types import Paper
 
 STATE = "citeomatic"  # name of its state in the training folder
 BEST = "best-"  # prefix of the names of the best model's arrays
+TRIPLETS = 6  # of each citation in an epoch
+DROPOUT = 0.1  # share of dimensions dropped in training
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 
 
@@ -51,10 +52,10 @@ def _repeatable(threads: int) -> Generator[None]:
 
 
 def _trained(texts: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:
-    words = texts.vocabulary(config.min_df, config.max_df)
+    words = texts.vocabulary(config.min_df, MAX_DF)
     papers = [*texts.data.index.papers.at(range(texts.data.papers)).values()]
     learner = _Learner(words, papers, config)
-    drawer = Drawer(texts.data, config.margin, config.negatives, config.seed)
+    drawer = Drawer(texts.data, TRIPLETS, config.seed)
     rng = np.random.default_rng([config.seed, 11])
     best, tried, near = learner.bag(), list[GridTrial](), None
     if state := search.saved_state.load(STATE):
@@ -161,7 +162,7 @@ class _Learner:
             mode="sum",
             per_sample_weights=torch.from_numpy(counts.data),
         )
-        mask = rng.random(tuple(summed.shape), np.float32) >= self._config.dropout
+        mask = rng.random(tuple(summed.shape), np.float32) >= DROPOUT
         return summed * torch.from_numpy(mask)
 
     @property

@@ -1,6 +1,6 @@
 """Evaluation of word-vector models on the dev queries, and the grid search over their settings."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
@@ -33,6 +33,21 @@ class GridTrial:
         shown = ", ".join(f"{name} {_shown(value)}" for name, value in self.setting.items())
         measured = "" if self.mrr is None else f"dev MRR {self.mrr:.4f}, F1@20 {self.f1:.4f}"
         return ": ".join(filter(None, (shown, measured)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedModel:
+    """A model, its trials and the counts of its training data."""
+
+    model: WordModel
+    tried: Sequence[GridTrial]  # settings or epochs, with their figures on the dev queries
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of the training data
+    weights: str | None = None  # sha256 of precomputed word vectors
+
+    @property
+    def best(self) -> GridTrial:
+        """The trial of the model."""
+        return best_of(self.tried)
 
 
 @dataclass(frozen=True)

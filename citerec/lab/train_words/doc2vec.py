@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.lab.train_words.config import WordsTraining
+from citerec.lab.train_words.config import LEAST_RATE, NEGATIVE, WINDOW, WordsTraining
 from citerec.lab.train_words.corpus import TrainTexts
-from citerec.lab.train_words.dev import GridSearch
-from citerec.lab.train_words.made import TrainedModel
+from citerec.lab.train_words.dev import GridSearch, TrainedModel
 from citerec.lab.train_words.vectors import Fit, check_gensim, fit
 from citerec.lab.words.doc2vec import Doc2VecWords, stable_hash
 
@@ -51,12 +50,12 @@ def _trained(
         vector_size=config.dim,
         dm=0,
         dbow_words=0,
-        window=config.window,
+        window=WINDOW,
         min_count=config.min_count,
         sample=sample,
-        negative=config.negative,
+        negative=NEGATIVE,
         alpha=config.learning_rate,
-        min_alpha=config.least_rate,
+        min_alpha=LEAST_RATE,
         workers=1,
         seed=config.seed,
         hashfxn=stable_hash,
@@ -70,9 +69,9 @@ def _trained(
         words=words,
         counts=np.array(counts, np.int64),
         outputs=np.asarray(model.syn1neg, np.float32).copy(),
-        negative=config.negative,
+        negative=NEGATIVE,
         sample=sample,
         learning_rate=config.learning_rate,
-        least_rate=config.least_rate,
+        least_rate=LEAST_RATE,
         epochs=epochs,
     )

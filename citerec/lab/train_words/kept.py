@@ -1,24 +1,17 @@
 """The saved state of a word-vector training in its training folder; an interrupted training resumes from it."""
 
-import json
 import shutil
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import replacing
 from citerec.errors import ConfigError, ModelError
 from citerec.lab.words.folder import read_words, write_words
 from citerec.lab.words.model import WordModel
-from citerec.train.due import CheckpointTimer
-from citerec.train.workspace import Workspace
-
-FACTS = "facts"  # JSON, among the arrays of a file
+from citerec.train.workspace import CheckpointTimer, Workspace
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -28,9 +21,7 @@ class KeptTraining:
     """Named states of a training, each in one file that is replaced as a whole, and the best model so far."""
 
     workspace: Workspace | None = None  # None to save nothing
-    plan: Mapping[str, Any] = field(
-        default_factory=dict[str, Any]
-    )  # the plan of the training folder
+    plan: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the training folder
     timer: CheckpointTimer = field(default_factory=CheckpointTimer)
 
     def save(self, name: str, arrays: Arrays, facts: Mapping[str, Any]) -> None:
@@ -44,10 +35,8 @@ class KeptTraining:
         if self.workspace is None:
             return
         self.timer.begin()
-        folder = self._begun(self.workspace)
-        content = {**arrays, FACTS: np.frombuffer(json.dumps(facts).encode(), np.uint8)}
-        with replacing(folder / f"{name}.npz") as temporary, temporary.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **content)
+        self._begun(self.workspace)
+        self.workspace.save(name, arrays, facts)
         self.timer.done()
 
     def save_if_due(self, name: str, arrays: Arrays, facts: Mapping[str, Any]) -> None:
@@ -61,17 +50,7 @@ class KeptTraining:
         Raises:
             ConfigError: If it is damaged.
         """
-        if self.workspace is None:
-            return None
-        file = self.workspace.folder / f"{name}.npz"
-        if not file.is_file():
-            return None
-        try:
-            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as read:
-                arrays = {part: read[part] for part in read.files}
-            return arrays, json.loads(arrays.pop(FACTS).tobytes())
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ConfigError(f"{file} is damaged ({error}); run again without --resume") from error
+        return self.workspace.load(name) if self.workspace else None
 
     def save_model(self, number: int, model: WordModel) -> None:
         """Save the best model so far under a number."""

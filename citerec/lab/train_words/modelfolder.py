@@ -1,19 +1,22 @@
 """Writes the folder of a word-vector encoder: model, training record, model card."""
 
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from citerec.encode.spec import Similarity
 from citerec.folder import IndexFolder
 from citerec.lab.train_words.config import WordRecipe, WordsTraining
-from citerec.lab.train_words.made import TrainedModel
+from citerec.lab.train_words.dev import TrainedModel
 from citerec.lab.words.folder import write_words
-from citerec.manifest import seal_model
-from citerec.provenance import provenance, versions
-from citerec.train.data import splits_sha256
-from citerec.train.modelfolder import cell, finish_folder
+from citerec.train.record import (
+    corpus_facts,
+    data_section,
+    finish_folder,
+    model_card,
+    table,
+    training_record,
+)
 
 PACKAGES = ("gensim", "numpy", "scikit-learn", "scipy", "torch")
 TITLES = {
@@ -35,69 +38,37 @@ def write_model(
     settings = config.to_json()
     if config.vectors:
         settings["vectors"] = Path(config.vectors).name  # without the local path
-    record = {
+    facts = {
         "recipe": str(config.recipe),
         "weights": trained.weights,
         "index": index.manifest.name,
-        "corpus_sha256": index.manifest.corpus["sha256"],
-        "splits_sha256": splits_sha256(index),
+        **corpus_facts(index),
         "counts": dict(trained.counts),
         "history": [asdict(tried) for tried in trained.tried],
         "chosen": asdict(trained.best),
-        "packages": versions(PACKAGES),
-        "provenance": provenance(settings),
     }
-    finish_folder(folder, record, model_card(trained, index, config, settings))
-    seal_model(folder)
+    record = training_record(facts, settings, PACKAGES)
+    finish_folder(folder, record, _card(trained, config.recipe, record))
 
 
-def model_card(
-    trained: TrainedModel, index: IndexFolder, config: WordsTraining, settings: dict[str, Any]
-) -> str:
-    """Return README.md: the model, its use, its data, its measures and its settings."""
+def _card(trained: TrainedModel, recipe: WordRecipe, record: dict[str, Any]) -> str:
     by = "cosine" if trained.model.similarity is Similarity.COSINE else "Euclidean distance"
-    counted = [f"- {count:,} {name.replace('_', ' ')}" for name, count in trained.counts.items()]
     rows = [
-        f"| {', '.join(f'{k} = {_short(v)}' for k, v in one.setting.items()) or '–'} "
-        f"| {cell(one.mrr)} | {cell(one.f1)} |"
+        (", ".join(f"{k} = {_short(v)}" for k, v in one.setting.items()) or "–", one.mrr, one.f1)
         for one in trained.tried
     ]
-    set_to = [f"{name} = {value}" for name, value in settings.items()]
-    return f"""# {TITLES[config.recipe]}
-
-It maps title and abstract to a vector of {trained.model.dim} numbers, compared by {by}.
-Trained by citerec {version("citerec")}; only citerec opens it.
-
-## Use
-
-`citerec index CORPUS --encoder FOLDER`, or `citerec encode --index DIR --encoder FOLDER`.
-
-## Data
-
-Index {index.manifest.name}, corpus sha256 {index.manifest.corpus["sha256"]}.
-
-{_lines(counted) or "None."}
-
-The training papers contain no dev or test query of the index.
-
-## Measures
-
-On a sample of the dev queries; the model is that with the highest MRR.
-
-| setting | dev MRR | dev F1@20 |
-|---|---|---|
-{_lines(rows)}
-
-## Settings
-
-```
-{_lines(set_to)}
-```
-"""
-
-
-def _lines(lines: list[str]) -> str:
-    return "\n".join(lines)
+    measures = table(("setting", "dev MRR", "dev F1@20"), rows)
+    return model_card(
+        TITLES[recipe],
+        f"It maps title and abstract to a vector of {trained.model.dim} numbers, compared by {by}; only citerec opens "
+        "it.",
+        {
+            "Use": "`citerec index CORPUS --encoder FOLDER`, or `citerec encode --index DIR --encoder FOLDER`.",
+            "Data": data_section(record),
+            "Measures": f"On a sample of the dev queries; the model is that with the highest MRR.\n\n{measures}",
+        },
+        record["provenance"]["settings"],
+    )
 
 
 def _short(value: Any) -> str:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from citerec.atomic import building, check_writable
 from citerec.errors import writing
 from citerec.folder import IndexFolder
@@ -14,18 +12,15 @@ from citerec.lab.train_words.bags import make_fasttext, make_sgc, make_sif, make
 from citerec.lab.train_words.citeomatic import make_citeomatic
 from citerec.lab.train_words.config import WordRecipe, WordsTraining
 from citerec.lab.train_words.corpus import TrainTexts
-from citerec.lab.train_words.dev import GridSearch, GridTrial
+from citerec.lab.train_words.dev import GridSearch, GridTrial, TrainedModel
 from citerec.lab.train_words.doc2vec import make_doc2vec
 from citerec.lab.train_words.kept import KeptTraining
-from citerec.lab.train_words.made import TrainedModel
 from citerec.lab.train_words.modelfolder import write_model
 from citerec.lab.train_words.vectors import sha256_of_vectors
 from citerec.lab.words.chance import RandomVectors
 from citerec.lab.words.folder import NAME
-from citerec.rules.trained_on import data_of
-from citerec.train.data import splits_sha256
-from citerec.train.modelfolder import check_target, read_training
-from citerec.train.start import resume_or_discard
+from citerec.train.record import check_target, corpus_facts
+from citerec.train.record import was_trained_so as has_record
 from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
 
@@ -74,7 +69,8 @@ def train_words(
     check_writable(output)
     workspace = Workspace.for_model(output)
     plan = _plan(index, config)
-    resume_or_discard(workspace, plan, resume=resume, log=log)
+    if workspace.open(plan, resume=resume, log=log, create=False):
+        log(f"resuming from {workspace.folder}")
     search = GridSearch.of(index, config, log, progress, KeptTraining(workspace, plan))
     trained = _MAKERS[config.recipe](TrainTexts.of(index), config, search)
     with writing(output), building(output) as folder:
@@ -87,33 +83,25 @@ def train_words(
 
 def _plan(index: IndexFolder, config: WordsTraining) -> dict[str, Any]:
     """Return the facts that must be equal for a training to be resumed."""
-    plan = {
-        "corpus_sha256": index.manifest.corpus["sha256"],
-        "splits_sha256": splits_sha256(index),
-        **config.to_json(),
-    }
-    if config.vectors:
-        place = Path(config.vectors).expanduser()
-        plan["vectors_sha256"] = sha256_of_vectors(place) if place.exists() else None
-    return plan
+    vectors = {"vectors_sha256": _vectors_sha256(config)} if config.vectors else {}
+    return {**corpus_facts(index), **config.to_json(), **vectors}
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: WordsTraining) -> bool:
-    """Return whether a model was trained on these papers and splits with these settings."""
-    if not (model / NAME).is_file():
-        return False
-    record = read_training(model)
-    expected: dict[str, Any] = orjson.loads(orjson.dumps(config.to_json()))
+    """Return whether a model was trained on these papers, splits and precomputed vectors with these settings."""
+    facts = corpus_facts(index)
     if config.vectors:
-        place = Path(config.vectors).expanduser()
-        expected["vectors"] = place.name
-        if not place.exists() or sha256_of_vectors(place) != record.get("weights"):
+        sha256 = _vectors_sha256(config)
+        if sha256 is None:
             return False
-    try:
-        trained_on = record["corpus_sha256"], record["splits_sha256"]
-        return trained_on == data_of(index) and record["provenance"]["settings"] == expected
-    except (KeyError, TypeError):
-        return False
+        facts["weights"] = sha256
+    return (model / NAME).is_file() and has_record(model, config, config.to_json(), facts)
+
+
+def _vectors_sha256(config: WordsTraining) -> str | None:
+    """Return the sha256 of the precomputed word vectors; None if they are missing."""
+    place = Path(config.vectors).expanduser()
+    return sha256_of_vectors(place) if place.exists() else None
 
 
 def _make_random(_: TrainTexts, config: WordsTraining, search: GridSearch) -> TrainedModel:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from citerec.lab.words.model import Vectors
 from citerec.train.data import TrainingData
-from citerec.train.encoder.pick import cited_by_cited
+from citerec.train.encoder.graph import cited_by_cited
 from citerec.train.lists import Lists, Pairs, Rows
 
 RANDOM, NEAR, SECOND = 0.3, 0.2, 0.1  # margins: random paper, neighbour, reference of a reference
@@ -44,7 +44,6 @@ class Drawer:
     """
 
     data: TrainingData
-    margin: float  # factor of the margins
     count: int  # triplets of each citation
     seed: int
 
@@ -82,7 +81,7 @@ class Drawer:
             if lists is not None:
                 _replace(negatives, margins, segment_ids, kinds == kind, lists, margin, rng)
         queries = self.data.queries[segment_ids].astype(np.int64)
-        margins = self.margin * margins + self.boost[positives] - self.boost[negatives]
+        margins = margins + self.boost[positives] - self.boost[negatives]
         free = np.flatnonzero(~self.forbidden.holds(queries, negatives))
         order = rng.permutation(free)
         return Triplets(

@@ -12,7 +12,7 @@ import numpy as np
 from citerec.cache import sha256_of_files
 from citerec.errors import BadInputError, ConfigError, extra
 from citerec.inputs import read_rows
-from citerec.lab.train_words.config import WordsTraining
+from citerec.lab.train_words.config import LEAST_RATE, MAX_DF, NEGATIVE, WINDOW, WordsTraining
 from citerec.lab.train_words.corpus import TrainTexts
 from citerec.lab.train_words.kept import KeptTraining
 from citerec.lab.words.bag import Bag
@@ -52,9 +52,9 @@ def word_vectors(
     """
     if not config.vectors:
         check_gensim()
-        words = texts.vocabulary(config.min_df, config.max_df)
+        words = texts.vocabulary(config.min_df, MAX_DF)
         return WordVectors(words, _trained(texts, words, config, saved_state, progress))
-    words = texts.vocabulary(config.min_df, config.max_df)
+    words = texts.vocabulary(config.min_df, MAX_DF)
     place = Path(config.vectors).expanduser()
     available = _of_model(place) if place.is_dir() else read_word2vec(place, frozenset(words))
     covered = tuple(word for word in words if word in available)
@@ -135,12 +135,12 @@ def _trained(
     model = FastText(
         vector_size=config.dim,
         sg=1,
-        window=config.window,
+        window=WINDOW,
         sample=config.sample,
         min_count=config.min_count,
-        negative=config.negative,
+        negative=NEGATIVE,
         alpha=config.learning_rate,
-        min_alpha=config.least_rate,
+        min_alpha=LEAST_RATE,
         bucket=config.buckets,
         workers=1,
         seed=config.seed,

@@ -6,7 +6,7 @@ import numpy as np
 
 from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig
-from citerec.encode.source import Source
+from citerec.encode.source import ModelSource
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Separator
 from citerec.lab.words.folder import NAME, WEIGHTS, read_words
 from citerec.lab.words.model import Vectors, WordModel
@@ -58,7 +58,7 @@ class WordEncoder:
         return vectors
 
 
-def open_words(source: Source, config: EncodeConfig | None = None) -> WordEncoder:
+def open_words(source: ModelSource, config: EncodeConfig | None = None) -> WordEncoder:
     """Open the word-vector model in a folder.
 
     Raises:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.encode.batching import batches, padded
 from citerec.encode.model import Parts, tokens_of
 from citerec.text import encoder_text
+from citerec.train.chunks import Chunk, chunked
 from citerec.train.encoder.config import EncoderLoss
 from citerec.train.encoder.examples import EncoderExamples
 from citerec.train.encoder.memory import Memory
@@ -33,7 +33,9 @@ class Collator:
         self._token_cache: dict[int, list[int]] = {}
         self._memory = None
         if config.loss is EncoderLoss.MEMORY:
-            self._memory = Memory(examples.data, examples.positives, examples.learners, config)
+            self._memory = Memory(
+                examples.data, examples.positives, examples.learners, seed=config.seed
+            )
 
     def __call__(self, drawn: Sequence[Rows]) -> dict[str, Any]:
         """Return the inputs of the model's forward.
@@ -77,25 +79,12 @@ class Collator:
         allowed[np.arange(len(queries)), targets] = True
         return allowed
 
-    def _read(self, rows: Rows) -> tuple[list[dict[str, Any]], Any]:
+    def _read(self, rows: Rows) -> tuple[list[Chunk], Any]:
         """Return the papers in chunks of similar length, and the position of each row in the reading order."""
         tokens = self._tokens(rows.tolist())
-        groups = batches([len(ids) for ids in tokens], self._budget)
-        positions = np.empty(len(rows), np.int64)
-        positions[np.concatenate([np.array(group) for group in groups])] = np.arange(len(rows))
         parts = self._parts
-        chunks: list[dict[str, Any]] = []
-        for group in groups:
-            ids, mask = padded(
-                [tokens[i] for i in group], parts.tokenizer.pad_token_id, parts.spec.max_tokens
-            )
-            chunks.append(
-                {
-                    "input_ids": self._torch.from_numpy(ids),
-                    "attention_mask": self._torch.from_numpy(mask),
-                }
-            )
-        return chunks, positions
+        padding, most = parts.tokenizer.pad_token_id, parts.spec.max_tokens
+        return chunked(tokens, self._budget, padding=padding, most=most)
 
     def _tokens(self, rows: list[int]) -> list[list[int]]:
         unknown = [row for row in rows if row not in self._token_cache]

@@ -6,19 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts
 from citerec.encode.spec import Fingerprint
-from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import within
+from citerec.train.data import DevQueries
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, triplet
 from citerec.train.encoder.mine import similarities
 from citerec.train.lists import Flags, Rows
-from citerec.train.selection import f1_and_reciprocal_rank
+from citerec.train.measures import f1_and_reciprocal_rank
 from citerec.types import Paper, Query
 
 
@@ -34,40 +32,23 @@ class EncoderDev:
     negatives: npt.NDArray[np.int64]  # columns of each query for the loss, shape (queries, n)
 
 
-@dataclass(frozen=True, slots=True)
-class DevMeasures:
-    """The measures on the dev queries."""
-
-    loss: float
-    mrr: float  # in [0, 1]; higher is better, here and below
-    f1: float  # at 20
-
-
 def load_dev(index: IndexFolder, config: EncoderTraining) -> EncoderDev | None:
     """Draw dev queries and their candidate papers; None if there are none or `dev_queries` is 0.
 
     The candidates are all papers that the queries cite, and random eligible ones up to `dev_pool`.
     """
-    if not config.dev_queries:
-        return None
-    try:
-        evalset = load_task(index, "dev")
-    except ConfigError:  # no dev query cites a paper of the index
-        return None
     rng = np.random.default_rng([config.seed, 3])
-    count = min(config.dev_queries, len(evalset.queries))
-    chosen = np.sort(rng.choice(len(evalset.queries), count, replace=False)).tolist()
-    gold = [_rows(index, evalset, i) for i in chosen]
-    rows = _sample_papers(
-        index, evalset, chosen, np.unique(np.concatenate(gold)), config.dev_pool, rng
-    )
+    drawn = DevQueries.drawn(index, config.dev_queries, rng)
+    if drawn is None:
+        return None
+    rows = _sample_papers(index, drawn, config.dev_pool, rng)
     years = index.papers.years
-    allowed = np.stack([within(evalset.eligible[i], years, rows) for i in chosen])
-    cited = np.stack([np.isin(rows, gold_rows) for gold_rows in gold])
+    allowed = np.stack([within(eligible, years, rows) for eligible in drawn.eligible])
+    cited = np.stack([np.isin(rows, gold_rows) for gold_rows in drawn.gold])
     papers = index.papers.at(rows.tolist())
     negatives = config.examples if config.loss is EncoderLoss.TRIPLET else config.batch - 1
     return EncoderDev(
-        tuple(evalset.queries[i] for i in chosen),
+        drawn.queries,
         tuple(papers[row] for row in rows.tolist()),
         allowed,
         cited,
@@ -76,14 +57,14 @@ def load_dev(index: IndexFolder, config: EncoderTraining) -> EncoderDev | None:
     )
 
 
-def measure(dev: EncoderDev, encoder: Encoder, config: EncoderTraining) -> DevMeasures:
-    """Measure an encoder on the dev queries."""
+def measure(dev: EncoderDev, encoder: Encoder, config: EncoderTraining) -> dict[str, float]:
+    """Return the dev loss, MRR and F1 at 20 of an encoder; both in [0, 1], higher is better."""
     vectors = encoder.encode([*dev.queries, *dev.papers])
     queries, papers = vectors[: len(dev.queries)], vectors[len(dev.queries) :]
     scores = similarities(encoder.spec.similarity, queries, papers)
     scores[~dev.allowed] = -np.inf
     f1, mrr = mean_f1_and_mrr(scores, dev.gold)
-    return DevMeasures(_loss(dev, queries, papers, scores, config), mrr, f1)
+    return {"loss": _loss(dev, queries, papers, scores, config), "mrr": mrr, "f1": f1}
 
 
 def mean_f1_and_mrr(scores: Vectors, gold: Flags) -> tuple[float, float]:
@@ -105,30 +86,21 @@ def mean_f1_and_mrr(scores: Vectors, gold: Flags) -> tuple[float, float]:
 
 def frozen_encoder(parts: Parts, fingerprint: Fingerprint, config: EncoderTraining) -> Encoder:
     """Return an encoder with a copy of the current weights, which further training does not change."""
-    run = EncodeConfig(device=config.device, precision=config.precision, threads=config.threads)
     frozen = Parts(copy.deepcopy(parts.model), parts.tokenizer, parts.spec)
-    return TransformerEncoder(frozen, fingerprint, run)
-
-
-def _rows(index: IndexFolder, task: EvalSet, i: int) -> Rows:
-    return index.papers.rows_of(sorted(task.qrels[task.queries[i].id]))
+    return TransformerEncoder(frozen, fingerprint, config.running)
 
 
 def _sample_papers(
-    index: IndexFolder,
-    task: EvalSet,
-    chosen: list[int],
-    gold: Rows,
-    count: int,
-    rng: np.random.Generator,
+    index: IndexFolder, drawn: DevQueries, count: int, rng: np.random.Generator
 ) -> Rows:
+    """Return the gold papers of the queries and random eligible ones, up to `count`."""
+    gold = np.unique(np.concatenate(drawn.gold))
     all_rows = np.arange(len(index.papers), dtype=np.int32)
-    bounds = {task.eligible[i].year_max for i in chosen}
-    latest = None if None in bounds else max(bound for bound in bounds if bound is not None)
-    allowed = np.ones(len(all_rows), np.bool_)
-    if latest is not None:
-        allowed &= index.papers.years <= latest
-    others = np.setdiff1d(all_rows[allowed], gold)
+    bounds = [eligible.year_max for eligible in drawn.eligible]
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) == len(bounds):
+        all_rows = all_rows[index.papers.years <= max(known)]
+    others = np.setdiff1d(all_rows, gold)
     more = min(max(count - len(gold), 0), len(others))
     return np.union1d(gold, rng.choice(others, more, replace=False)).astype(np.int32)
 

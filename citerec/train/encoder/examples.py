@@ -73,7 +73,7 @@ class EncoderExamples:
     @cached_property
     def learners(self) -> Rows:
         """The papers of the memory; see `memory.learners`."""
-        return learners(self.data, self.positives, self.config)
+        return learners(self.data, self.positives, seed=self.config.seed)
 
     def __len__(self) -> int:
         """Return the number of examples in an epoch."""

@@ -21,9 +21,7 @@ def triplet(queries: Any, positives: Any, negatives: Any, *, margin: float) -> A
     return torch.nn.functional.triplet_margin_loss(queries, positives, negatives, margin=margin)
 
 
-def in_batch(
-    scores: Any, targets: Any, allowed: Any, *, temperature: float, symmetric: bool = False
-) -> Any:
+def in_batch(scores: Any, targets: Any, allowed: Any, *, temperature: float) -> Any:
     """Return the mean of -log softmax(scores / temperature) at the target over the allowed papers (InfoNCE).
 
     Args:
@@ -31,22 +29,13 @@ def in_batch(
         targets: The column of each query's positive, shape (queries,).
         allowed: The papers of each softmax, including the target, shape (queries, papers).
         temperature: Below 1 sharpens.
-        symmetric: Average with the same loss of each positive over the queries of which it is an allowed negative.
 
     Source: van den Oord et al., 2018, https://arxiv.org/abs/1807.03748.
     """
     import torch
 
     logits = (scores / temperature).masked_fill(~allowed, float("-inf"))
-    loss = torch.nn.functional.cross_entropy(logits, targets)
-    if not symmetric:
-        return loss
-    own = torch.arange(len(targets), device=targets.device)
-    same = targets[None, :] == targets[:, None]  # queries with the same positive are no negatives
-    against = allowed[:, targets].T & ~same
-    against[own, own] = True
-    backwards = (scores[:, targets].T / temperature).masked_fill(~against, float("-inf"))
-    return (loss + torch.nn.functional.cross_entropy(backwards, own)) / 2
+    return torch.nn.functional.cross_entropy(logits, targets)
 
 
 def similarity(kind: Similarity, queries: Any, papers: Any) -> Any:

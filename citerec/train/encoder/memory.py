@@ -14,26 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.train.data import TrainingData
-from citerec.train.encoder.config import EncoderTraining
 from citerec.train.lists import Flags, Lists, Rows
 
+MEMORY_PAPERS = 16_384  # papers at most
+MEMORY_QUERIES = 4096  # queries compared in a step at most
 UNLINKED_RATIO = 1  # papers without a citation for each one that cites or is cited
 
 
-def learners(data: TrainingData, positives: Lists, config: EncoderTraining) -> Rows:
+def learners(data: TrainingData, positives: Lists, *, seed: int) -> Rows:
     """Return the papers of the memory, rising: the queries, their positives, and random others.
 
     Args:
         data: The queries and the pool of other papers.
         positives: Of each query.
-        config: At most `memory_papers` are taken; queries and positives come first.
+        seed: Of the sample: at most `MEMORY_PAPERS` are taken; queries and positives come first.
     """
-    rng = np.random.default_rng([config.seed, 5])
+    rng = np.random.default_rng([seed, 5])
     linked = np.union1d(data.queries, positives.indices)
-    if len(linked) > config.memory_papers:
-        linked = np.sort(rng.choice(linked, config.memory_papers, replace=False))
+    if len(linked) > MEMORY_PAPERS:
+        linked = np.sort(rng.choice(linked, MEMORY_PAPERS, replace=False))
     others = np.setdiff1d(np.flatnonzero(data.pool), linked)
-    more = min(len(others), UNLINKED_RATIO * len(linked), config.memory_papers - len(linked))
+    more = min(len(others), UNLINKED_RATIO * len(linked), MEMORY_PAPERS - len(linked))
     return np.union1d(linked, rng.choice(others, more, replace=False)).astype(np.int32)
 
 
@@ -42,25 +43,20 @@ class MemoryComparison:
     """The queries and papers that a step compares; papers are slots of the memory."""
 
     queries: npt.NDArray[np.int64]  # slots, shape (queries,)
-    segment_ids: npt.NDArray[
-        np.int64
-    ]  # the number of the query of each positive in `queries`, shape (positives,)
+    # The number of the query of each positive in `queries`, shape (positives,).
+    segment_ids: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]  # the slot of each positive, same shape
-    weights: npt.NDArray[
-        np.float32
-    ]  # of each positive, same shape; their sum over all queries is 1
+    weights: npt.NDArray[np.float32]  # of each positive, same shape; the sum over all queries is 1
     allowed: Flags  # the papers of each query's softmax, shape (queries, papers)
 
 
 class Memory:
     """The papers of the memory, and the comparison of each step."""
 
-    def __init__(
-        self, data: TrainingData, positives: Lists, rows: Rows, config: EncoderTraining
-    ) -> None:
+    def __init__(self, data: TrainingData, positives: Lists, rows: Rows, *, seed: int) -> None:
         """Use the papers at `rows`, which rise."""
         self.rows = rows
-        self._data, self._config = data, config
+        self._data, self._seed = data, seed
         self._slot_of = np.full(data.papers, -1)
         self._slot_of[rows] = np.arange(len(rows))
         in_memory = self._slot_of[positives.indices] >= 0
@@ -68,9 +64,8 @@ class Memory:
         self._cited = data.cited.where(self._slot_of[data.cited.indices] >= 0)
         usable = (self._slot_of[data.queries] >= 0) & (self._positives.lengths > 0)
         self._eligible_queries = np.flatnonzero(usable)
-        share = (
-            self._positives.lengths**0.5
-        )  # between equal weights for queries and equal weights for citations
+        # Between equal weights for queries and equal weights for citations.
+        share = self._positives.lengths**0.5
         self._share = share / max(share[usable].sum(), 1)
         self._citing = Lists.of(  # for each slot, the queries with this positive
             self._slot_of[self._positives.indices],
@@ -86,7 +81,7 @@ class Memory:
         return self._slot_of[rows]
 
     def comparison(self, live: Rows) -> MemoryComparison:
-        """Return the comparison of a step that encodes the papers `live`: at most `memory_queries` queries.
+        """Return the comparison of a step that encodes the papers `live`: at most `MEMORY_QUERIES` queries.
 
         Half of the queries are among `live` or have one of these papers as a positive. The others are drawn at random
         with a seed made from `live`, so the same step draws the same ones. Each sampled query is weighted by the number
@@ -114,13 +109,13 @@ class Memory:
 
     def _step_queries(self, live: Rows) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float64]]:
         """Return the numbers of the queries of a step, rising, and how many queries each represents."""
-        most = self._config.memory_queries
+        most = MEMORY_QUERIES
         if len(self._eligible_queries) <= most:
             return self._eligible_queries, np.ones(len(self._eligible_queries))
         own = np.flatnonzero(np.isin(self._data.queries, live))
         citing = [self._citing[place] for place in self._slot_of[live].tolist()]
         concerned = np.intersect1d(np.concatenate([own, *citing]), self._eligible_queries)
-        rng = np.random.default_rng([self._config.seed, 6, *live[:8].tolist()])
+        rng = np.random.default_rng([self._seed, 6, *live[:8].tolist()])
         rest = np.setdiff1d(self._eligible_queries, concerned)
         first = min(len(concerned), max(most // 2, most - len(rest)))
         some = rng.choice(concerned, first, replace=False)

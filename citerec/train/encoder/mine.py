@@ -11,6 +11,7 @@ from citerec.train.data import TrainingData
 from citerec.train.lists import Lists, Rows
 from citerec.types import Eligible, Hits, Progress, Query
 
+MINE_FROM, MINE_TO = 10, 100  # ranks of mined negatives and of distant neighbours, from 1
 BLOCK = 512  # queries searched at once, papers encoded at once
 BM25_FACTOR = 2  # BM25 retrieves so many times more papers, as some are outside the pool
 

@@ -1,26 +1,25 @@
 """Writes the folder of a trained encoder, which transformers, sentence-transformers and citerec open."""
 
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from citerec.encode.model import Parts
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity, write_spec
-from citerec.manifest import seal_model
-from citerec.train.modelfolder import TrainingRecord, cell, finish_folder, write_json
-
-MEASURES = ("loss", "dev_loss", "dev_mrr", "dev_f1")  # columns of the model card
+from citerec.train.job import TrainingResult
+from citerec.train.record import data_section, finish_folder, model_card, table, write_json
 
 
-def write_model(folder: Path, parts: Parts, record: TrainingRecord) -> None:
+def write_model(
+    parts: Parts, result: TrainingResult, folder: Path, record: Mapping[str, Any]
+) -> None:
     """Write a model, its training record and its model card into a folder."""
     parts.model.config._name_or_path = ""  # otherwise the local path of the base model
     parts.model.save_pretrained(folder)
     parts.tokenizer.save_pretrained(folder)
     write_spec(folder, parts.spec)
     _write_sentence_transformers(folder, parts.spec, parts.dim)
-    training = record.to_json() | {"best_epoch": record.best}
-    finish_folder(folder, training, model_card(record, parts))
-    seal_model(folder)
+    finish_folder(folder, record, _card(parts, result, record))
 
 
 def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> None:
@@ -52,71 +51,46 @@ def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> N
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": named})
 
 
-def model_card(record: TrainingRecord, parts: Parts) -> str:
-    """Return README.md: the model, its use, its data, its measures and its settings."""
-    spec = parts.spec
-    between = f'"{parts.tokenizer.sep_token}"' if spec.separator is Separator.TOKEN else "a space"
-    tags = "\n".join(
-        ["- sentence-transformers", "- feature-extraction", "- citation-recommendation"]
-    )
+def _card(parts: Parts, result: TrainingResult, record: Mapping[str, Any]) -> str:
     rows = [
-        f"| {e['epoch']} | {' | '.join(cell(e[name]) for name in MEASURES)} |"
-        for e in record.history
+        (
+            str(point.number(result.spec.unit)),
+            point.loss,
+            point.dev_loss,
+            point.dev_mrr,
+            point.dev_f1,
+        )
+        for point in result.history
     ]
-    return f"""---
-library_name: sentence-transformers
-pipeline_tag: sentence-similarity
-base_model: {record.base}
-tags:
-{tags}
----
+    measures = table(("epoch", "loss", "dev loss", "dev MRR", "dev F1@20"), rows)
+    return model_card(
+        f"An encoder of papers, trained on the citations of {record['index']}",
+        f"It maps title and abstract to a vector of {parts.dim} numbers; papers that cite each other have similar "
+        "vectors.",
+        {
+            "Use": _use(parts),
+            "Data": data_section(record),
+            "Measures": "On a sample of the dev queries, before training (0) and after each epoch; the weights are "
+            f"those of epoch {record['best_epoch']}.\n\n{measures}",
+        },
+        record["provenance"]["settings"],
+        base=record["base"],
+        hub=("sentence-similarity", "feature-extraction"),
+    )
 
-# An encoder of papers, trained on the citations of {record.index}
 
-It maps title and abstract to a vector of {parts.dim} numbers; papers that cite each other have similar vectors.
-Trained by citerec {version("citerec")} from {record.base}.
-
-## Use
-
-With citerec: `citerec index CORPUS --encoder FOLDER`, or `citerec encode --index DIR --encoder FOLDER`.
+def _use(parts: Parts) -> str:
+    spec, separator = parts.spec, f'"{parts.tokenizer.sep_token}"'
+    by_token = spec.separator is Separator.TOKEN
+    similarity = "cosine" if spec.similarity is Similarity.COSINE else "Euclidean distance"
+    return f"""With citerec: `citerec index CORPUS --encoder FOLDER`, or `citerec encode --index DIR --encoder FOLDER`.
 
 ```python
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("FOLDER")
-vectors = model.encode([title + {_joint(spec, parts)} + abstract])
+vectors = model.encode([title + {separator if by_token else '" "'} + abstract])
 ```
 
-The input of a paper is {spec.form}, with {between} between the parts, at most {spec.max_tokens} tokens;
-pooling: {spec.pooling}; similarity: {_compared(spec)}.
-
-## Data
-
-Index {record.index}, corpus sha256 {record.corpus}.
-
-{record.counts_markdown}
-
-The training papers contain no dev or test query of the index.
-
-## Measures
-
-On a sample of the dev queries, before training (0) and after each epoch; the weights are those of epoch {record.best}.
-
-| epoch | loss | dev loss | dev MRR | dev F1@20 |
-|---|---|---|---|---|
-{chr(10).join(rows)}
-
-## Settings
-
-```
-{record.settings_text}
-```
-"""
-
-
-def _joint(spec: EncoderSpec, parts: Parts) -> str:
-    return f'"{parts.tokenizer.sep_token}"' if spec.separator is Separator.TOKEN else '" "'
-
-
-def _compared(spec: EncoderSpec) -> str:
-    return "cosine" if spec.similarity is Similarity.COSINE else "Euclidean distance"
+The input of a paper is {spec.form}, with {separator if by_token else "a space"} between the parts,
+at most {spec.max_tokens} tokens; pooling: {spec.pooling}; similarity: {similarity}."""

@@ -85,10 +85,4 @@ def loss_of(
     if config.loss is EncoderLoss.TRIPLET:
         return triplet(*vectors[triples].unbind(1), margin=config.margin)
     scores = similarity(kind, vectors[where["queries"]], vectors[where["papers"]])
-    return in_batch(
-        scores,
-        where["targets"],
-        where["allowed"],
-        temperature=config.temperature,
-        symmetric=config.symmetric,
-    )
+    return in_batch(scores, where["targets"], where["allowed"], temperature=config.temperature)

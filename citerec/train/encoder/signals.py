@@ -10,12 +10,23 @@ import numpy as np
 from citerec.inputs import reading
 from citerec.manifest import sha256_of
 from citerec.train.data import TrainingData
-from citerec.train.encoder.config import EncoderLoss, EncoderTraining
+from citerec.train.encoder.config import (
+    GRAPH_KINDS,
+    EncoderLoss,
+    EncoderNegatives,
+    EncoderPositives,
+    EncoderTraining,
+)
 from citerec.train.encoder.counts import GradedLists, read_counts
 from citerec.train.encoder.countsfile import check_there
 from citerec.train.encoder.examples import EncoderExamples
-from citerec.train.encoder.pick import cited_by_cited, co_cited, distant_neighbours, near_neighbours
-from citerec.train.encoder.sources import GRAPH_KINDS, EncoderNegatives, EncoderPositives
+from citerec.train.encoder.graph import (
+    NEAREST,
+    cited_by_cited,
+    co_cited,
+    distant_neighbours,
+    neighbours,
+)
 from citerec.train.lists import Lists
 from citerec.types import Log
 
@@ -49,7 +60,7 @@ class Signals:
         if kind is EncoderPositives.CITATIONS:
             return self.data.gold
         if kind is EncoderPositives.NEIGHBOURS:
-            return near_neighbours(self.data, self.config)
+            return neighbours(self.data, 1, NEAREST, seed=self.config.seed)
         return self._graded(kind, files).most
 
     def _hard(self, kind: EncoderNegatives, files: Sequence[str]) -> Lists:
@@ -60,7 +71,7 @@ class Signals:
         if kind is EncoderNegatives.CITATIONS:
             return cited_by_cited(self.data, seed=self.config.seed)
         if kind is EncoderNegatives.NEIGHBOURS:
-            return distant_neighbours(self.data, self.config)
+            return distant_neighbours(self.data, seed=self.config.seed)
         return self._graded(kind, files).least
 
     def _graded(self, kind: str, files: Sequence[str]) -> GradedLists:

@@ -1,48 +1,48 @@
 """Trains an encoder on the citations of an index: examples, training loop, model folder."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.atomic import building
-from citerec.encode.encoder import fingerprint_of
+import numpy as np
+
+from citerec.encode.encoder import Vectors, fingerprint_of
 from citerec.encode.model import Parts, load_parts
-from citerec.encode.source import Source, find_model
+from citerec.encode.source import ModelSource
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Reads, Similarity, read_spec
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
-from citerec.provenance import provenance
-from citerec.train import modelfolder
-from citerec.train.data import TrainingData, load_training_data, splits_sha256
-from citerec.train.encoder.config import EncoderLoss, EncoderSelectionMetric, EncoderTraining
-from citerec.train.encoder.dev import frozen_encoder, load_dev
-from citerec.train.encoder.loop import EncoderSetup, Epoch
-from citerec.train.encoder.mine import mined
+from citerec.train.data import TrainingData, load_training_data
+from citerec.train.encoder.batch import Collator
+from citerec.train.encoder.config import EncoderLoss, EncoderTraining
+from citerec.train.encoder.dev import EncoderDev, frozen_encoder, load_dev, measure
+from citerec.train.encoder.examples import EncoderExamples
+from citerec.train.encoder.mine import MINE_FROM, MINE_TO, mined
 from citerec.train.encoder.modelfolder import write_model
+from citerec.train.encoder.net import make_net
 from citerec.train.encoder.signals import Signals, examples_of, recorded_settings
+from citerec.train.job import TrainingJob, TrainingReport, base_facts, find_base
 from citerec.train.lists import Lists
-from citerec.train.loop import RATE, run_loop
-from citerec.train.modelfolder import TrainingRecord, check_target
-from citerec.train.processes import from_first
-from citerec.train.schedule import plan_steps, trainer_arguments
-from citerec.train.start import base_name, check_installed, discard, open_workspace
-from citerec.train.workspace import Workspace
+from citerec.train.loop import TrainerSpec
+from citerec.train.measures import Unit
+from citerec.train.record import corpus_facts, has_weights, read_training
+from citerec.train.record import was_trained_so as has_record
 from citerec.types import Log, Progress, no_progress
 
 HARD = "hard"  # name of the mined negatives in the training folder
+UNIT = Unit("epoch", "epoch 0", "examples")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderReport:
-    """The result of the training of an encoder."""
+@dataclass(frozen=True, slots=True)
+class EncoderBase:
+    """The base model of a training."""
 
-    output: Path
-    history: tuple[Epoch, ...]  # the first is before training
-    best: int  # the epoch of the saved weights
-    queries: int
-    examples: int  # per epoch
+    source: ModelSource
+    parts: Parts
+    fingerprint: Fingerprint
 
 
 def train_encoder(
@@ -54,7 +54,7 @@ def train_encoder(
     force: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
-) -> EncoderReport:
+) -> TrainingReport:
     """Train an encoder on the citations of an index; the model folder is created complete at the end.
 
     During the training its state is in a training folder next to the model folder; an interrupted training can be
@@ -76,88 +76,51 @@ def train_encoder(
         MissingExtraError: If a package of the extra `train` is not installed.
         OutputError: If the folders cannot be written.
     """
-    check_target(output, SPEC, force=force)
-    check_installed(seed=config.seed, threads=config.threads)
-    workspace = Workspace.for_model(output)
-    with writing(workspace.folder):
-        data, dev = load_training_data(index), load_dev(index, config)
-        arguments = trainer_arguments(config.schedule, workspace, has_dev=dev is not None)
-        if arguments.process_index:  # only the first process logs
-            log, progress = discard, discard
-        with arguments.main_process_first():
-            source, parts, fingerprint = _base(index, config, log)
-            plan = _plan(index, config, fingerprint)
-            first = arguments.process_index == 0
-            resumed = open_workspace(workspace, plan, resume=resume, first=first, log=log)
-            signals = Signals(
-                data=data,
-                config=config,
-                mine=lambda: _mined(data, config, parts, fingerprint, workspace, progress),
-                log=log,
-            )
-            examples = examples_of(signals)
-        setup = EncoderSetup(
-            parts=parts,
-            fingerprint=fingerprint,
-            examples=examples,
-            dev=dev,
-            workspace=workspace,
-            progress=progress,
-            log=log,
-        )
-        history = _run(setup, arguments, resumed)
-    if arguments.process_index == 0:
-        with building(output) as folder:
-            write_model(folder, parts, _record(source, setup, history))
-        workspace.remove()
-    return _report(output, setup, history)
-
-
-def _run(setup: EncoderSetup, arguments: Any, resumed: bool) -> tuple[Epoch, ...]:
-    """Measure the base model and train it; return the measures of each epoch."""
-    config = setup.config
-    if config.loss is EncoderLoss.MEMORY and arguments.world_size > 1:
-        raise ConfigError("the memory loss runs in one process only; train on one device")
-    plan_steps(arguments, config.schedule, len(setup.examples))
-    baseline = _baseline(setup)
-    spec = setup.trainer_spec(on_cpu=arguments.device.type == "cpu", resumed=resumed)
-    log = run_loop(spec, arguments, resumed)
-    return (*baseline, *(Epoch.of(entry) for entry in log if RATE in entry))
-
-
-def _report(output: Path, setup: EncoderSetup, history: tuple[Epoch, ...]) -> EncoderReport:
-    """Return the report; log a warning if the base model was better."""
-    selection_metric = setup.config.selection_metric
-    best = _best(history, selection_metric)
-    quality = {epoch.epoch: _quality(epoch, selection_metric) for epoch in history}
-    before, after = quality.get(0), quality[best]
-    if before is not None and after is not None and after <= before:
-        change = f"{abs(before):.4f} before, {abs(after):.4f} after"
-        setup.log(f"the training did not improve the model: dev {selection_metric} {change}")
-    return EncoderReport(
-        output=output,
-        history=history,
-        best=best,
-        queries=len(setup.examples.data.queries),
-        examples=len(setup.examples),
+    job = TrainingJob(
+        output,
+        SPEC,
+        config.schedule,
+        threads=config.threads,
+        resume=resume,
+        force=force,
+        progress=progress,
+        log=log,
     )
+    with writing(job.workspace.folder):
+        data, dev = load_training_data(index), load_dev(index, config)
+        with job.start(has_dev=dev is not None):
+            base = open_base(index, config, job.log)
+            job.begin(_plan(index, config, base.fingerprint))
+            mine = partial(_mined, data, config, base, job)
+            examples = examples_of(Signals(data=data, config=config, mine=mine, log=job.log))
+        if config.loss is EncoderLoss.MEMORY and job.arguments.world_size > 1:
+            raise ConfigError("the memory loss runs in one process only; train on one device")
+        spec = _trainer_spec(base, examples, dev, job)
+        result = job.run(spec, partial(_measured, dev, base, config) if dev else None)
+    facts = base_facts(base.source, base.fingerprint.weights, index) | {"counts": _counts(examples)}
+    settings = recorded_settings(config) | {"model": facts["base"]}
+    return job.finish(result, facts, settings, partial(write_model, base.parts, result))
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
-    """Return whether a model was trained on these papers and splits with these settings."""
-    return modelfolder.was_trained_so(model, index, recorded_settings(config))
+    """Return whether a model was trained on these papers and splits with these settings.
+
+    Its base model must have the recorded weights if it is in an existing folder.
+    """
+    same = has_record(model, config, recorded_settings(config), corpus_facts(index))
+    return same and has_weights(config.model, index, read_training(model).get("weights"))
 
 
-def _base(
-    index: IndexFolder, config: EncoderTraining, log: Log
-) -> tuple[Source, Parts, Fingerprint]:
-    source = find_model(config.model, base=index.path, log=log)
-    if getattr(source, "adapter", None):
-        raise ConfigError(
-            f"{config.model} has an adapter, which cannot be trained further; choose its base model with --model"
-        )
+def open_base(index: IndexFolder, config: EncoderTraining, log: Log) -> EncoderBase:
+    """Open the base model of a training.
+
+    Raises:
+        ConfigError: If it has an adapter.
+        ModelError: If it cannot be opened.
+    """
+    source = find_base(config.model, index, log)
     parts = load_parts(source.folder, trained_spec(source.folder, config))
-    return source, parts, fingerprint_of(source, parts)
+    return EncoderBase(source, parts, fingerprint_of(source, parts))
 
 
 def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
@@ -184,94 +147,75 @@ def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
 
 def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint) -> dict[str, Any]:
     """Return the facts that must be equal for a training to be resumed."""
-    return {
-        **recorded_settings(config),
-        "corpus": index.manifest.corpus["sha256"],
-        "splits": splits_sha256(index),
-        "weights": fingerprint.weights,
-        "tokenizer": fingerprint.tokenizer,
-    }
+    models = {"weights": fingerprint.weights, "tokenizer": fingerprint.tokenizer}
+    return recorded_settings(config) | corpus_facts(index) | models
 
 
 def _mined(
-    data: TrainingData,
-    config: EncoderTraining,
-    parts: Parts,
-    fingerprint: Fingerprint,
-    workspace: Workspace,
-    progress: Progress,
+    data: TrainingData, config: EncoderTraining, base: EncoderBase, job: TrainingJob
 ) -> Lists:
     """Return mined hard negatives, from the training folder if they are there."""
-    if saved := workspace.saved(HARD, "indptr", "indices"):
-        return Lists(**saved)
-    encoder = frozen_encoder(parts, fingerprint, config)
-    first, last = config.mine_from, config.mine_to
-    hard = mined(data, encoder, first, last, threads=config.threads, progress=progress)
-    workspace.save(HARD, {"indptr": hard.indptr, "indices": hard.indices})
+    if saved := job.workspace.load(HARD):
+        return Lists(**saved[0])
+    encoder = frozen_encoder(base.parts, base.fingerprint, config)
+    hard = mined(data, encoder, MINE_FROM, MINE_TO, threads=config.threads, progress=job.progress)
+    job.workspace.save(HARD, {"indptr": hard.indptr, "indices": hard.indices})
     return hard
 
 
-def _baseline(setup: EncoderSetup) -> list[Epoch]:
-    """Measure the base model, once per training."""
-    if setup.dev is None:
-        setup.log("no dev queries: the weights of the last epoch are saved")
-        return []
-    measures = from_first(lambda: _baseline_measures(setup))
-    epoch = Epoch(
-        epoch=0,
-        loss=None,
-        dev_loss=measures["loss"],
-        dev_mrr=measures["mrr"],
-        dev_f1=measures["f1"],
-        examples_per_second=None,
+def _measured(dev: EncoderDev, base: EncoderBase, config: EncoderTraining) -> dict[str, float]:
+    """Measure the current weights on the dev queries."""
+    return measure(dev, frozen_encoder(base.parts, base.fingerprint, config), config)
+
+
+def _trainer_spec(
+    base: EncoderBase, examples: EncoderExamples, dev: EncoderDev | None, job: TrainingJob
+) -> TrainerSpec:
+    """Return the specification of the training loop."""
+    config = examples.config
+
+    def measured(_: int) -> Mapping[str, float] | None:
+        return _measured(dev, base, config) if dev else None
+
+    return TrainerSpec(
+        schedule=config.schedule,
+        examples=examples,
+        collator=Collator(base.parts, examples, on_cpu=job.on_cpu),
+        net=make_net(base.parts, config, _initial_memory(base, examples, job)),
+        measure=measured,
+        unit=UNIT,
+        workspace=job.workspace,
+        progress=job.progress,
+        log=job.log,
     )
-    setup.log(str(epoch))
-    return [epoch]
 
 
-def _baseline_measures(setup: EncoderSetup) -> dict[str, Any]:
-    """Return the measures of the base model, from the training folder if they are there."""
-    if saved := setup.workspace.baseline():
-        return saved
-    dev = setup.measure_dev()
-    measures = asdict(dev) if dev else {}
-    setup.workspace.save_baseline(measures)
-    return measures
+def _initial_memory(
+    base: EncoderBase, examples: EncoderExamples, job: TrainingJob
+) -> Vectors | None:
+    """Return the initial memory: the vectors of the base model, cut as in training; None without a memory.
 
-
-def _best(history: Sequence[Epoch], selection_metric: EncoderSelectionMetric) -> int:
-    """Return the epoch with the best dev measure, the first of equal ones; the last epoch if nothing was measured."""
-    trained = [epoch for epoch in history if epoch.epoch]
-    quality = {epoch.epoch: _quality(epoch, selection_metric) for epoch in trained}
-    available = {number: value for number, value in quality.items() if value is not None}
-    return max(available, key=lambda number: available[number]) if available else trained[-1].epoch
-
-
-def _quality(epoch: Epoch, selection_metric: EncoderSelectionMetric) -> float | None:
-    """Return the selection metric of an epoch, with a sign so that higher is better; None if it was not measured."""
-    if selection_metric is EncoderSelectionMetric.LOSS:
-        return None if epoch.dev_loss is None else -epoch.dev_loss
-    return epoch.dev_f1 if selection_metric is EncoderSelectionMetric.F1 else epoch.dev_mrr
-
-
-def _record(source: Source, setup: EncoderSetup, history: Sequence[Epoch]) -> TrainingRecord:
-    index, examples = setup.examples.data.index, setup.examples
-    base = base_name(source)
-    settings = recorded_settings(setup.config) | {"model": base}
-    return TrainingRecord(
-        base=base,
-        weights=setup.fingerprint.weights,
-        index=index.manifest.name,
-        corpus=index.manifest.corpus["sha256"],
-        splits=splits_sha256(index),
-        counts={
-            "papers": len(index.papers),
-            "train_queries": len(examples.data.queries),
-            "positives": len(examples.positives.indices),
-            "examples_an_epoch": len(examples),
-        },
-        settings=settings,
-        history=[asdict(epoch) for epoch in history],
-        best=_best(history, setup.config.selection_metric),
-        provenance=provenance(settings),
+    Returns:
+        Shape (papers, dim); zeros for a resumed training, as the checkpoint contains the memory.
+    """
+    config, parts = examples.config, base.parts
+    if config.loss is not EncoderLoss.MEMORY:
+        return None
+    if job.resumed:
+        return np.zeros((len(examples.learners), parts.dim), np.float32)
+    tokens = min(config.train_tokens or parts.spec.max_tokens, parts.spec.max_tokens)
+    short = replace(parts, spec=replace(parts.spec, max_tokens=tokens))
+    encoder = frozen_encoder(short, base.fingerprint, config)
+    papers = examples.data.index.papers.at(examples.learners.tolist())
+    return encoder.encode(
+        [*papers.values()], lambda _, n, of: job.progress("encoding the memory", n, of)
     )
+
+
+def _counts(examples: EncoderExamples) -> dict[str, int]:
+    return {
+        "papers": examples.data.papers,
+        "train_queries": len(examples.data.queries),
+        "positives": len(examples.positives.indices),
+        "examples_an_epoch": len(examples),
+    }

@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.rank.features import Group, without_groups
 from citerec.train.ranker.boost import Trees
-from citerec.train.ranker.examples import MISSING, Examples, always_present
+from citerec.train.ranker.examples import MISSING, RankerExamples, always_present
 
 STEPS: tuple[tuple[str, tuple[Group, ...]], ...] = (
     ("lexical, semantic and text", (Group.LEXICAL, Group.SEMANTIC, Group.TEXT)),
@@ -24,7 +24,7 @@ class DevEvaluation:
 
     index: object  # the index of the dev examples
     trees: Trees
-    dev: Examples
+    dev: RankerExamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def measure(
     scores = [
         one.trees.scores(without_groups(one.dev.matrix, missing, keep=kept)) for one in evaluations
     ]
-    return Examples.joined([one.dev for one in evaluations]).measures(
+    return RankerExamples.joined([one.dev for one in evaluations]).measures(
         np.concatenate([np.zeros(0), *scores])
     )
 

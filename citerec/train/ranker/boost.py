@@ -14,9 +14,9 @@ import numpy.typing as npt
 from citerec.errors import ConfigError
 from citerec.rank.features import NAMES, Matrix
 from citerec.rank.library import load
+from citerec.train.measures import F1_DEPTH
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import Examples
-from citerec.train.selection import F1_DEPTH
+from citerec.train.ranker.examples import RankerExamples
 
 # A higher value of these features never lowers the score; this limits overfitting to one corpus.
 RISING = frozenset(
@@ -39,9 +39,8 @@ RISING = frozenset(
         "title_overlap",
     }
 )
-
-
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
+PATIENCE = 30  # trees without a gain on dev until the training stops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +79,8 @@ def columns(matrix: Matrix, features: Sequence[str]) -> Matrix:
 
 
 def fit(
-    train: Examples,
-    dev: Examples | None,
+    train: RankerExamples,
+    dev: RankerExamples | None,
     features: Sequence[str],
     config: RankerTraining,
     trees: int | None = None,
@@ -101,7 +100,7 @@ def fit(
     lightgbm = load()
     dataset = _dataset(lightgbm, train, features)
     validation = dev.learnable() if dev else None
-    callbacks = [lightgbm.early_stopping(config.patience, verbose=False)] if validation else []
+    callbacks = [lightgbm.early_stopping(PATIENCE, verbose=False)] if validation else []
     try:
         booster = lightgbm.train(
             _parameters(features, config),
@@ -116,7 +115,7 @@ def fit(
 
 
 def _dataset(
-    lightgbm: Any, examples: Examples, features: Sequence[str], reference: Any = None
+    lightgbm: Any, examples: RankerExamples, features: Sequence[str], reference: Any = None
 ) -> Any:
     return lightgbm.Dataset(
         columns(examples.matrix, features),
@@ -133,7 +132,7 @@ _QUIET: Mapping[str, Any] = {"verbosity": -1, "max_bin": 127}
 
 
 def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, Any]:
-    monotone = [int(config.monotone and name in RISING) for name in features]
+    monotone = [int(name in RISING) for name in features]
     return {
         **_QUIET,
         "objective": "lambdarank",
@@ -144,8 +143,8 @@ def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, An
         "label_gain": [0, 1],
         "metric": "ndcg",
         "eval_at": [F1_DEPTH],
-        "learning_rate": config.learning_rate,
-        "num_leaves": config.leaves,
+        "learning_rate": 0.1,
+        "num_leaves": 15,
         "min_data_in_leaf": config.least_rows,
         "monotone_constraints": monotone,
         "seed": config.seed,

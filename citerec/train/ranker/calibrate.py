@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from citerec.evaluate.calibration import Reliability, reliability
 from citerec.rank.probability import TOP, Calibration, relative
+from citerec.train.measures import F1_DEPTH, platt
 from citerec.train.ranker.ablation import DevEvaluation
-from citerec.train.ranker.examples import Examples
-from citerec.train.reranker.calibrate import platt
-from citerec.train.selection import F1_DEPTH
+from citerec.train.ranker.examples import RankerExamples
 
 LEAST = 20  # cited papers that a fit needs
 
@@ -31,7 +30,7 @@ class TopLists:
     cited: Flags  # shape (papers,)
 
     @classmethod
-    def of(cls, examples: Examples, scores: Scores, top: int) -> "TopLists":
+    def of(cls, examples: RankerExamples, scores: Scores, top: int) -> "TopLists":
         """Take the best `top` papers of each query.
 
         Args:
@@ -74,7 +73,7 @@ def fitted(lists: Sequence[TopLists]) -> Calibration | None:
 
 
 def measured_at_top(
-    calibration: Calibration, examples: Examples, scores: Scores, top: int = F1_DEPTH
+    calibration: Calibration, examples: RankerExamples, scores: Scores, top: int = F1_DEPTH
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
     lists = TopLists.of(examples, scores, top)

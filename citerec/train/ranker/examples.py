@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.rank.features import FEATURES, Group, Matrix, without_groups
-from citerec.train.selection import f1_and_reciprocal_rank
+from citerec.train.measures import f1_and_reciprocal_rank
 
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ MISSING = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Examples:
+class RankerExamples:
     """The candidates of several queries, query by query, in first-stage order."""
 
     matrix: Matrix  # shape (papers, features), columns as `FEATURES`
@@ -101,7 +101,7 @@ def always_present(groups: Sequence[Group]) -> frozenset[str]:
 
 def sampled(
     matrix: Matrix, cited: Flags, gold: int, negatives: int, rng: np.random.Generator
-) -> Examples:
+) -> RankerExamples:
     """Sample the examples of one query: all cited papers, and some others.
 
     Half of the others are the top candidates, where the ranking is decided; the rest is drawn from all candidates. Each
@@ -122,10 +122,10 @@ def sampled(
     weights = np.ones(len(cited), np.float32)
     weights[drawn] = np.sqrt(len(rest) / max(len(drawn), 1))
     rows = np.sort(np.concatenate([np.flatnonzero(cited), best, drawn]))
-    return Examples.one(matrix[rows], cited[rows], gold, weights[rows])
+    return RankerExamples.one(matrix[rows], cited[rows], gold, weights[rows])
 
 
-def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Examples:
+def with_copies(examples: RankerExamples, copies: int, rng: np.random.Generator) -> RankerExamples:
     """Return the queries and `copies` copies of each with disabled feature groups; this trains ranking without them.
 
     Args:
@@ -145,4 +145,4 @@ def with_copies(examples: Examples, copies: int, rng: np.random.Generator) -> Ex
                 keep=always_present(groups),
             )
         parts.append(replace(examples, matrix=matrix))
-    return Examples.joined(parts)
+    return RankerExamples.joined(parts)

@@ -1,16 +1,19 @@
 """Gathers the training examples of an index: searches its queries, expands the candidates, computes features."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
-from citerec.errors import ConfigError
-from citerec.evaluate.protocol import load_task
+from citerec.config import (
+    RANKING_DEPTH,
+    CrossEncoderConfig,
+    ExpandConfig,
+    RecommendConfig,
+    RerankConfig,
+)
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline
 from citerec.rank.expansion import CandidateExpander
@@ -19,54 +22,76 @@ from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import auto_reranker, open_cascade
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.held_out import HeldOut
 from citerec.rules.known import LATELY, CitationScope, GraphSnapshot, TemporalGraph
 from citerec.stages import FirstStage, RerankFeatureStage, Stage
-from citerec.train.data import TrainingData, load_training_data
-from citerec.train.modelfolder import read_training
+from citerec.train.data import TrainingData
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import Examples, sampled
-from citerec.train.ranker.kept import KeptExamples
-from citerec.types import Log, Progress, Query, QueryBatch
+from citerec.train.ranker.examples import RankerExamples, sampled
+from citerec.train.ranker.queries import LabelledQueries, train_queries
+from citerec.train.record import read_training
+from citerec.train.workspace import CheckpointTimer, Workspace
+from citerec.types import Log, Progress
 
 BLOCK = 64  # queries whose candidates are in memory at once
+NEGATIVES = 150  # sampled candidates per query that it does not cite, at most
+CITATION_LAG = 5  # years; half of the queries do not know the newest citations, of 1 to so many
+KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
+EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
+STATE = "generator"  # name of the random state among the saved facts
 
-Rows = npt.NDArray[np.int32]
 
+@dataclass(slots=True)
+class KeptExamples:
+    """Examples in the training folder, saved every few minutes and at the end."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelledQueries(QueryBatch):
-    """Queries of one split with their references."""
+    workspace: Workspace | None = None  # None to save nothing
+    name: str = ""
+    timer: CheckpointTimer = field(default_factory=CheckpointTimer)
 
-    gold: Sequence[Rows] = field(kw_only=True)  # per query, the rows of its references
-
-    def at(self, places: Sequence[int]) -> Self:
-        """Return the queries at the given positions."""
-        return type(self)(
-            [self.queries[i] for i in places],
-            [self.eligible[i] for i in places],
-            [self.cited[i] for i in places] if self.cited else (),
-            gold=[self.gold[i] for i in places],
-        )
-
-    def with_known_half(self, share: float, rng: np.random.Generator) -> "LabelledQueries":
-        """Return the same queries; for some, half of the references are known and only the rest is gold.
+    def gather(
+        self,
+        make: Callable[[int], Iterable[RankerExamples]],
+        rng: np.random.Generator,
+        progress: Callable[[int], None],
+    ) -> RankerExamples:
+        """Return the saved examples and those that `make` adds; save them regularly.
 
         Args:
-            share: The probability of known references per query. A query with less than two references has none.
-            rng: Draws the queries and the references.
+            make: Yields blocks of examples, without those of the first so many queries.
+            rng: Draws the examples; it is set to its state at the last save.
+            progress: Receives the number of finished queries.
         """
-        halves = [
-            rng.permutation(gold)[: len(gold) // 2] if rng.random() < share else gold[:0]
-            for gold in self.gold
-        ]
-        known = [np.sort(half).tolist() for half in halves]
-        rules = [
-            replace(rule, excluded=rule.excluded.union(half)) if half else rule
-            for rule, half in zip(self.eligible, known, strict=True)
-        ]
-        rest = [np.setdiff1d(gold, half) for gold, half in zip(self.gold, halves, strict=True)]
-        return LabelledQueries(self.queries, rules, known, gold=rest)
+        parts = self._read(rng)
+        state, written = rng.bit_generator.state, len(parts)
+        try:
+            for part in make(sum(map(len, parts))):
+                parts.append(part)
+                state = rng.bit_generator.state
+                progress(sum(map(len, parts)))
+                if self.timer.is_due():
+                    self.timer.begin()
+                    self._write(parts, state)
+                    written = len(parts)
+                    self.timer.done()
+        finally:
+            if len(parts) > written:
+                self._write(parts, state)
+        return RankerExamples.joined(parts)
+
+    def _read(self, rng: np.random.Generator) -> list[RankerExamples]:
+        saved = self.workspace.load(self.name) if self.workspace else None
+        if saved is None:
+            return []
+        arrays, facts = saved
+        rng.bit_generator.state = facts[STATE]
+        return [RankerExamples(**arrays)]
+
+    def _write(self, parts: Sequence[RankerExamples], state: Any) -> None:
+        if self.workspace is None:
+            return
+        joined = RankerExamples.joined(parts)
+        arrays = {one.name: getattr(joined, one.name) for one in fields(RankerExamples)}
+        self.workspace.save(self.name, arrays, {STATE: state})
 
 
 class LaggedGraph(TemporalGraph):
@@ -141,7 +166,7 @@ class Gatherer:
 
     def train(
         self, data: TrainingData, progress: Progress, kept: KeptExamples | None = None
-    ) -> Examples:
+    ) -> RankerExamples:
         """Return examples of the train queries; for half of them the newest citations are unknown.
 
         Args:
@@ -152,32 +177,24 @@ class Gatherer:
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
         chosen = np.sort(rng.permutation(number)[: config.queries or number])
-        queries = train_queries(data.only(chosen)).with_known_half(config.known_fraction, rng)
-        lags = (
-            rng.integers(1, config.citation_lag, len(chosen), endpoint=True)
-            if config.citation_lag
-            else None
-        )
-        citation_lag = rng.random(len(chosen)) < 0.5
-        groups = [
-            (lag, ~citation_lag | (lags is None) if lag == 0 else citation_lag & (lags == lag))
-            for lag in range(config.citation_lag + 1)
-        ]
+        queries = train_queries(data.only(chosen)).with_known_half(KNOWN_FRACTION, rng)
+        lags = rng.integers(1, CITATION_LAG, len(chosen), endpoint=True)
+        lags[rng.random(len(chosen)) >= 0.5] = 0
 
-        def make(skip: int) -> Iterator[Examples]:
-            for lag, group in groups:
-                rows = np.flatnonzero(group)
+        def make(skip: int) -> Iterator[RankerExamples]:
+            for lag in range(CITATION_LAG + 1):
+                rows = np.flatnonzero(lags == lag)
                 skipped = min(skip, len(rows))
                 skip -= skipped
                 for block in self._gathered(queries.at(rows[skipped:].tolist()), lag):
-                    yield Examples.joined([sampled(*o, config.negatives, rng) for o in block])
+                    yield RankerExamples.joined([sampled(*o, NEGATIVES, rng) for o in block])
 
-        kept = kept or KeptExamples(None)
+        kept = kept or KeptExamples()
         return kept.gather(make, rng, lambda done: progress("features", done, len(chosen)))
 
     def whole(
         self, queries: LabelledQueries, progress: Progress, kept: KeptExamples | None = None
-    ) -> Examples:
+    ) -> RankerExamples:
         """Return examples of all candidates of some queries; all citations of train papers are known.
 
         Args:
@@ -186,12 +203,12 @@ class Gatherer:
             kept: Saves the examples; queries that it holds are not searched again. By default nothing is saved.
         """
 
-        def make(skip: int) -> Iterator[Examples]:
+        def make(skip: int) -> Iterator[RankerExamples]:
             rest = queries.at(np.arange(skip, len(queries.queries)).tolist())
             for block in self._gathered(rest, 0):
-                yield Examples.joined([Examples.one(*one) for one in block])
+                yield RankerExamples.joined([RankerExamples.one(*one) for one in block])
 
-        kept, rng = kept or KeptExamples(None), np.random.default_rng(0)  # draws nothing here
+        kept, rng = kept or KeptExamples(), np.random.default_rng(0)  # draws nothing here
         number = len(queries.queries)
         return kept.gather(
             make, rng, lambda done: progress("features of dev queries", done, number)
@@ -202,10 +219,10 @@ class Gatherer:
     ) -> Iterator[list[tuple[Any, Any, int]]]:
         """Yield blocks of queries: for each, the features of its candidates, their gold mask, and the gold count."""
         graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
-        stages: tuple[Stage, ...] = (CandidateExpander(graph, self._config.expand),)
+        stages: tuple[Stage, ...] = (CandidateExpander(graph, EXPAND),)
         if self._cascade:
             stages = (*stages, RerankFeatureStage(self._cascade, self._cascade.depth))
-        pipeline = Pipeline(self._finder, stages, self._config.depth, together=BLOCK)
+        pipeline = Pipeline(self._finder, stages, RANKING_DEPTH, together=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
             yield [
@@ -220,59 +237,11 @@ class Gatherer:
             ]
 
 
-def train_queries(data: TrainingData) -> LabelledQueries:
-    """Return the train queries of an index; dev and test queries are not eligible for them."""
-    rows = data.queries.tolist()
-    papers = data.index.papers.at(rows)
-    return LabelledQueries(
-        [Query.of(papers[row]) for row in rows],
-        data.rules(data.queries),
-        gold=[data.gold[i] for i in range(len(rows))],
-    )
-
-
-def dev_queries(
-    index: IndexFolder,
-    config: RankerTraining,
-    held: HeldOut | None = None,
-    split: str = "dev",
-) -> LabelledQueries | None:
-    """Return the dev queries of an index; None if there are none.
-
-    Args:
-        index: The index.
-        config: The maximum number of queries, and the seed of the sample.
-        held: Held-out queries, which are left out.
-        split: The split.
-    """
-    try:
-        eval_set = load_task(index, split)
-    except ConfigError:
-        return None
-    gold = [index.papers.rows_of(sorted(eval_set.qrels[query.id])) for query in eval_set.queries]
-    queries = LabelledQueries(eval_set.queries, eval_set.eligible, gold=gold)
-    rng = np.random.default_rng([config.seed, 7])
-    usable = np.arange(len(eval_set.queries))
-    if held:
-        titles = [query.title for query in eval_set.queries]
-        usable = np.flatnonzero(held.allowed_mask([query.id for query in eval_set.queries], titles))
-    chosen = rng.permutation(usable)[: config.dev_queries or len(usable)]
-    return queries.at(np.sort(chosen).tolist()) if len(chosen) else None
-
-
-def load_train(index: IndexFolder) -> TrainingData | None:
-    """Load the train queries of an index; None if none of them cites an eligible paper."""
-    try:
-        return load_training_data(index)
-    except ConfigError:
-        return None
-
-
 def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | None:
     reranker = reranker_of(index, config)
     if reranker is None:
         return None
-    stage = CrossEncoderConfig(model=str(reranker), depth=config.rerank_depth)
+    stage = CrossEncoderConfig(model=str(reranker), depth=0)
     return open_cascade(index, RerankConfig(cross_encoders=(stage,), threads=config.threads), log)
 
 

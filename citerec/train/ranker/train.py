@@ -8,22 +8,24 @@ from typing import Any
 import numpy as np
 
 from citerec.atomic import building, check_writable
+from citerec.encode.config import EncodeConfig
+from citerec.encode.encoder import reopen
+from citerec.encode.source import find_model
+from citerec.encode.spec import Fingerprint
 from citerec.errors import writing
 from citerec.folder import IndexFolder
-from citerec.provenance import provenance
 from citerec.rank.ranker import SPEC, Variant
 from citerec.rules.held_out import held_out
 from citerec.stages import FirstStage
-from citerec.train.modelfolder import check_target
 from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import Examples
-from citerec.train.ranker.gather import ExcludedModels, Gatherer, dev_queries, load_train
-from citerec.train.ranker.inputs import check_indexes, identity_of
-from citerec.train.ranker.kept import KeptExamples, KeptTrees
-from citerec.train.ranker.modelfolder import RankerRecord, write_ranker
-from citerec.train.ranker.variants import IndexExamples, Measures, fit_variant
-from citerec.train.start import resume_or_discard
+from citerec.train.ranker.examples import RankerExamples
+from citerec.train.ranker.gather import ExcludedModels, Gatherer, KeptExamples, reranker_of
+from citerec.train.ranker.modelfolder import RankerResult, write_ranker
+from citerec.train.ranker.queries import dev_queries, load_train
+from citerec.train.ranker.variants import FOLDS, IndexExamples, KeptTrees, Measures, fit_variant
+from citerec.train.record import check_target, corpus_facts, encoder_of
+from citerec.train.record import was_trained_so as has_record
 from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
 
@@ -78,27 +80,41 @@ def train_ranker(
     check_indexes([index for index in indexes if _name(index) not in (finders or {})], config)
     workspace = Workspace.for_model(output)
     with writing(workspace.folder):
-        identities = {"indexes": [*map(identity_of, indexes)], "apart": [*map(identity_of, apart)]}
-        plan = config.to_json() | identities
-        resume_or_discard(workspace, plan, resume=resume, log=log)
-        if not workspace.is_there():
-            workspace.begin(plan)
+        identities = {"indexes": [*map(_identity, indexes)], "apart": [*map(_identity, apart)]}
+        if workspace.open(config.to_json() | identities, resume=resume, log=log):
+            log(f"resuming from {workspace.folder}")
         examples_by_index: list[IndexExamples] = []
         for number, index in enumerate(indexes):
-            other_indexes = [other for other in (*indexes, *apart) if other is not index]
-            finder, file = (
-                (finders or {}).get(_name(index)),
-                workspace.folder / f"examples-{number}",
-            )
+            others = [other for other in (*indexes, *apart) if other is not index]
+            finder = (finders or {}).get(_name(index))
+            kept = [KeptExamples(workspace, f"examples-{number}.{n}") for n in ("train", "dev")]
             examples_by_index.append(
-                _examples_of(index, other_indexes, config, progress, log, finder, file)
+                _examples_of(index, others, config, progress, log, finder, kept)
             )
-    fits = len(Variant) * (1 + config.folds * any(one.dev_teaches for one in examples_by_index))
-    report = train_on(
-        examples_by_index, output, config, log, KeptTrees(workspace.folder, fits, progress)
-    )
+    fits = len(Variant) * (1 + FOLDS * any(one.dev_teaches for one in examples_by_index))
+    kept_trees = KeptTrees(workspace.folder, fits, progress)
+    report = train_on(examples_by_index, output, config, log, kept_trees)
     workspace.remove()
     return report
+
+
+def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTraining) -> bool:
+    """Return whether a model was trained on these papers, splits and vectors with these settings."""
+    return has_record(model, config, config.to_json(), {"indexes": [*map(_identity, indexes)]})
+
+
+def check_indexes(indexes: Sequence[IndexFolder], config: RankerTraining) -> None:
+    """Check that the models of all indexes can be opened, before the first index is searched.
+
+    Raises:
+        ModelError: If the encoder or the reranker of an index is missing.
+    """
+    for index in indexes:
+        recorded = index.manifest.settings.get("encoder")
+        if recorded:
+            reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
+        if reranker := reranker_of(index, config):
+            find_model(str(reranker), base=index.path)
 
 
 def train_on(
@@ -111,7 +127,7 @@ def train_on(
     """Train a model on gathered examples; otherwise as `train_ranker`. By default no state is saved."""
     kept = kept or KeptTrees()
     fits = {variant: fit_variant(examples_by_index, variant, config, kept) for variant in Variant}
-    dev = Examples.joined([one.dev for one in examples_by_index])
+    dev = RankerExamples.joined([one.dev for one in examples_by_index])
     full = fits[Variant.FULL]
     after = {variant: one.measures for variant, one in fits.items()}
     report = RankerReport(
@@ -128,21 +144,17 @@ def train_on(
         log(
             "too few cited papers in the dev lists to calibrate: recommendations have no probability"
         )
+    result = RankerResult(
+        indexes=[_index_facts(one) for one in examples_by_index],
+        before=report.before,
+        after={str(variant): dict(measures) for variant, measures in after.items()},
+        by_index=_by_index(examples_by_index, full.evaluations),
+        ablations=ablations(full.evaluations),
+        models={variant: one.trees for variant, one in fits.items()},
+        calibrations={v: one.calibration for v, one in fits.items() if one.calibration},
+    )
     with building(output) as folder:
-        record = RankerRecord(
-            settings=config.to_json(),
-            expand=config.expand,
-            indexes=[_index_facts(one) for one in examples_by_index],
-            before=report.before,
-            after={str(variant): dict(measures) for variant, measures in after.items()},
-            by_index=_by_index(examples_by_index, full.evaluations),
-            ablations=ablations(full.evaluations),
-            provenance=provenance(config.to_json()),
-        )
-        calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
-        write_ranker(
-            folder, {variant: one.trees for variant, one in fits.items()}, calibrations, record
-        )
+        write_ranker(folder, result, config)
     return report
 
 
@@ -153,7 +165,7 @@ def _examples_of(
     progress: Progress,
     log: Log,
     finder: FirstStage | None,
-    examples: Path,
+    kept: Sequence[KeptExamples],
 ) -> IndexExamples:
     excluded = ExcludedModels.of(index, config)
     gatherer = Gatherer(index, config, log, finder)
@@ -166,7 +178,7 @@ def _examples_of(
         )
     if data is None:
         log(f"{_name(index)}: no train query cites an eligible paper")
-    train = empty = Examples.joined([])
+    train = empty = RankerExamples.joined([])
     if data and other_indexes:
         held = held_out(other_indexes, ("dev", "test"))
         titles = index.papers.texts("title", data.queries).to_pylist()
@@ -178,15 +190,14 @@ def _examples_of(
         data = data.only(np.flatnonzero(allowed))
     if data:
         restricted = Gatherer(index, config, log, finder, excluded) if excluded else gatherer
-        train = restricted.train(data, progress, KeptExamples(examples.with_suffix(".train.npz")))
+        train = restricted.train(data, progress, kept[0])
     dev = dev_queries(index, config, held_out(other_indexes, ("test",)))
-    of_dev = KeptExamples(examples.with_suffix(".dev.npz"))
     return IndexExamples(
-        index, train, gatherer.whole(dev, progress, of_dev) if dev else empty, bool(excluded)
+        index, train, gatherer.whole(dev, progress, kept[1]) if dev else empty, bool(excluded)
     )
 
 
-def _first_stage_measures(dev: Examples) -> Measures:
+def _first_stage_measures(dev: RankerExamples) -> Measures:
     return dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
 
 
@@ -205,17 +216,19 @@ def _by_index(
 
 
 def _index_facts(one: IndexExamples) -> dict[str, Any]:
-    corpus, splits, encoder = identity_of(one.index)
     return {
         "name": _name(one.index),
-        "corpus_sha256": corpus,
-        "splits_sha256": splits,
-        "encoder": encoder,
+        **_identity(one.index),
         "papers": len(one.index.papers),
         "train_queries": len(one.train),
         "dev_queries": len(one.dev),
         "dev_queries_teach": one.dev_teaches,
     }
+
+
+def _identity(index: IndexFolder) -> dict[str, Any]:
+    """Return the checksums of the papers, of the splits and of the weights of the encoder of an index."""
+    return corpus_facts(index) | {"encoder": encoder_of(index)}
 
 
 def _name(index: IndexFolder) -> str:

@@ -1,21 +1,30 @@
-"""Fits the variants of a learning-to-rank model, and measures each on dev queries that it was not trained on."""
+"""Fits the variants of a learning-to-rank model, and measures each on dev queries that it was not trained on.
+
+The fitted trees are saved in the training folder; an interrupted training resumes from them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from citerec.errors import ConfigError
+from citerec.atomic import replacing
+from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
+from citerec.rank.library import read_booster
 from citerec.rank.probability import Calibration
 from citerec.rank.ranker import Variant
 from citerec.train.ranker.ablation import DevEvaluation, measure
-from citerec.train.ranker.boost import Trees
+from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.calibrate import calibrated
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import Examples, with_copies
-from citerec.train.ranker.kept import KeptTrees
+from citerec.train.ranker.examples import RankerExamples, with_copies
+from citerec.types import Progress, no_progress
+
+FOLDS = 3  # of the dev queries, if they are training data
+COPIES = 1  # of each query with randomly disabled feature groups
 
 Measures = Mapping[str, float]  # f1@20 and mrr
 
@@ -25,13 +34,15 @@ class IndexExamples:
     """The training and dev examples of one index."""
 
     index: IndexFolder
-    train: Examples  # of train queries, without the models trained on their citations
-    dev: Examples  # complete candidate sets of dev queries
+    train: RankerExamples  # of train queries, without the models trained on their citations
+    dev: RankerExamples  # complete candidate sets of dev queries
     dev_teaches: bool  # whether there is such a model: then dev queries are training data, too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedVariant:
+    """One variant of the model, with its evaluation and calibration."""
+
     trees: Trees
     evaluations: Sequence[DevEvaluation]
     queries: int  # training queries
@@ -39,7 +50,45 @@ class FittedVariant:
 
     @property
     def measures(self) -> Measures:
+        """The measures on the dev queries."""
         return measure(self.evaluations)
+
+
+@dataclass(slots=True)
+class KeptTrees:
+    """The boosted models of a training, each in a file; an existing file is not trained again."""
+
+    folder: Path | None = None  # None for no files
+    total: int = 0  # models of the training
+    progress: Progress = no_progress
+    made: int = 0  # finished models, including those of the resumed training
+
+    def fit(
+        self,
+        train: RankerExamples,
+        dev: RankerExamples | None,
+        features: Sequence[str],
+        config: RankerTraining,
+        trees: int | None = None,
+    ) -> Trees:
+        """Return the result of `boost.fit`, read back from its file.
+
+        Raises:
+            ConfigError: If LightGBM refuses the settings.
+            ModelError: If a file is damaged.
+            OutputError: If a file cannot be written.
+        """
+        self.made += 1
+        if self.folder is None:
+            return fit(train, dev, features, config, trees)
+        file = self.folder / f"trees-{self.made}.txt"
+        if not file.is_file():
+            text = fit(train, dev, features, config, trees).text
+            with writing(file), replacing(file) as temporary:
+                temporary.write_text(text)
+        self.progress("boosted models", self.made, self.total)
+        booster = read_booster(file, len(features)).model
+        return Trees(booster, tuple(features), booster.num_trees())
 
 
 def fit_variant(
@@ -51,20 +100,25 @@ def fit_variant(
     """Train one variant, and evaluate it on dev queries that it was not trained on."""
     features = [feature.name for feature in variant.features]
     copied = partial(_copied, config=config)
-    train = Examples.joined([one.train for one in examples_by_index])
-    dev_as_training = Examples.joined([one.dev for one in examples_by_index if one.dev_teaches])
+    train = RankerExamples.joined([one.train for one in examples_by_index])
+    dev_as_training = RankerExamples.joined(
+        [one.dev for one in examples_by_index if one.dev_teaches]
+    )
     if not len(train.learnable()) and not len(dev_as_training.learnable()):
         raise ConfigError(
             "there is nothing to train on: no query of the index cites one of its candidates"
         )
     evaluations: list[DevEvaluation] = []
-    trees, validation = (
-        None,
-        Examples.joined([one.dev for one in examples_by_index if not one.dev_teaches]),
+    trees = None
+    validation = RankerExamples.joined(
+        [one.dev for one in examples_by_index if not one.dev_teaches]
     )
     if len(dev_as_training):
         evaluations, trees = _in_folds(examples_by_index, train, validation, features, config, kept)
-        train, validation = Examples.joined([train, dev_as_training]), Examples.joined([])
+        train, validation = (
+            RankerExamples.joined([train, dev_as_training]),
+            RankerExamples.joined([]),
+        )
     model = kept.fit(
         copied(train), validation if len(validation.learnable()) else None, features, config, trees
     )
@@ -76,8 +130,8 @@ def fit_variant(
 
 def _in_folds(
     examples_by_index: Sequence[IndexExamples],
-    train: Examples,
-    validation: Examples,
+    train: RankerExamples,
+    validation: RankerExamples,
     features: Sequence[str],
     config: RankerTraining,
     kept: KeptTrees,
@@ -85,16 +139,16 @@ def _in_folds(
     """Return models trained on most of the dev queries, evaluated on the rest, and the best number of trees."""
     rng = np.random.default_rng([config.seed, 8])
     folds = [
-        (one, rng.permutation(np.arange(len(one.dev)) % config.folds))
+        (one, rng.permutation(np.arange(len(one.dev)) % FOLDS))
         for one in examples_by_index
         if one.dev_teaches
     ]
     evaluations: list[DevEvaluation] = []
     rounds: list[int] = []
-    for k in range(config.folds):
-        fold_train = Examples.joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
+    for k in range(FOLDS):
+        fold_train = RankerExamples.joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
         held_out_folds = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
-        fold_validation = Examples.joined([validation, *(dev for _, dev in held_out_folds)])
+        fold_validation = RankerExamples.joined([validation, *(dev for _, dev in held_out_folds)])
         if not len(fold_train.learnable()):
             continue
         has_validation = len(fold_validation.learnable()) > 0
@@ -109,5 +163,5 @@ def _in_folds(
     return evaluations, max(1, round(float(np.mean(rounds)))) if rounds else 1
 
 
-def _copied(examples: Examples, config: RankerTraining) -> Examples:
-    return with_copies(examples.learnable(), config.copies, np.random.default_rng([config.seed, 9]))
+def _copied(examples: RankerExamples, config: RankerTraining) -> RankerExamples:
+    return with_copies(examples.learnable(), COPIES, np.random.default_rng([config.seed, 9]))

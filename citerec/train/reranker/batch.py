@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import Papers
-from citerec.encode.batching import batches, padded, token_types
 from citerec.index.tokens import TokenStore
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.pair import pair
 from citerec.text import pair_text
+from citerec.train.chunks import Chunk, chunked
 from citerec.train.reranker.candidates import LabelledCandidates
 from citerec.train.reranker.examples import MISSING, Places
 
@@ -20,7 +20,6 @@ CPU_PAIRS, GPU_PAIRS = 32, 256  # per backward pass
 AT_ONCE = 2048  # texts tokenized at once
 
 Tokens = npt.NDArray[np.int32]
-Chunk = dict[str, Any]  # inputs of the model's forward
 
 
 class Texts:
@@ -62,13 +61,10 @@ class Texts:
             )
 
 
-class Reader:
+class PairReader:
     """Converts pairs of papers to model inputs."""
 
     def __init__(self, parts: RerankerParts, texts: Texts, *, on_cpu: bool) -> None:
-        import torch
-
-        self._torch: Any = torch
         self.parts, self._texts = parts, texts
         self._budget = CPU_TOKENS if on_cpu else GPU_TOKENS
         self.pairs_at_once = CPU_PAIRS if on_cpu else GPU_PAIRS
@@ -99,28 +95,23 @@ class Reader:
             )
             for q, p in zip(queries, papers, strict=True)
         ]
-        groups = batches([len(ids) for ids, _ in pairs], self._budget)
-        positions = np.empty(len(pairs), np.int64)
-        positions[np.concatenate([np.array(group) for group in groups])] = np.arange(len(pairs))
-        return [self._chunk([pairs[i] for i in group]) for group in groups], positions
-
-    def _chunk(self, pairs: Sequence[tuple[list[int], int]]) -> Chunk:
-        tokens = [ids for ids, _ in pairs]
-        padding = self.parts.tokenizer.pad_token_id
-        ids, mask = padded(tokens, padding, self.parts.spec.tokens)
-        arrays = {"input_ids": ids, "attention_mask": mask}
-        if self.parts.typed:
-            firsts = [first for _, first in pairs]
-            arrays["token_type_ids"] = token_types(tokens, firsts, ids.shape[1])
-        return {name: self._torch.from_numpy(array) for name, array in arrays.items()}
+        return chunked(
+            [ids for ids, _ in pairs],
+            self._budget,
+            padding=self.parts.tokenizer.pad_token_id,
+            most=self.parts.spec.tokens,
+            firsts=[first for _, first in pairs] if self.parts.typed else None,
+        )
 
 
 class Steps:
     """Splits the examples of an update into steps of pairs that fit a device."""
 
-    def __init__(self, reader: Reader, labelled: LabelledCandidates, micro: int) -> None:
+    def __init__(self, reader: PairReader, labelled: LabelledCandidates, micro: int) -> None:
+        import torch
+
+        self._torch: Any = torch
         self._reader, self._labelled = reader, labelled
-        self._torch: Any = reader._torch  # pyright: ignore[reportPrivateUsage]
         self._query_rows, self._paper_rows = labelled.query_rows, labelled.candidates.lists.indices
         self.micro = micro or reader.pairs_at_once
 

@@ -36,52 +36,52 @@ class CandidateLists:
     lists: Lists
     scores: Numbers  # first-stage scores, falling in each list
     similarity: Numbers  # by the encoder of the index; 0 without vectors
-    ranks: npt.NDArray[np.int32]  # from 1; 0 for added papers
 
     @classmethod
     def of(cls, hits: Sequence[Hits], similarity: Sequence[Numbers]) -> "CandidateLists":
         """Combine the hits of several queries."""
-        ends = np.cumsum([0, *map(len, hits)])
         empty: list[Any] = [np.zeros(0, np.float32)]
-        ranks = [np.arange(1, len(one) + 1, dtype=np.int32) for one in hits]
         return cls(
-            Lists(ends, np.concatenate([np.zeros(0, np.int32), *(h.rows for h in hits)])),
-            np.concatenate([*empty, *(h.scores for h in hits)]),
+            Lists(
+                np.cumsum([0, *map(len, hits)]),
+                np.concatenate([np.zeros(0, np.int32), *(one.rows for one in hits)]),
+            ),
+            np.concatenate([*empty, *(one.scores for one in hits)]),
             np.concatenate([*empty, *similarity]),
-            np.concatenate([np.zeros(0, np.int32), *ranks]),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["CandidateLists"]) -> "CandidateLists":
+        """Concatenate the lists of several parts."""
+        return cls(
+            Lists.joined([part.lists for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.similarity for part in parts]),
         )
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays by name, as `from_arrays` takes them."""
-        values = {name: getattr(self, name) for name in ("scores", "similarity", "ranks")}
-        return {"indptr": self.lists.indptr, "indices": self.lists.indices, **values}
+        lists = {"indptr": self.lists.indptr, "indices": self.lists.indices}
+        return {**lists, "scores": self.scores, "similarity": self.similarity}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> "CandidateLists":
         """Build the lists from `arrays`."""
-        rest = {name: arrays[name] for name in ("scores", "similarity", "ranks")}
-        return cls(Lists(arrays["indptr"], arrays["indices"]), **rest)
+        lists = Lists(arrays["indptr"], arrays["indices"])
+        return cls(lists, arrays["scores"], arrays["similarity"])
 
     def with_added(self, added: Lists) -> "CandidateLists":
-        """Return the lists with further papers at their ends, with rank 0 and the lowest score of the list."""
+        """Return the lists with further papers at their ends, with the lowest values of the list."""
         segment_ids = np.concatenate([self.lists.segment_ids, added.segment_ids])
+        rows = np.concatenate([self.lists.indices, added.indices])
         order = np.argsort(segment_ids, kind="stable")
-        lists = Lists.of(
-            segment_ids, np.concatenate([self.lists.indices, added.indices]), len(added)
-        )
-        rows = len(added.indices)
-        ranks = np.concatenate([self.ranks, np.zeros(rows, np.int32)])[order]
-        return CandidateLists(
-            lists,
-            np.concatenate([self.scores, _least(self.lists, self.scores)[added.segment_ids]])[
-                order
-            ],
-            np.concatenate(
-                [self.similarity, _least(self.lists, self.similarity)[added.segment_ids]]
-            )[order],
-            ranks,
-        )
+
+        def extended(values: Numbers) -> Numbers:
+            return np.concatenate([values, _least(self.lists, values)[added.segment_ids]])[order]
+
+        lists = Lists.of(segment_ids, rows, len(added))
+        return CandidateLists(lists, extended(self.scores), extended(self.similarity))
 
     def standardised(self, values: Numbers) -> Numbers:
         """Return values of the entries with mean 0 and standard deviation 1 in each list; 0 if all are equal."""
@@ -126,13 +126,7 @@ class CandidateFinder:
             queries = [Query.of(papers[row]) for row in rows]
             blocks.append(self.find(queries, rules, self._config.depth))
             progress("searching", start + len(rows), len(data.queries))
-        return CandidateLists(
-            Lists.joined([part.lists for part in blocks]),
-            *(
-                np.concatenate([getattr(part, name) for part in blocks])
-                for name in ("scores", "similarity", "ranks")
-            ),
-        )
+        return CandidateLists.joined(blocks)
 
     def find(
         self, queries: Sequence[Query], rules: Sequence[Eligible], depth: int

@@ -1,230 +1,78 @@
-"""Settings of the training of a cross-encoder: a recipe, a TOML file that overrides it, options that override both."""
+"""Settings of the training of a cross-encoder."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
 
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.errors import ConfigError
 from citerec.rerank.spec import RerankerSpec
-from citerec.train.reranker.choices import (
-    CandidateSource,
-    RerankerLoss,
-    RerankerNegatives,
-    RerankerPositives,
-    RerankerRecipe,
-    RerankerSelectionMetric,
-)
 from citerec.train.schedule import Schedule
 from citerec.train.settings import (
-    Kinds,
-    check_above_zero,
-    check_least,
-    checked,
-    kinds_of,
-    read_settings,
+    AboveZero,
+    Device,
+    Dtype,
+    From0,
+    From1,
+    NotNegative,
+    Seed,
+    Share,
+    TrainingSettings,
 )
 
 NO_TEACHER, BY_ENCODER, BY_FUSION = "none", "encoder", "fused"  # any other value names a model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankerTraining:
-    """The settings of the training of a cross-encoder. The defaults are those of the recipe `paper`."""
+class RerankerRecipe(StrEnum):
+    """A named set of defaults."""
 
-    recipe: RerankerRecipe = RerankerRecipe.PAPER
-    model: str = "scibert"  # the base model
-    seed: int = 0
-    query_tokens: int = 256  # including [CLS] and the first [SEP], in training and later
-    candidate_tokens: int = 256  # including the last [SEP]
-
-    candidates: CandidateSource = CandidateSource.BM25
-    depth: int = 10  # candidates per query
-    positives: RerankerPositives = RerankerPositives.FOUND
-    negatives: RerankerNegatives = RerankerNegatives.FOUND
-    random_negatives: int = 10  # per query, with negatives = "random"
-    queries: int = 0  # train queries, drawn at random; 0 for all
-
-    list_negatives: int = 0  # negatives per positive; 0: each candidate is an example by itself
-    examples: int = 0  # lists: positives per query and epoch; 0 for all
-    negatives_from: int = 1  # lists: the first rank of negatives
-    negatives_to: int = 0  # lists: the last rank of negatives; 0 for `depth`
-    margin: float = 0.0  # lists: drop negatives that score above this share of the positive's score; 0: keep all
-    easy_first: float = 0.0  # lists: share of deep-ranked negatives in the first epoch
-
-    loss: RerankerLoss = RerankerLoss.BCE
-    teacher: str = NO_TEACHER  # or encoder (that of the index), fused, or the folder of an encoder or cross-encoder
-    # The teacher's scores are standardised in each list, except for margin-mse: it uses the raw scores of a
-    # cross-encoder.
-    distill: float = 0.0  # weight of the distillation loss
-    temperature: float = 1.0  # of the teacher's scores in the distillation loss
-    warm_steps: int = 0  # first updates, which fit the teacher's scores and ignore the labels
-
-    epochs: int = 1
-    steps: int = 0  # total updates; 0 derives them from `epochs`
-    batch: int = 128  # pairs in an update of the weights; lists with list_negatives
-    micro: int = 0  # pairs in a step of one device; 0 for its default
-    window: int = 4  # batches whose pairs are sorted by length, for less padding
-    learning_rate: float = 3e-6
-    warmup: float = (
-        10_000 / 300_000
-    )  # share of the updates in which the rate rises; then it falls linearly to 0
-    weight_decay: float = 0.01
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    freeze_embeddings: bool = False
-    freeze_layers: int = 0  # number of lowest layers
-
-    dev_queries: int = 200  # evaluated each time; 0 for none
-    dev_depth: int = 50  # reranked candidates per dev query
-    selection_metric: RerankerSelectionMetric = (
-        RerankerSelectionMetric.F1
-    )  # selects the saved weights
-    eval_steps: int = 0  # updates between evaluations; 0: once per epoch
-    patience: int = 0  # evaluations without a gain until the training stops; 0: never
-    save_steps: int = 0  # updates between further checkpoints; 0: one at each evaluation only
-    log_steps: int = 10  # updates per point of the loss curve
-    precision: Precision = Precision.AUTO
-    device: str = "auto"  # or cpu
-    threads: int = 0  # 0 for one per processor
-
-    def __post_init__(self) -> None:
-        check_least(self, _LEAST)
-        check_above_zero(self, "learning_rate", "temperature")
-        RerankerSpec(query_tokens=self.query_tokens, candidate_tokens=self.candidate_tokens)
-        if self.seed >= 2**32:
-            raise ConfigError(f"seed must be less than 2^32, got {self.seed}")
-        for name in ("warmup", "dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-        if not 0 <= self.easy_first <= 1:
-            raise ConfigError(f"easy_first must lie in [0, 1], got {self.easy_first}")
-        if self.device not in ("auto", "cpu"):
-            raise ConfigError(f"device must be auto or cpu, got {self.device!r}")
-        if self.precision is Precision.FLOAT16:
-            raise ConfigError("precision must be auto, float32 or bfloat16 in training")
-        self._check_lists()
-        self._check_teacher()
-
-    def _check_lists(self) -> None:
-        if not self.list_negatives and (self.loss is not RerankerLoss.BCE or self.distill):
-            setting = "distill" if self.loss is RerankerLoss.BCE else f"the loss {self.loss}"
-            raise ConfigError(
-                f"{setting} compares the papers of a list; list_negatives must be at least 1"
-            )
-        if self.negatives_from > self.last_rank:
-            raise ConfigError(
-                f"negatives_from must be at most the last rank, {self.last_rank}, got {self.negatives_from}"
-            )
-        if self.negatives_to > self.depth:
-            raise ConfigError(
-                f"negatives_to must be at most depth, {self.depth}, got {self.negatives_to}"
-            )
-
-    def _check_teacher(self) -> None:
-        needs = [n for n in ("distill", "warm_steps") if getattr(self, n)]
-        needs += ["the loss margin-mse"] if self.loss is RerankerLoss.MARGIN_MSE else []
-        if needs and not self.has_teacher:
-            raise ConfigError(
-                f"{needs[0]} needs a teacher: encoder, fused, or the folder of a cross-encoder"
-            )
-        if not self.teacher.strip():
-            raise ConfigError("teacher is empty; name one, or none")
-
-    @property
-    def has_teacher(self) -> bool:
-        """Whether there is a teacher."""
-        return self.teacher != NO_TEACHER
-
-    @property
-    def last_rank(self) -> int:
-        """The last rank of negatives."""
-        return self.negatives_to or self.depth
-
-    @property
-    def in_list(self) -> int:
-        """The number of pairs in an example."""
-        return 1 + self.list_negatives
-
-    @property
-    def running(self) -> EncodeConfig:
-        """How a model is run that is not trained: on the dev queries, or as a teacher."""
-        return EncodeConfig(device=self.device, precision=self.precision, threads=self.threads)
-
-    @property
-    def schedule(self) -> Schedule:
-        """How long and how fast it is trained."""
-        return Schedule(
-            epochs=self.epochs,
-            steps=self.steps,
-            batch=self.batch,
-            learning_rate=self.learning_rate,
-            warmup=self.warmup,
-            weight_decay=self.weight_decay,
-            log_steps=self.log_steps,
-            save_steps=self.save_steps,
-            eval_steps=self.eval_steps,
-            patience=self.patience if self.dev_queries else 0,
-            selection_metric=self.selection_metric,
-            seed=self.seed,
-            precision=self.precision,
-            device=self.device,
-        )
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], where: str = "") -> Self:
-        """Complete values with the defaults of their recipe.
-
-        Args:
-            given: Values by name, from a TOML file or the command line; `epochs` replaces the `steps` of a recipe.
-            where: The origin of the values, as a prefix of error messages.
-
-        Raises:
-            ConfigError: If a name is unknown or a value is invalid.
-        """
-        values = checked(_KINDS, given, where)
-        recipe = values.get("recipe", RerankerRecipe.PAPER)
-        defaults = {**_RECIPES[recipe]}
-        if "epochs" in values:
-            defaults.pop("steps", None)
-            defaults.pop("eval_steps", None)
-        return cls(**{"recipe": recipe, **defaults, **values})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
-        return asdict(self)
+    PAPER = "paper"  # the settings of the paper, https://aclanthology.org/2020.sdp-1.10
+    PAPER_SMALL = "paper-small"  # the same for a small corpus and model
+    STRONG = "strong"  # lists of candidates of the hybrid retriever
 
 
-def read_training(file: Path | None, options: Mapping[str, Any]) -> RerankerTraining:
-    """Read the settings: options override the file, the file overrides the recipe.
+class RerankerLoss(StrEnum):
+    """The loss function."""
 
-    `epochs` and `steps` exclude each other: the one given replaces the other.
-
-    Args:
-        file: TOML; keys as the fields of `RerankerTraining`.
-        options: From the command line; None means not given.
-
-    Raises:
-        BadInputError: If the file cannot be read.
-        ConfigError: If a name or a value in it is invalid.
-    """
-    return read_settings(RerankerTraining.of, file, options, _RIVALS)
+    BCE = "bce"  # each pair by itself: cited or not
+    SOFTMAX = "softmax"  # the cited paper against its list
+    RANKNET = "ranknet"
+    LAMBDA = "lambda"
+    MARGIN_MSE = "margin-mse"  # score differences of the teacher
 
 
-_FROM_0: Sequence[str] = """
-    seed queries list_negatives examples negatives_to margin distill warm_steps steps micro weight_decay freeze_layers
-    dev_queries eval_steps patience save_steps threads
-""".split()
-_FROM_1: Sequence[str] = (
-    "depth random_negatives negatives_from epochs batch window dev_depth log_steps".split()
-)
-_LEAST: Mapping[str, float] = {
-    name: least for least, names in enumerate((_FROM_0, _FROM_1)) for name in names
-}
-_KINDS: Kinds = kinds_of(RerankerTraining)
-_RIVALS: Mapping[str, str] = {"epochs": "steps", "steps": "epochs"}
-_RECIPES: Mapping[RerankerRecipe, Mapping[str, Any]] = {
+class CandidateSource(StrEnum):
+    """The retriever of the candidates."""
+
+    BM25 = "bm25"
+    FUSED = "fused"  # RRF of BM25 and the vectors of the index; BM25 alone without vectors
+
+
+class RerankerPositives(StrEnum):
+    """The cited papers that are positives."""
+
+    FOUND = "found"  # cited candidates
+    ALL = "all"  # all cited papers; leaks the label, as added papers are all cited
+
+
+class RerankerNegatives(StrEnum):
+    """The papers that are negatives."""
+
+    FOUND = "found"  # candidates
+    # Candidates and random papers; leaks the label, as added papers are never cited.
+    RANDOM = "random"
+
+
+class RerankerSelectionMetric(StrEnum):
+    """The measure on the dev queries that selects the best weights."""
+
+    F1 = "f1"  # at 20
+    MRR = "mrr"
+    MIXED = "mixed"  # f1 of the best interpolation with the first-stage scores
+
+
+_RECIPES: Mapping[str, Mapping[str, Any]] = {
     RerankerRecipe.PAPER: {"steps": 300_000, "eval_steps": 10_000, "log_steps": 100},
     RerankerRecipe.PAPER_SMALL: {
         "model": "minilm",
@@ -256,3 +104,130 @@ _RECIPES: Mapping[RerankerRecipe, Mapping[str, Any]] = {
         "freeze_layers": 2,
     },
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerTraining(TrainingSettings):
+    """The settings of the training of a cross-encoder. The defaults are those of the recipe `paper`."""
+
+    recipe: RerankerRecipe = RerankerRecipe.PAPER
+    model: str = "scibert"  # the base model
+    seed: Seed = 0
+    query_tokens: int = 256  # including [CLS] and the first [SEP], in training and later
+    candidate_tokens: int = 256  # including the last [SEP]
+
+    candidates: CandidateSource = CandidateSource.BM25
+    depth: From1 = 10  # candidates per query
+    positives: RerankerPositives = RerankerPositives.FOUND
+    negatives: RerankerNegatives = RerankerNegatives.FOUND
+    random_negatives: From1 = 10  # per query, with negatives = "random"
+    queries: From0 = 0  # train queries, drawn at random; 0 for all
+
+    list_negatives: From0 = 0  # negatives per positive; 0: each candidate is an example by itself
+    examples: From0 = 0  # lists: positives per query and epoch; 0 for all
+
+    loss: RerankerLoss = RerankerLoss.BCE
+    teacher: str = NO_TEACHER  # or encoder (that of the index), fused, or the folder of an encoder or cross-encoder
+    # The teacher's scores are standardised in each list, except for margin-mse: it uses the raw scores of a
+    # cross-encoder.
+    distill: NotNegative = 0.0  # weight of the distillation loss
+    warm_steps: From0 = 0  # first updates, which fit the teacher's scores and ignore the labels
+
+    epochs: From1 = 1
+    steps: From0 = 0  # total updates; 0 derives them from `epochs`
+    batch: From1 = 128  # pairs in an update of the weights; lists with list_negatives
+    micro: From0 = 0  # pairs in a step of one device; 0 for its default
+    learning_rate: AboveZero = 3e-6
+    warmup: Share = 10_000 / 300_000  # share of the updates in which the rate rises; then it falls
+    dropout: Share = 0.1
+    attention_dropout: Share = 0.1
+    freeze_embeddings: bool = False
+    freeze_layers: From0 = 0  # number of lowest layers
+
+    dev_queries: From0 = 200  # evaluated each time; 0 for none
+    dev_depth: From1 = 50  # reranked candidates per dev query
+    selection_metric: RerankerSelectionMetric = RerankerSelectionMetric.F1  # selects the weights
+    eval_steps: From0 = 0  # updates between evaluations; 0: once per epoch
+    patience: From0 = 0  # evaluations without a gain until the training stops; 0: never
+    log_steps: From1 = 10  # updates per point of the loss curve
+    dtype: Dtype = Precision.AUTO
+    device: Device = "auto"  # or cpu
+    threads: From0 = 0  # 0 for one per processor
+
+    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = _RECIPES
+    RIVALS: ClassVar[Mapping[str, str]] = {"epochs": "steps", "steps": "epochs"}
+    REMOVED: ClassVar[Mapping[str, Any]] = {
+        "negatives_from": 1,
+        "negatives_to": 0,
+        "margin": 0.0,
+        "easy_first": 0.0,
+        "temperature": 1.0,
+        "window": 4,
+        "weight_decay": 0.01,
+        "save_steps": 0,
+    }
+
+    def check_together(self) -> None:
+        """Check the settings that depend on each other.
+
+        Raises:
+            ConfigError: If they do not fit.
+        """
+        RerankerSpec(query_tokens=self.query_tokens, candidate_tokens=self.candidate_tokens)
+        if not self.list_negatives and (self.loss is not RerankerLoss.BCE or self.distill):
+            setting = "distill" if self.loss is RerankerLoss.BCE else f"the loss {self.loss}"
+            raise ConfigError(
+                f"{setting} compares the papers of a list; list_negatives must be at least 1"
+            )
+        needs = [n for n in ("distill", "warm_steps") if getattr(self, n)]
+        needs += ["the loss margin-mse"] if self.loss is RerankerLoss.MARGIN_MSE else []
+        if needs and not self.has_teacher:
+            raise ConfigError(
+                f"{needs[0]} needs a teacher: encoder, fused, or the folder of a cross-encoder"
+            )
+        if not self.teacher.strip():
+            raise ConfigError("teacher is empty; name one, or none")
+
+    @classmethod
+    def recipe_defaults(cls, recipe: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the defaults of a recipe; given `epochs` replace its `steps` and `eval_steps`."""
+        left_out = {"steps", "eval_steps"} if "epochs" in values else set[str]()
+        return {name: v for name, v in cls.RECIPES[recipe].items() if name not in left_out}
+
+    @property
+    def has_teacher(self) -> bool:
+        """Whether there is a teacher."""
+        return self.teacher != NO_TEACHER
+
+    @property
+    def teacher_model(self) -> str | None:
+        """The model that is the teacher; None without a teacher, and for one that is part of the first stage."""
+        return None if self.teacher in (NO_TEACHER, BY_ENCODER, BY_FUSION) else self.teacher
+
+    @property
+    def in_list(self) -> int:
+        """The number of pairs in an example."""
+        return 1 + self.list_negatives
+
+    @property
+    def running(self) -> EncodeConfig:
+        """How a model is run that is not trained: on the dev queries, or as a teacher."""
+        return EncodeConfig(device=self.device, precision=self.dtype, threads=self.threads)
+
+    @property
+    def schedule(self) -> Schedule:
+        """How long and how fast it is trained."""
+        return Schedule(
+            epochs=self.epochs,
+            steps=self.steps,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            warmup=self.warmup,
+            log_steps=self.log_steps,
+            eval_steps=self.eval_steps,
+            patience=self.patience if self.dev_queries else 0,
+            selection_metric=self.selection_metric,
+            seed=self.seed,
+            dtype=self.dtype,
+            device=self.device,
+        )

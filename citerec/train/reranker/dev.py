@@ -9,17 +9,15 @@ import numpy.typing as npt
 
 from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig
-from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.protocol import EvalSet, load_task
-from citerec.folder import IndexFolder
+from citerec.errors import ModelError
 from citerec.rerank.model import RerankerParts, reranker_net
 from citerec.rerank.pair import pair
 from citerec.text import pair_text
+from citerec.train.data import DevQueries
+from citerec.train.measures import f1_and_reciprocal_rank, platt
 from citerec.train.reranker.batch import Texts
-from citerec.train.reranker.calibrate import platt
 from citerec.train.reranker.candidates import CandidateFinder, CandidateLists
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.selection import f1_and_reciprocal_rank
 
 Numbers = npt.NDArray[np.floating]
 RERANK_WEIGHTS = np.linspace(0, 1, 11)  # rerank weights of the measure `mixed`
@@ -43,19 +41,16 @@ class RerankerDev:
             ModelError: If a logit is not finite: the training diverged.
         """
         queries = parts.cut([*self.queries])
-        segment_ids, rows = (
-            self.candidates.lists.segment_ids.tolist(),
-            self.candidates.lists.indices.tolist(),
-        )
+        lists = self.candidates.lists
+        segment_ids, rows = lists.segment_ids.tolist(), lists.indices.tolist()
         texts.read(rows)
         pairs = [
             pair(queries[i], texts[row].tolist(), parts.specials, parts.spec)
             for i, row in zip(segment_ids, rows, strict=True)
         ]
         firsts = [first for _, first in pairs] if parts.typed else None
-        frozen = replace(
-            parts, model=copy.deepcopy(parts.model)
-        )  # the backend moves and rounds the weights
+        # The backend moves and rounds the weights.
+        frozen = replace(parts, model=copy.deepcopy(parts.model))
         logits = np.zeros(len(pairs), np.float32)
         for positions, outputs in open_backend(reranker_net(frozen), how).run(
             [p[0] for p in pairs], firsts
@@ -123,32 +118,15 @@ class RerankerDev:
         return min_max
 
 
-def dev_task(index: IndexFolder, config: RerankerTraining) -> EvalSet | None:
-    """Return the dev queries with their gold; None if there are none or `dev_queries` is 0."""
-    if not config.dev_queries:
-        return None
-    try:
-        return load_task(index, "dev")
-    except ConfigError:  # no dev query cites a paper of the index
-        return None
-
-
-def load_dev(
-    index: IndexFolder, task: EvalSet, config: RerankerTraining, finder: CandidateFinder
-) -> RerankerDev:
-    """Draw dev queries and retrieve their candidates."""
-    rng = np.random.default_rng([config.seed, 3])
-    count = min(config.dev_queries, len(task.queries))
-    chosen = np.sort(rng.choice(len(task.queries), count, replace=False)).tolist()
-    queries = [task.queries[i] for i in chosen]
-    candidates = finder.find(queries, [task.eligible[i] for i in chosen], config.dev_depth)
-    gold = [index.papers.rows_of(sorted(task.qrels[query.id])) for query in queries]
-    cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(gold)]
+def load_dev(drawn: DevQueries, config: RerankerTraining, finder: CandidateFinder) -> RerankerDev:
+    """Retrieve the candidates of dev queries."""
+    candidates = finder.find(drawn.queries, drawn.eligible, config.dev_depth)
+    cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(drawn.gold)]
     return RerankerDev(
-        tuple(pair_text(query) for query in queries),
+        tuple(pair_text(query) for query in drawn.queries),
         candidates,
         np.concatenate(cited),
-        np.array([len(rows) for rows in gold]),
+        np.array([len(rows) for rows in drawn.gold]),
     )
 
 

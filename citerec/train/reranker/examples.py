@@ -15,10 +15,10 @@ from citerec.types import Progress, no_progress
 
 MISSING = -1  # fills a list with too few negatives
 
+WINDOW = 4  # batches whose pairs are sorted by length, for less padding
+
 Places = npt.NDArray[np.int32]  # numbers of entries of the candidate lists
-Lengths = Callable[
-    [Places], npt.NDArray[np.int64]
-]  # returns the tokens of the pairs at some places
+Lengths = Callable[[Places], npt.NDArray[np.int64]]  # returns the tokens of the pairs at places
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,7 @@ class RerankerExamples:
     labelled: LabelledCandidates
     config: RerankerTraining
     lengths: Lengths
-    progress: Progress = (
-        no_progress  # receives the sorting of an epoch; the first epoch tokenizes the texts
-    )
+    progress: Progress = no_progress  # of the sorting; in the first epoch it tokenizes the texts
 
     def __post_init__(self) -> None:
         if not len(self) or not self.labelled.cited.any():
@@ -51,10 +49,8 @@ class RerankerExamples:
         The first of a list is cited; `MISSING` fills a list with too few negatives.
         """
         rng = np.random.default_rng([self.config.seed, number])
-        if self.config.list_negatives:
-            drawn = self._lists(rng, easy=self.config.easy_first if number == 0 else 0.0)
-        else:
-            drawn = np.arange(len(self), dtype=np.int32)[:, None]
+        of_lists = self.config.list_negatives > 0
+        drawn = self._lists(rng) if of_lists else np.arange(len(self), dtype=np.int32)[:, None]
         drawn = drawn[np.random.default_rng([self.config.seed, number, 1]).permutation(len(drawn))]
         return self._windowed(drawn, rng)
 
@@ -66,9 +62,7 @@ class RerankerExamples:
     @cached_property
     def negatives(self) -> Lists:
         """The places of the negatives of each query, best first."""
-        ranks = self.labelled.candidates.ranks
-        near = (ranks >= self.config.negatives_from) & (ranks <= self.config.last_rank)
-        return self._places(self.labelled.usable & (near | (ranks == 0)))
+        return self._places(self.labelled.usable)
 
     @property
     def _segment_ids(self) -> npt.NDArray[np.int64]:
@@ -84,48 +78,30 @@ class RerankerExamples:
         places = np.flatnonzero(flagged)
         return Lists.of(self._segment_ids[places], places, len(self.labelled.data.queries))
 
-    def _lists(self, rng: np.random.Generator, easy: float) -> Places:
+    def _lists(self, rng: np.random.Generator) -> Places:
         count = self.config.list_negatives
         lists: list[Places] = []
         for query in np.flatnonzero(self._counts).tolist():
+            negatives = self.negatives[query]
             for positive in rng.permutation(self.positives[query])[: self._counts[query]]:
                 one = np.full(1 + count, MISSING, np.int32)
                 one[0] = positive
-                drawn = self._drawn(self.negatives[query], int(positive), rng, easy)
+                drawn = rng.choice(negatives, min(count, len(negatives)), replace=False)
                 one[1 : 1 + len(drawn)] = drawn
                 lists.append(one)
         return np.stack(lists)
 
-    def _drawn(
-        self, negatives: Places, positive: int, rng: np.random.Generator, easy: float
-    ) -> Places:
-        """Draw negatives for a positive; `easy` is the share from the deeper half of the ranking."""
-        scores = self.labelled.candidates.scores
-        if self.config.margin:
-            below = negatives[scores[negatives] <= self.config.margin * scores[positive]]
-            negatives = (
-                below if len(below) else negatives[-1:]
-            )  # the last one is the least likely citation
-        count = min(self.config.list_negatives, len(negatives))
-        deep = min(round(easy * count), len(negatives) // 2)
-        half = len(negatives) - len(negatives) // 2
-        chosen = rng.choice(negatives[half:], deep, replace=False) if deep else negatives[:0]
-        others = np.setdiff1d(negatives, chosen)
-        return np.concatenate([chosen, rng.choice(others, count - deep, replace=False)])
-
     def _windowed(self, drawn: Places, rng: np.random.Generator) -> Places:
         """Sort the examples within each window of batches by length, then shuffle the batches of the window."""
-        batch, window = self.config.batch, self.config.window
-        if window == 1:
-            return drawn
+        batch = self.config.batch
         pieces: list[Places] = []
-        for start in range(0, len(drawn), batch * window):
-            examples = drawn[start : start + batch * window]
+        for start in range(0, len(drawn), batch * WINDOW):
+            examples = drawn[start : start + batch * WINDOW]
             lengths = self.lengths(examples.ravel()).reshape(examples.shape).max(1)
             examples = examples[np.argsort(-lengths, kind="stable")]
             batches = [examples[i : i + batch] for i in range(0, len(examples), batch)]
             self.progress("reading texts", start + len(examples), len(drawn))
-            last = start + batch * window >= len(drawn)
+            last = start + batch * WINDOW >= len(drawn)
             order = rng.permutation(len(batches) - last).tolist()
             pieces += [batches[i] for i in order] + (batches[-1:] if last else [])
         return np.concatenate(pieces)

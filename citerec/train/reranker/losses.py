@@ -76,11 +76,11 @@ def margin_mse(logits: Any, cited: Any, there: Any, teacher: Any) -> Any:
     return _mean((lead - target) ** 2, _pairs(cited, there))
 
 
-def distilled(logits: Any, teacher: Any, there: Any, *, temperature: float) -> Any:
-    """Return KL(softmax(teacher / temperature) || softmax(logits)) of each list."""
+def distilled(logits: Any, teacher: Any, there: Any) -> Any:
+    """Return KL(softmax(teacher) || softmax(logits)) of each list."""
     import torch
 
-    target = torch.log_softmax((teacher / temperature).masked_fill(~there, FAR), -1)
+    target = torch.log_softmax(teacher.masked_fill(~there, FAR), -1)
     predicted = torch.log_softmax(logits.masked_fill(~there, FAR), -1)
     return (target.exp() * (target - predicted)).sum(-1)
 

@@ -9,8 +9,8 @@ from citerec.errors import ConfigError, ModelError
 from citerec.rerank.model import EXPANDER, KIND, RerankerParts
 from citerec.rerank.pair import Specials
 from citerec.rerank.spec import RerankerSpec
+from citerec.train.chunks import Chunk
 from citerec.train.reranker import losses
-from citerec.train.reranker.batch import Chunk
 from citerec.train.reranker.config import RerankerLoss, RerankerTraining
 
 
@@ -127,6 +127,5 @@ def loss_of(
         }[config.loss]
         loss = kind(logits, cited, there)
     if config.distill:
-        order = losses.distilled(logits, teacher, there, temperature=config.temperature)
-        loss = loss + config.distill * order
+        loss = loss + config.distill * losses.distilled(logits, teacher, there)
     return loss

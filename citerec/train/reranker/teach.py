@@ -14,7 +14,7 @@ from citerec.encode.spec import Similarity
 from citerec.folder import IndexFolder
 from citerec.rerank.cross_encoder import open_reranker
 from citerec.train.reranker.candidates import LabelledCandidates, Numbers
-from citerec.train.reranker.config import BY_ENCODER, BY_FUSION, NO_TEACHER, RerankerTraining
+from citerec.train.reranker.config import RerankerTraining
 from citerec.types import Log, Progress, Query
 
 BLOCK = 512  # papers encoded at once
@@ -44,9 +44,9 @@ def taught(
 
 def weights_of_teacher(index: IndexFolder, config: RerankerTraining, log: Log) -> str | None:
     """Return the sha256 of the weights of a teacher that is a model; None for any other teacher."""
-    if config.teacher in (NO_TEACHER, BY_ENCODER, BY_FUSION):
+    if config.teacher_model is None:
         return None
-    folder = find_model(config.teacher, base=index.path, log=log).folder
+    folder = find_model(config.teacher_model, base=index.path, log=log).folder
     return sha256_of_files(weights_files(folder))
 
 

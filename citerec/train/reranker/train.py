@@ -1,26 +1,28 @@
 """Trains a cross-encoder on the citations of an index: candidates, training loop, calibration, model folder."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from citerec.atomic import building
 from citerec.cache import sha256_of_files
 from citerec.encode.model import tokenizer_files, weights_files
-from citerec.encode.source import Source, find_model
-from citerec.errors import ConfigError, writing
+from citerec.encode.source import ModelSource
+from citerec.errors import writing
 from citerec.folder import IndexFolder
-from citerec.provenance import provenance
+from citerec.index.tokens import open_tokens
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.spec import NAME as SPEC
-from citerec.train import modelfolder
-from citerec.train.data import TrainingData, load_training_data, splits_sha256
-from citerec.train.loop import run_loop
-from citerec.train.modelfolder import TrainingRecord, check_target
-from citerec.train.reranker.calibrate import platt
+from citerec.train.data import DevQueries, TrainingData, load_training_data
+from citerec.train.job import TrainingJob, TrainingReport, TrainingResult, base_facts, find_base
+from citerec.train.loop import TrainerSpec
+from citerec.train.measures import Unit, platt
+from citerec.train.record import corpus_facts, encoder_of, has_weights, read_training
+from citerec.train.record import was_trained_so as has_record
+from citerec.train.reranker.batch import PairReader, Steps, Texts
 from citerec.train.reranker.candidates import (
     CandidateFinder,
     CandidateLists,
@@ -30,32 +32,94 @@ from citerec.train.reranker.candidates import (
 )
 from citerec.train.reranker.config import (
     BY_ENCODER,
-    BY_FUSION,
     CandidateSource,
+    RerankerRecipe,
     RerankerTraining,
 )
-from citerec.train.reranker.dev import RerankerDev, dev_task, load_dev
+from citerec.train.reranker.dev import RerankerDev, first_stage_measures, load_dev
+from citerec.train.reranker.examples import RerankerExamples
 from citerec.train.reranker.modelfolder import write_model
-from citerec.train.reranker.net import load_base
-from citerec.train.reranker.setup import Point, RerankerSetup, curve, dev_scores, planned_updates
+from citerec.train.reranker.net import load_base, make_net
 from citerec.train.reranker.teach import taught, weights_of_teacher
-from citerec.train.schedule import plan_steps, trainer_arguments
-from citerec.train.start import base_name, check_installed, discard, open_workspace
+from citerec.train.reranker.update import Update, collated
 from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
 
 FOUND, TEACHER = "candidates", "teacher"  # names in the training folder
+DAY = 24 * 60 * 60  # seconds
+SCORES = "dev-scores"  # name of the dev scores of an evaluation in the training folder
+UNIT = Unit("step", "first stage", "pairs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankerReport:
-    """The result of the training of a cross-encoder."""
+@dataclass(frozen=True)
+class RerankerSetup:
+    """The model and the data of a training."""
 
-    output: Path
-    history: tuple[Point, ...]  # the first is the first-stage ranking
-    best: int  # the update of the saved weights
-    queries: int
-    examples: int  # per epoch
+    parts: RerankerParts
+    labelled: LabelledCandidates
+    config: RerankerTraining
+    dev: RerankerDev | None
+    job: TrainingJob
+    tokenizer: str = ""  # sha256 of its files; key of the token store of the index
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The tokens of the papers, from the token store of the index if it has them."""
+        index = self.labelled.data.index
+        stored = open_tokens(index, self.tokenizer, vocabulary=len(self.parts.tokenizer))
+        return Texts(self.parts, index.papers, stored)
+
+    @cached_property
+    def examples(self) -> RerankerExamples:
+        """The examples of the training."""
+        steps = Steps(PairReader(self.parts, self.texts, on_cpu=True), self.labelled, 1)
+        return RerankerExamples(self.labelled, self.config, steps.lengths, self.job.progress)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts of the training record."""
+        labels = self.labelled
+        return {
+            "papers": labels.data.papers,
+            "train_queries": len(labels.data.queries),
+            "candidates": len(labels.cited),
+            "cited_candidates": int(labels.cited.sum()),
+            "examples_an_epoch": len(self.examples),
+        }
+
+    def trainer_spec(self) -> TrainerSpec:
+        """Return the specification of the training loop."""
+        on_cpu, config, job = self.job.on_cpu, self.config, self.job
+        steps = Steps(
+            PairReader(self.parts, self.texts, on_cpu=on_cpu), self.labelled, config.micro
+        )
+        # On a CPU the backward pass of eager attention is faster: 21 pairs/s instead of 16.
+        if on_cpu:
+            self.parts.model.set_attn_implementation("eager")
+        return TrainerSpec(
+            schedule=config.schedule,
+            examples=self.examples,
+            collator=collated,
+            net=make_net(self.parts, config),
+            update=Update(steps, warm_steps=config.warm_steps, log=job.log),
+            measure=self._measured,
+            unit=UNIT,
+            format_plan=lambda updates: planned_updates(updates, config),
+            format_remaining=lambda seconds: remaining_time(seconds, config, on_cpu=on_cpu),
+            items_per_example=config.in_list,
+            workspace=job.workspace,
+            progress=job.progress,
+            log=job.log,
+            log_loss=True,
+        )
+
+    def _measured(self, step: int) -> Mapping[str, float] | None:
+        """Measure the current weights on the dev queries, and save their scores."""
+        if self.dev is None:
+            return None
+        scores = self.dev.scores(self.parts, self.texts, self.config.running)
+        self.job.workspace.save(f"{SCORES}-{step}", {"logits": scores})
+        return self.dev.measures(scores)
 
 
 def train_reranker(
@@ -67,7 +131,7 @@ def train_reranker(
     force: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
-) -> RerankerReport:
+) -> TrainingReport:
     """Train a cross-encoder on the citations of an index; the model folder is created complete at the end.
 
     During the training its state is in a training folder next to the model folder; an interrupted training can be
@@ -89,35 +153,34 @@ def train_reranker(
         MissingExtraError: If a package of the extra `train` is not installed.
         OutputError: If the folders cannot be written.
     """
-    check_target(output, SPEC, force=force)
-    check_installed(seed=config.seed, threads=config.threads)
-    workspace = Workspace.for_model(output)
-    with writing(workspace.folder):
-        data, task = _sampled_queries(load_training_data(index), config), dev_task(index, config)
-        arguments = trainer_arguments(config.schedule, workspace, has_dev=task is not None)
-        first = arguments.process_index == 0
-        if not first:  # only the first process logs
-            log, progress = discard, discard
-        with arguments.main_process_first():
-            source, parts = _base(index, config, log)
-            plan = _plan(index, config, source, log)
-            resumed = open_workspace(workspace, plan, resume=resume, first=first, log=log)
-            finder = CandidateFinder(data, config, log)
-            labels = _labelled(data, config, finder, workspace, progress, log)
-            dev = load_dev(index, task, config, finder) if task else None
-        setup = RerankerSetup(
-            parts, labels, config, dev, workspace, progress, log, tokenizer=plan["tokenizer"]
-        )
-        history = _run(setup, arguments, resumed)
-        best = _best(history, config, last=setup.updates)
-    if first:
-        with building(output) as folder:
-            calibrated = _calibrated(parts, workspace, dev, best)
-            write_model(
-                folder, calibrated, _record(plan, source, setup, history, best), _more(plan, setup)
-            )
-        workspace.remove()
-    return _report(output, setup, history, best)
+    job = TrainingJob(
+        output,
+        SPEC,
+        config.schedule,
+        threads=config.threads,
+        resume=resume,
+        force=force,
+        progress=progress,
+        log=log,
+    )
+    with writing(job.workspace.folder):
+        data = _sampled_queries(load_training_data(index), config)
+        rng = np.random.default_rng([config.seed, 3])
+        drawn = DevQueries.drawn(index, config.dev_queries, rng)
+        with job.start(has_dev=drawn is not None):
+            source = find_base(config.model, index, job.log)
+            parts = load_base(source.folder, config)
+            plan = _plan(index, config, source, job.log)
+            job.begin(plan)
+            finder = CandidateFinder(data, config, job.log)
+            labels = _labelled(data, config, finder, job)
+            dev = load_dev(drawn, config, finder) if drawn else None
+        setup = RerankerSetup(parts, labels, config, dev, job, tokenizer=plan["tokenizer"])
+        result = job.run(setup.trainer_spec(), partial(first_stage_measures, dev) if dev else None)
+        calibrated = _calibrated(parts, job.workspace, dev, result)
+    facts = base_facts(source, plan["weights"], index) | _facts(plan, setup, result)
+    settings = _recorded_settings(config) | {"model": facts["base"]}
+    return job.finish(result, facts, settings, partial(write_model, calibrated, result))
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) -> bool:
@@ -125,26 +188,19 @@ def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) ->
 
     Its base model and its teacher must have the recorded weights if they are in existing folders.
     """
-    record = modelfolder.read_training(model)
-    if not modelfolder.was_trained_so(model, index, _recorded_settings(config)):
+    facts = corpus_facts(index) | {"encoder": _encoder_weights(index, config)}
+    if not has_record(model, config, config.to_json(), facts):
         return False
-    same_teacher = modelfolder.has_weights(config.teacher, index, record.get("taught_by"))
-    return same_teacher and record.get("encoder") == _encoder_weights(index, config)
+    record = read_training(model)
+    return has_weights(config.model, index, record.get("weights")) and has_weights(
+        config.teacher, index, record.get("taught_by")
+    )
 
 
 def _recorded_settings(config: RerankerTraining) -> dict[str, Any]:
     """Return the settings as they are recorded: only the name of a teacher in a folder."""
     teacher = Path(config.teacher)
     return config.to_json() | ({"teacher": teacher.name} if teacher.is_dir() else {})
-
-
-def _base(index: IndexFolder, config: RerankerTraining, log: Log) -> tuple[Source, RerankerParts]:
-    source = find_model(config.model, base=index.path, log=log)
-    if source.adapter:
-        raise ConfigError(
-            f"{config.model} has an adapter, which cannot be trained further; choose its base model with --model"
-        )
-    return source, load_base(source.folder, config)
 
 
 def _sampled_queries(data: TrainingData, config: RerankerTraining) -> TrainingData:
@@ -156,36 +212,32 @@ def _sampled_queries(data: TrainingData, config: RerankerTraining) -> TrainingDa
 
 
 def _labelled(
-    data: TrainingData,
-    config: RerankerTraining,
-    finder: CandidateFinder,
-    workspace: Workspace,
-    progress: Progress,
-    log: Log,
+    data: TrainingData, config: RerankerTraining, finder: CandidateFinder, job: TrainingJob
 ) -> LabelledCandidates:
     """Return the labelled candidates; candidates and teacher scores in the training folder are reused."""
-    names = ("indptr", "indices", "scores", "similarity", "ranks")
-    if saved := workspace.saved(FOUND, *names):
-        candidates = CandidateLists.from_arrays(saved)
+    workspace = job.workspace
+    if saved := workspace.load(FOUND):
+        candidates = CandidateLists.from_arrays(saved[0])
     else:
-        candidates = finder.train(progress)
+        candidates = finder.train(job.progress)
         workspace.save(FOUND, candidates.arrays)
     result = labelled(data, candidates, config)
-    if not config.has_teacher or config.teacher in (BY_ENCODER, BY_FUSION):
+    if config.teacher_model is None:
         return result
-    if saved := workspace.saved(TEACHER, "scores"):
-        return with_teacher(result, saved["scores"])
-    scores = taught(result, config, progress, log)
+    if saved := workspace.load(TEACHER):
+        return with_teacher(result, saved[0]["scores"])
+    scores = taught(result, config, job.progress, job.log)
     workspace.save(TEACHER, {"scores": scores})
     return with_teacher(result, scores)
 
 
-def _plan(index: IndexFolder, config: RerankerTraining, source: Source, log: Log) -> dict[str, Any]:
+def _plan(
+    index: IndexFolder, config: RerankerTraining, source: ModelSource, log: Log
+) -> dict[str, Any]:
     """Return the facts that must be equal for a training to be resumed."""
     return {
         **config.to_json(),
-        "corpus": index.manifest.corpus["sha256"],
-        "splits": splits_sha256(index),
+        **corpus_facts(index),
         "weights": sha256_of_files(weights_files(source.folder)),
         "tokenizer": sha256_of_files(tokenizer_files(source.folder)),
         "encoder": _encoder_weights(index, config),
@@ -195,90 +247,42 @@ def _plan(index: IndexFolder, config: RerankerTraining, source: Source, log: Log
 
 def _encoder_weights(index: IndexFolder, config: RerankerTraining) -> str | None:
     """Return the sha256 of the encoder whose vectors the training uses; None if it uses none."""
-    recorded = index.manifest.settings.get("encoder")
     uses_vectors = config.candidates is CandidateSource.FUSED or config.teacher == BY_ENCODER
-    return recorded["weights"] if recorded and uses_vectors else None
+    return encoder_of(index) if uses_vectors else None
 
 
-def _run(setup: RerankerSetup, arguments: Any, resumed: bool) -> tuple[Point, ...]:
-    """Train; return the measures, the first-stage ranking first."""
-    spec = setup.trainer_spec(on_cpu=arguments.device.type == "cpu")
-    updates = plan_steps(arguments, setup.config.schedule, len(spec.examples))
-    setup.log(planned_updates(updates, setup.config))
-    baseline = setup.baseline()
-    setup.entries.extend(run_loop(spec, arguments, resumed))
-    return (*baseline, *Point.all(setup.entries))
-
-
-def _best(history: Sequence[Point], config: RerankerTraining, *, last: int) -> int:
-    """Return the update with the best dev measure, the first of equal ones; the last update if nothing was measured."""
-    measured = {p.step: p.quality(config.selection_metric) for p in history if p.step}
-    available = {step: value for step, value in measured.items() if value is not None}
-    return max(available, key=lambda step: available[step]) if available else last
+def _facts(plan: Mapping[str, Any], setup: RerankerSetup, result: TrainingResult) -> dict[str, Any]:
+    """Return the entries of the training record that only a cross-encoder has, and the counts."""
+    return {
+        "encoder": plan["encoder"],
+        "taught_by": plan["taught_by"],
+        "counts": setup.counts,
+        "loss_curve": [(entry["step"], entry["loss"]) for entry in result.log if "loss" in entry],
+    }
 
 
 def _calibrated(
-    parts: RerankerParts, workspace: Workspace, dev: RerankerDev | None, best: int
+    parts: RerankerParts, workspace: Workspace, dev: RerankerDev | None, result: TrainingResult
 ) -> RerankerParts:
     """Return the model with the calibration of its scores of the dev candidates."""
-    scores = dev_scores(workspace, best)
-    if dev is None or scores is None:
+    saved = workspace.load(f"{SCORES}-{result.best.step}")
+    if dev is None or saved is None:
         return parts
-    scale, offset = platt(scores, dev.cited)
+    scale, offset = platt(saved[0]["logits"], dev.cited)
     return replace(parts, spec=replace(parts.spec, scale=scale, offset=offset))
 
 
-def _record(
-    plan: Mapping[str, Any],
-    source: Source,
-    setup: RerankerSetup,
-    history: Sequence[Point],
-    best: int,
-) -> TrainingRecord:
-    labels, index = setup.labelled, setup.labelled.data.index
-    base = base_name(source)
-    settings = _recorded_settings(setup.config) | {"model": base}
-    return TrainingRecord(
-        base=base,
-        weights=plan["weights"],
-        index=index.manifest.name,
-        corpus=index.manifest.corpus["sha256"],
-        splits=splits_sha256(index),
-        counts={
-            "papers": len(index.papers),
-            "train_queries": len(labels.data.queries),
-            "candidates": len(labels.cited),
-            "cited_candidates": int(labels.cited.sum()),
-            "examples_an_epoch": len(setup.examples),
-        },
-        settings=settings,
-        history=[asdict(point) for point in history],
-        best=best,
-        provenance=provenance(settings),
-    )
+def planned_updates(updates: int, config: RerankerTraining) -> str:
+    """Return the log line of the planned updates."""
+    pairs = config.batch * config.in_list
+    return f"{updates:,} updates of {pairs:,} pairs: {updates * pairs:,} pairs"
 
 
-def _more(plan: Mapping[str, Any], setup: RerankerSetup) -> Mapping[str, Any]:
-    facts = {name: plan[name] for name in ("encoder", "taught_by")}
-    return {**facts, "loss_curve": curve(setup.entries)}
-
-
-def _report(
-    output: Path, setup: RerankerSetup, history: tuple[Point, ...], best: int
-) -> RerankerReport:
-    """Return the report; log a warning if the first-stage ranking was better."""
-    selection_metric = setup.config.selection_metric
-    quality = {point.step: point.quality(selection_metric) for point in history}
-    before, after = quality.get(0), quality.get(best)
-    if before is not None and after is not None and after <= before:
-        setup.log(
-            f"the training did not improve the ranking: dev {selection_metric} {abs(before):.4f} of the first stage, "
-            f"{abs(after):.4f} of the model"
-        )
-    return RerankerReport(
-        output=output,
-        history=history,
-        best=best,
-        queries=len(setup.labelled.data.queries),
-        examples=len(setup.examples),
-    )
+def remaining_time(seconds: float, config: RerankerTraining, *, on_cpu: bool) -> str:
+    """Return the log line of the remaining time, with faster recipes if it is very long on a CPU."""
+    units = (("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+    name, unit = next(((n, u) for n, u in units if seconds >= 2 * u), units[-1])
+    estimate = f"about {round(seconds / unit):,} {name} to go, without the evaluations"
+    if not on_cpu or seconds <= DAY or config.recipe is not RerankerRecipe.PAPER:
+        return estimate
+    return f"{estimate}; on a CPU --recipe {RerankerRecipe.STRONG} or {RerankerRecipe.PAPER_SMALL} is faster"
