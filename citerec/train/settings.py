@@ -4,22 +4,19 @@ The settings of each trainer are a frozen dataclass; the annotation of a field h
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
+from dataclasses import asdict
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from types import NoneType
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from citerec.encode.config import Precision
 from citerec.errors import ConfigError
+from citerec.settings import checked
 from citerec.toml import read_toml
 
 Check = Callable[[str, Any], None]  # (name, value); raises a ConfigError
 
-_TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-_ENTRY_NAMES = {float: "numbers", str: "texts"}
 RENAMED = {"precision": "dtype"}  # settings of earlier versions
 
 
@@ -85,15 +82,6 @@ Dtype = Annotated[Precision, _trainable]
 Device = Annotated[str, _auto_or_cpu]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: its type and its checks."""
-
-    kind: type
-    entries: type | None  # the type of the entries of a list
-    checks: tuple[Check, ...]
-
-
 class TrainingSettings:
     """The reading of settings; the subclasses are frozen dataclasses whose fields all have a default."""
 
@@ -105,8 +93,8 @@ class TrainingSettings:
     REMOVED: ClassVar[Mapping[str, Any]] = {}  # former settings, with the value that is now fixed
 
     def __post_init__(self) -> None:
-        for name, setting in _settings_of(type(self)).items():
-            for check in setting.checks:
+        for name, checks in _checks_of(type(self)).items():
+            for check in checks:
                 check(name, getattr(self, name))
         self.check_together()
 
@@ -149,7 +137,10 @@ class TrainingSettings:
             ConfigError: If a name is unknown or a value is invalid.
         """
         cls.check_given(given, where)
-        values = {name: _typed(cls, name, value, where) for name, value in given.items()}
+        fields = get_type_hints(cls)
+        for name in (n for n in given if RENAMED.get(n) in fields):
+            raise ConfigError(f"{where}{name} is now named {RENAMED[name]}; rename it")
+        values = checked(cls, given, where)
         if not cls.RECIPES:
             return cls(**values)
         recipe = values.get("recipe", next(iter(cls.RECIPES)))
@@ -179,42 +170,7 @@ class TrainingSettings:
 
 
 @cache
-def _settings_of(settings: type) -> Mapping[str, Setting]:
+def _checks_of(settings: type) -> Mapping[str, tuple[Check, ...]]:
+    """Return the checks in the annotation of each field that has some."""
     hints = get_type_hints(settings, include_extras=True)
-    return {field.name: _setting(hints[field.name]) for field in fields(settings)}
-
-
-def _setting(hint: Any) -> Setting:
-    kind, *checks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    if get_origin(kind) is tuple:
-        return Setting(tuple, get_args(kind)[0], tuple(checks))
-    optional = [one for one in get_args(kind) if one is not NoneType]
-    return Setting(optional[0] if optional else kind, None, tuple(checks))
-
-
-def _typed(settings: type, name: str, value: Any, where: str) -> Any:
-    """Return a value with the type of its setting: names become enums, whole numbers floats, lists tuples."""
-    known = _settings_of(settings)
-    if name in RENAMED and RENAMED[name] in known:
-        raise ConfigError(f"{where}{name} is now named {RENAMED[name]}; rename it")
-    if name not in known:
-        raise ConfigError(f"{where}unknown setting {name!r}; known settings: {', '.join(known)}")
-    kind, entries = known[name].kind, known[name].entries
-    if entries:
-        return _listed(entries, name, value, where)
-    if issubclass(kind, StrEnum):
-        if value not in list(kind):
-            raise ConfigError(f"{where}{name} must be {', '.join(kind)}; got {value!r}")
-        return kind(value)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        raise ConfigError(f"{where}{name} must be {_TYPE_NAMES[kind]}, got {value!r}")
-    return value
-
-
-def _listed(kind: type, name: str, value: Any, where: str) -> tuple[Any, ...]:
-    allowed = (int, float) if kind is float else (kind,)
-    if not isinstance(value, list | tuple) or not all(type(entry) in allowed for entry in value):
-        raise ConfigError(f"{where}{name} must be a list of {_ENTRY_NAMES[kind]}, got {value!r}")
-    return tuple(map(kind, value))
+    return {n: get_args(h)[1:] for n, h in hints.items() if get_origin(h) is Annotated}
