@@ -124,13 +124,15 @@ class BatchRecommender:
 
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()
+        diversify = DiversityStage(self._similarity, config.diversity, config.k)
+        exact = diversify.depth if config.diversity else config.k  # what an early stop must keep
         if self.ranker:
             expander = CandidateExpander(self._graph, config.expand or self.ranker.expand)
-            stages += rank_stages(self._graph, self.ranker, cascade, k=config.k, expander=expander)
+            stages += rank_stages(self._graph, self.ranker, cascade, k=exact, expander=expander)
         elif cascade:
-            stages.append(RerankingStage(cascade, config.k))
+            stages.append(RerankingStage(cascade, exact))
         if config.diversity:
-            stages.append(DiversityStage(self._similarity, config.diversity, config.k))
+            stages.append(diversify)
         return tuple(stages)
 
     @property

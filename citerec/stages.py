@@ -114,6 +114,11 @@ class DiversityStage:
         """Choose by maximal marginal relevance."""
         return [replace(one, hits=self._chosen(one.hits)) for one in candidates]
 
+    @property
+    def depth(self) -> int:
+        """The number of candidates to choose from."""
+        return max(self.k, DEPTH)
+
     def _chosen(self, hits: Hits) -> Hits:
-        top = hits.best(max(self.k, DEPTH))
+        top = hits.best(self.depth)
         return diversified(top, self.similarity(top.rows), self.diversity, self.k)

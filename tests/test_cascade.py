@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.tiny import tiny_reranker
 
-from citerec.config import CrossEncoderConfig, FuseConfig, RerankConfig
+from citerec.config import CrossEncoderConfig, FuseConfig, RecommendConfig, RerankConfig
 from citerec.corpus.splits import splits_sha256
 from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
+from citerec.recommend import BatchRecommender
 from citerec.rerank.cascade import Cascade, CascadeReranker
 from citerec.rerank.opening import (
     open_cascade,
@@ -193,6 +194,21 @@ def test_stopping_early_in_the_first_of_two_leaves_all_k_as_they_were(
     [best] = replace(whole, early_stop=True).rerank(QUERIES[:1], [found(range(40))], k=20)
 
     assert best.hits.rows[:20].tolist() == all_of_it.hits.rows[:20].tolist()
+
+
+def test_stopping_early_changes_no_diversified_list(sample_index: IndexFolder) -> None:
+    abstract = "Neural networks that rank documents and learn representations of words by attention"
+    draft = Query(id="d", title="Retrieval of papers", abstract=abstract, year=2022)
+    scores = np.random.default_rng(1).normal(0, 3, len(sample_index.papers))
+    reranker = stage(judge(*scores), depth=300, weight=0.4)
+    recommender = BatchRecommender(sample_index, RecommendConfig(ranker="none", diversity=0.8))
+
+    def recommended(early_stop: bool) -> list[str]:
+        recommender.cascade = Cascade(sample_index, (reranker,), early_stop)
+        [items] = recommender.with_k(5).recommend([draft])
+        return [item.paper.id for item in items]
+
+    assert recommended(early_stop=True) == recommended(early_stop=False)
 
 
 def test_a_stage_that_cannot_stop_early_reads_all_at_once(sample_index: IndexFolder) -> None:
