@@ -197,10 +197,10 @@ def test_stopping_early_in_the_first_of_two_leaves_all_k_as_they_were(
 
 
 def test_stopping_early_changes_no_diversified_list(sample_index: IndexFolder) -> None:
-    abstract = "Neural networks that rank documents and learn representations of words by attention"
+    abstract = "neural language models for ranking documents and learning representations of words"
     draft = Query(id="d", title="Retrieval of papers", abstract=abstract, year=2022)
     scores = np.random.default_rng(1).normal(0, 3, len(sample_index.papers))
-    reranker = stage(judge(*scores), depth=300, weight=0.4)
+    reranker = stage(judge(*scores), depth=200, weight=0.3)
     recommender = BatchRecommender(sample_index, RecommendConfig(ranker="none", diversity=0.8))
 
     def recommended(early_stop: bool) -> list[str]:
