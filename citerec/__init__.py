@@ -4,8 +4,8 @@ corpus/   files of papers             -> papers and the citation graph (build.py
 encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
 rules/    queries, papers, years      -> which papers are eligible, which citations are known, what is held out
 retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
-rerank/   a draft, its candidates     -> the candidates, reordered   (a cross-encoder reads draft and candidate)
-rank/     candidates and their features -> candidates extended by expansion, in their final order (LambdaMART)
+rank/     candidates, citation graph  -> more candidates by expansion, in the order of their features (LambdaMART)
+rerank/   a draft, its candidates     -> the best, reordered         (a cross-encoder reads draft and candidate)
 recommend a draft                     -> recommended papers, best first, with reasons
 api/      what a program calls: open, from_papers, Recommender
 evaluate/ rankings, true citations    -> a report: metrics, intervals, tests

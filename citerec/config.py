@@ -186,9 +186,11 @@ class RerankConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandConfig:
-    """How papers that the nearest candidates cite are added to the candidates (expansion)."""
+    """How papers that the best candidates cite or are cited together with are added (expansion)."""
 
-    neighbours: int = 50  # the best papers of the first stages, whose references are added
+    neighbours: int = (
+        50  # the best papers of the first stages, which cite or are co-cited with the added papers
+    )
     k0: int = RRF_K0  # a neighbour weighs 1 / (k0 + rank)
     extra: int = RANKING_DEPTH  # papers that the expansion adds per query, at most; 0 for none
     weight: float = 0.3  # of the expansion against the first stages when both are fused

@@ -9,7 +9,7 @@ or reorders them. The order depends on whether a learning-to-rank model is in us
 | stage | class | what it does |
 |---|---|---|
 | retrieve, fuse | `HybridRetriever` | searches by BM25, vectors and other retrievers; fuses their hits |
-| expand | `CandidateExpander` | adds papers that the first candidates cite |
+| expand | `CandidateExpander` | adds papers that the first candidates cite or are cited together with |
 | score | `RerankFeatureStage` | cross-encoders score the best candidates, for a model that reads their probability |
 | rank | `LtrStage` | a learning-to-rank model orders all candidates by their features |
 | rerank | `RerankingStage` | cross-encoders reorder the best candidates |

@@ -1,4 +1,4 @@
-"""Expansion: adds papers that the neighbours of a query cite to its candidates."""
+"""Expansion: adds papers to the candidates that the neighbours of a query cite or are cited together with."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class ExpandedCandidates(CandidateSet):
 
 
 class CandidateExpander:
-    """A stage that adds the papers that the neighbours of each query cite."""
+    """A stage that adds the papers that the neighbours of each query cite or are cited together with."""
 
     def __init__(self, graph: TemporalGraph, config: ExpandConfig | None = None) -> None:
         """Prepare; `graph` defines the known citations, `config` the number and the weights of neighbours."""
