@@ -148,7 +148,7 @@ class CrossEncoderConfig:
 
     def __post_init__(self) -> None:
         if not self.model.strip():
-            raise ConfigError("reranker is empty; name a model, or say auto or none")
+            raise ConfigError("reranker is empty; name a model, or use auto or none")
         check_least(self, {"depth": 0, "query_tokens": 0, "candidate_tokens": 0})
 
 
@@ -167,7 +167,7 @@ class RerankConfig:
 
     def __post_init__(self) -> None:
         if not self.cross_encoders:
-            raise ConfigError("no reranker is named; name one, or say none")
+            raise ConfigError("no reranker is named; name one, or use none")
         check_least(self, {"threads": 0})
         if self.weight is not None and not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
@@ -225,7 +225,7 @@ class RecommendConfig:
 
     def __post_init__(self) -> None:
         if not self.ranker.strip():
-            raise ConfigError("ranker is empty; name a folder, or say auto or none")
+            raise ConfigError("ranker is empty; name a folder, or use auto or none")
         if self.ranker == "none" and not (self.popularity and self.authors):
             raise ConfigError("popularity and authors are read by the ranker only, and it is none")
         if not 0 <= self.diversity <= 1:
@@ -235,7 +235,7 @@ class RecommendConfig:
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
         if not self.encoder.strip():
-            raise ConfigError("encoder is empty; name one, or say auto or none")
+            raise ConfigError("encoder is empty; name one, or use auto or none")
         if isinstance(self.reranker, str) and self.reranker not in ("auto", "none"):
             raise ConfigError(
                 f"reranker must be auto, none or a RerankConfig, got {self.reranker!r}"

@@ -40,7 +40,7 @@ def explain_no_results(index: IndexFolder, rule: Eligible, *, has_vectors: bool)
     searched = plural(papers - too_late - excluded, "eligible paper")
     no_match = f"no word of the draft occurs in the {searched}"
     if has_vectors:
-        return f"nothing was found in the {searched}"
+        return f"nothing was found in the {searched}; add an abstract, or a title with more words"
     if index.is_embedded:
         return f"{no_match}, and its vectors were not searched; leave out --encoder none"
     return (

@@ -394,7 +394,7 @@ def test_a_tuned_weight_is_that_of_one_reranker(
     assert "0.35 was tuned at depth 3 with 32+32 tokens, not at depth 7 with 32+32" in notes[0]
 
     write_tuned(index, FuseConfig(), {}, RerankWeight(1, sha, 3, 32, 32))
-    with pytest.raises(ConfigError, match="tuning found 1 to be the best"):
+    with pytest.raises(ConfigError, match="tuning found that 1 is the best"):
         weight(tiny_reranker_model, early_stop=True)
 
 

@@ -81,7 +81,7 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
 
     (only_full / "ranker.json").write_text("{")
     seal_model(only_full)
-    with pytest.raises(ModelError, match="cannot be made out"):
+    with pytest.raises(ModelError, match="cannot be parsed"):
         open_ranker(only_full)
 
 
@@ -92,7 +92,7 @@ def test_a_damaged_model_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"full\.txt is not what was written"):
         open_ranker(broken)
     seal_model(broken)
-    with pytest.raises(ModelError, match=r"full\.txt cannot be made out"):
+    with pytest.raises(ModelError, match=r"full\.txt cannot be parsed"):
         open_ranker(broken)
 
 

@@ -96,7 +96,7 @@ def read_booster(file: Path, features: int) -> Booster:
         model = lightgbm.Booster(model_str=text)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{file} cannot be made out ({reason}); train the ranker again") from error
+        raise ModelError(f"{file} cannot be parsed ({reason}); train the ranker again") from error
     if model.num_feature() != features:
         raise ModelError(f"{file} reads {model.num_feature()} features, expected {features}")
     return Booster(model)

@@ -199,7 +199,7 @@ def read_spec(folder: Path) -> dict[str, Any]:
                 Calibration.from_json(variant_spec["calibration"])
         ExpandConfig(neighbours=spec["neighbours"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise ModelError(f"{folder / SPEC} cannot be made out; train the ranker again") from error
+        raise ModelError(f"{folder / SPEC} cannot be parsed; train the ranker again") from error
     return spec
 
 
