@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from citerec.folder import open_index, verify_index
     from citerec.rank.custom import RankModel
     from citerec.rerank.custom import Reranker
-    from citerec.types import Eligible, Hits, Paper, Query, Ranking, Recommendation, Retriever
+    from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation, Retriever
 
 __all__ = [
     "Bm25Config",
     "BuildConfig",
     "CiterecError",
-    "Eligible",
+    "Eligibility",
     "Hits",
     "Paper",
     "Query",
@@ -58,7 +58,7 @@ _HOMES = {
     "Bm25Config": "config",
     "BuildConfig": "build",
     "CiterecError": "errors",
-    "Eligible": "types",
+    "Eligibility": "types",
     "Hits": "types",
     "Paper": "types",
     "Query": "types",

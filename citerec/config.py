@@ -154,10 +154,10 @@ class CrossEncoderConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankConfig:
-    """The second stage: a cross-encoder, or several; each scores the best candidates of the one before."""
+    """Reranking by a cross-encoder, or by several; each scores the best candidates of the previous one."""
 
     cross_encoders: tuple[CrossEncoderConfig, ...] = (CrossEncoderConfig(),)  # cheapest first
-    # of the last reranker against the first stages, in [0, 1]; None: the tuned weight, else 1
+    # of the last reranker against the previous order, in [0, 1]; None: the tuned weight, else 1
     weight: float | None = None
     early_stop: bool = False  # stop scoring when the best k cannot change any more
     device: str = "auto"  # or cpu, cuda, cuda:1
@@ -176,7 +176,7 @@ class RerankConfig:
                 "stopping early needs a weight below 1: with the reranker alone, any paper that it has not scored "
                 "may still be the best"
             )
-        depths = [one.depth for one in self.cross_encoders if one.depth]
+        depths = [encoder.depth for encoder in self.cross_encoders if encoder.depth]
         if any(a <= b for a, b in pairwise(depths)):
             listed = ", ".join(map(str, depths))
             raise ConfigError(

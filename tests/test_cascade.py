@@ -25,7 +25,7 @@ from citerec.rerank.opening import (
     own_reranker,
     requested_reranking,
 )
-from citerec.rerank.rerank import Rows, Scores
+from citerec.rules.known import Rows, Scores
 from citerec.rules.trained_on import trained_on_other_data
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
@@ -52,7 +52,7 @@ class Judge:
         self.asked.append([mine.tolist() for mine in rows])
         return [self.scores[mine] for mine in rows]
 
-    def probability(self, scores: Scores) -> Scores:
+    def to_unit_interval(self, scores: Scores) -> Scores:
         return (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
 
 

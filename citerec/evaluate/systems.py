@@ -229,7 +229,7 @@ class Systems:
         retriever, depth = self._hybrid(name), config.depth
         if name in RERANKED:
             stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name), depth),)
-            return Pipeline(retriever, stages, depth, together=len(self._eval_set.queries))
+            return Pipeline(retriever, stages, depth, queries_per_part=len(self._eval_set.queries))
         if name == EXPANDED:
             return Pipeline(retriever, (CandidateExpander(self._graph),), depth)
         if name not in RANKED:

@@ -147,7 +147,7 @@ def _open(
             "candidate_tokens": model.spec.candidate_tokens,
             "backend": model.backend,
             "precision": model.precision,
-            "device": model.place,
+            "device": model.device,
         },
     )
 

@@ -22,7 +22,7 @@ from citerec.train.reranker.config import (
     RerankerPositives,
     RerankerTraining,
 )
-from citerec.types import Eligible, Hits, Log, Progress, Query
+from citerec.types import Eligibility, Hits, Log, Progress, Query
 
 BLOCK = 256  # queries searched at once
 
@@ -129,7 +129,7 @@ class CandidateFinder:
         return CandidateLists.joined(blocks)
 
     def find(
-        self, queries: Sequence[Query], rules: Sequence[Eligible], depth: int
+        self, queries: Sequence[Query], rules: Sequence[Eligibility], depth: int
     ) -> CandidateLists:
         """Return the candidates of some queries, at most `depth` each."""
         hits: list[Hits] = []
