@@ -106,7 +106,7 @@ def fit_variant(
     )
     if not len(train.learnable()) and not len(dev_as_training.learnable()):
         raise ConfigError(
-            "there is nothing to train on: no query of the index cites examples of its candidates"
+            "there is nothing to train on: no query of the index cites one of its candidates"
         )
     evaluations: list[DevEvaluation] = []
     trees = None
