@@ -91,7 +91,10 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     """
     graph, years = TemporalGraph(index, config.known_graph), index.papers.years
     snapshots = graph.snapshots(task.queries, task.eligible)
-    orders = {one: citation_order(one.counts, index.id_rank) for one in dict.fromkeys(snapshots)}
+    orders = {
+        snapshot: citation_order(snapshot.counts, index.id_rank)
+        for snapshot in dict.fromkeys(snapshots)
+    }
     return [
         most_cited_hits(orders[snapshot], snapshot.counts, mask(rule, years), config.depth)
         for rule, snapshot in zip(task.eligible, snapshots, strict=True)

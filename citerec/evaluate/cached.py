@@ -82,7 +82,7 @@ class CachedScorer:
         return [self._of_cache(query, candidates) for query, candidates in pairs]
 
     def to_unit_interval(self, scores: Scores) -> Scores:
-        """Return the calibrated probability of each score."""
+        """Return each score in [0, 1], as the scorer maps it."""
         return self._scorer.to_unit_interval(scores)
 
     @property

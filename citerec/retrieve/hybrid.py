@@ -47,7 +47,9 @@ class HybridRetriever:
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
         self.dense = dense
-        self.bm25 = next((one for one in retrievers if isinstance(one, Bm25Retriever)), None)
+        self.bm25 = next(
+            (retriever for retriever in retrievers if isinstance(retriever, Bm25Retriever)), None
+        )
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
         parts = getattr(encoder, "parts", None)  # only a transformer has a tokenizer
         self.tokens: Tokenize | None = parts.tokens if parts else None

@@ -99,8 +99,12 @@ def calibration(
         by_system: The bands of each system.
         all_systems: All systems of the report; their order fixes the style of each line.
     """
-    scores = {name: one.scores for name, one in by_system.items() if one.scores}
-    ranks = {name: one.ranks for name, one in by_system.items() if one.ranks}
+    scores = {
+        name: calibration.scores for name, calibration in by_system.items() if calibration.scores
+    }
+    ranks = {
+        name: calibration.ranks for name, calibration in by_system.items() if calibration.ranks
+    }
     if not scores:
         return []
     axis_label = "score between the last (0) and the best (1)"
@@ -115,8 +119,8 @@ def by_year(by_system: Mapping[str, Sequence[Year]], metric: str) -> list[Figure
     shown = {name: years for name, years in by_system.items() if years}
     if not shown:
         return []
-    queries = {one.year: one.queries for years in shown.values() for one in years}
-    means = {name: {one.year: one.mean for one in years} for name, years in shown.items()}
+    queries = {point.year: point.queries for years in shown.values() for point in years}
+    means = {name: {point.year: point.mean for point in years} for name, years in shown.items()}
     rows = [
         [
             Cell(text=str(year)),

@@ -156,9 +156,9 @@ def by_year_svg(years: Mapping[int, Sequence[Year]], key: str, title: str, *, me
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         for number, points in years.items():
-            at, height = [one.year for one in points], [one.mean for one in points]
+            at, height = [point.year for point in points], [point.mean for point in points]
             axes.plot(at, height, **marked(number))
-        all_years = sorted({one.year for points in years.values() for one in points})
+        all_years = sorted({point.year for points in years.values() for point in points})
         axes.set_xticks(all_years[:: len(all_years) // 12 + 1])
         axes.set(xlim=(all_years[0] - 0.4, all_years[-1] + 0.4), ylim=(0, None))
         axes.set(xlabel="year of the query", ylabel=metric)

@@ -44,9 +44,11 @@ class CandidateLists:
         return cls(
             Lists(
                 np.cumsum([0, *map(len, hits)]),
-                np.concatenate([np.zeros(0, np.int32), *(one.rows for one in hits)]),
+                np.concatenate(
+                    [np.zeros(0, np.int32), *(hits_of_query.rows for hits_of_query in hits)]
+                ),
             ),
-            np.concatenate([*empty, *(one.scores for one in hits)]),
+            np.concatenate([*empty, *(hits_of_query.scores for hits_of_query in hits)]),
             np.concatenate([*empty, *similarity]),
         )
 
