@@ -81,5 +81,5 @@ def measured_at_top(
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
     lists = TopLists.of(examples, scores, top)
-    z = calibration.scale * lists.scores + calibration.offset
+    z = calibration.scale * lists.scores.astype(np.float64) + calibration.offset
     return reliability(sigmoid(z), lists.cited)
