@@ -281,7 +281,7 @@ FIND = """
 import sys
 from citerec.encode.source import find_model
 source = find_model(sys.argv[1], log=lambda line: print("told:", line))
-print(source.place, source.revision, *sorted(p.name for p in source.folder.iterdir()))
+print(source.location, source.revision, *sorted(p.name for p in source.folder.iterdir()))
 """
 AUTO = """
 from citerec.encode.source import auto_encoder
