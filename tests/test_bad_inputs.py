@@ -25,6 +25,7 @@ SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"
 # Root may do anything with files; without these powers it may do what any owner may.
 POWERLESS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
 
+BATCH = b'{"title": "One"}\n{"title": "Two"}\n'
 RECOMMEND = ("recommend", "--title", "Citation recommendation")
 TWO_RERANKERS = (*RECOMMEND, "--reranker", "a", "--reranker", "b")
 EVALUATE = ("evaluate", "--systems", "random")
@@ -268,11 +269,15 @@ COMMANDS: dict[str, Bad] = {
     "index is a folder": Bad((*RECOMMEND, "--index", "folder"), "folder is not an index"),
     "index without a name": Bad((*RECOMMEND, "--index", ""), "not an index"),
     # queries
-    "query and title": Bad((*RECOMMEND, "--query", "q.json"), "either by --query"),
+    "a batch and a title": Bad(
+        (*RECOMMEND, "--query", "batch"), "but batch holds 2; leave them out", {"batch": BATCH}
+    ),
     "neither query nor title": Bad(("recommend",), "either by --query"),
     "abstract alone": Bad(("recommend", "--abstract", "x"), "--abstract needs --title"),
-    "query and abstract": Bad(
-        ("recommend", "--query", "q.json", "--abstract", "x"), "--abstract needs --title"
+    "a batch and an abstract": Bad(
+        ("recommend", "--query", "batch", "--abstract", "x"),
+        "--title and --abstract are for one draft",
+        {"batch": BATCH},
     ),
     "empty title": Bad(("recommend", "--title", " "), "--title is empty"),
     "empty title with an abstract": Bad(

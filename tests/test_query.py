@@ -228,7 +228,7 @@ def test_what_is_no_year_is_an_error_on_its_line(year: str) -> None:
         ("Title".encode("utf-16-le"), ["binary", "UTF-8"]),
         (b"a\n\nbad \xe9 byte", ["line 3", "0xe9", "Latin-1"]),
         ("<?xml version='1.0'?><a/>", ["XML"]),
-        ("\\documentclass{article}\n\\title{T}", ["LaTeX", "--title"]),
+        ("\\documentclass{article}\n\\begin{document}T", ["LaTeX", "--title"]),
         ("42", ["line 1", "single JSON value"]),
         ('"a title"', ["single JSON value"]),
         ("NaN", ["single JSON value"]),

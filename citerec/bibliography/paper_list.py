@@ -79,6 +79,29 @@ def paper_list_of(texts: Iterable[str]) -> PaperList:
     return PaperList(entries=tuple(_from_text(text) for t in texts if (text := t.strip())))
 
 
+def entries_by_key(data: bytes, name: str) -> dict[str, Entry]:
+    """Read a bibliography whose entries a draft cites by key: BibTeX, or CSL-JSON with ids.
+
+    Returns:
+        The entries that have a title or an id, by key; the first one of a repeated key counts.
+
+    Raises:
+        BadInputError: If it is empty, not text, or in another format.
+    """
+    text = decode(data, name, reads=_READS, for_documents=_EXPORT)
+    kind = kind_of(text)
+    refuse_long(text, kind, name)
+    pairs: list[tuple[str, Entry]] = []
+    if kind is Kind.BIBTEX:
+        pairs = [(record.key, _from_bibtex(record)) for record in bibtex.read_records(text)[0]]
+    elif kind is Kind.JSON:
+        items = [item for item in read_items(text, name) if isinstance(item.value, dict)]
+        pairs = [(str(item.value.get("id", "")), _from_json(item)) for item in items]
+    else:
+        raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
+    return {key: e for key, e in reversed(pairs) if e.ids or title_key(e.title)}
+
+
 def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
     """Return the entries of a list in any format, and descriptions of the parts that could not be read."""
     kind = kind_of(text)

@@ -35,7 +35,8 @@ DiversityOption = Annotated[
 CitedOption = Annotated[
     Path | None,
     typer.Option(
-        help="References of the draft: one id per line, or a .bib. They guide the ranking and are not recommended."
+        help="References of the draft: one id per line, or a .bib. They guide the ranking and are not recommended. "
+        "Those that a .tex or .md cites are used by themselves; none for no references."
     ),
 ]
 

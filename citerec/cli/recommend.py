@@ -19,6 +19,7 @@ from citerec.cli.console import (
     without_garbage_collection,
     write_pieces,
 )
+from citerec.cli.drafts import cited_rows_of, given_drafts, listed_rows
 from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
 from citerec.cli.notices import loaded, warn_unreadable
 from citerec.cli.rank import (
@@ -48,13 +49,11 @@ from citerec.config import (
     StopWords,
 )
 from citerec.encode.config import Backend, Precision
-from citerec.errors import ConfigError
 from citerec.export import Result
 from citerec.text import QueryForm, plural
 from citerec.types import Query
 
 if TYPE_CHECKING:
-    from citerec.drafts import QueryFile
     from citerec.folder import IndexFolder
     from citerec.recommend import BatchRecommender, BatchResult
 
@@ -81,13 +80,17 @@ def recommend(
     query: Annotated[
         str | None,
         typer.Option(
-            help="A file with one or many drafts, or - for stdin: JSON, JSONL, BibTeX, RIS, CSL-JSON, text."
+            help="A file with a draft, or - for stdin: LaTeX, Markdown, Word, PDF, HTML, text, JSON, BibTeX, RIS; "
+            "or with many: JSONL, BibTeX, RIS, CSL-JSON."
         ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(help="The title of the draft, in place of --query.")
+        str | None,
+        typer.Option(help="The title of the draft, in place of --query or of the title in it."),
     ] = None,
-    abstract: Annotated[str, typer.Option(help="The abstract, with --title.")] = "",
+    abstract: Annotated[
+        str | None, typer.Option(help="The abstract, with --title, or in place of that in --query.")
+    ] = None,
     index: Index = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Number of papers.")] = 20,
     encoder: Annotated[
@@ -152,7 +155,9 @@ def recommend(
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
     more = checked_fields(fields, format)
-    drafts = _queries(query, title, abstract)
+    drafts = given_drafts(query, title, abstract)
+    for notice in drafts.notices:
+        console.log(notice)
     folder = open_index(find_index(index))
     rerank = RerankOptions(
         models=reranker,
@@ -184,8 +189,8 @@ def recommend(
         few_queries=few,
     )
     recommender = _open_recommender(folder, config, heap, console)
-    excluded = _matching_rows(exclude, recommender, console)
-    cited_rows = _matching_rows(cited, recommender, console)
+    excluded = listed_rows(exclude, recommender, console)
+    cited_rows = cited_rows_of(drafts, cited, recommender, console)
     warn_unreadable(drafts.queries, recommender, console)
     shown = output is None and _is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
@@ -234,51 +239,6 @@ def _open_recommender(
     for line in recommender.settings_in_use:
         console.detail(line)
     return recommender
-
-
-def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile":
-    from citerec.drafts import QueryFile, read_queries
-
-    if query is None and title is None and abstract:
-        raise ConfigError("--abstract needs --title; add the title of the draft")
-    if (query is None) == (title is None):
-        raise ConfigError("give the draft either by --query FILE (- for stdin) or by --title")
-    if query is not None:
-        if abstract:
-            raise ConfigError("--abstract needs --title; a query file has its own abstract")
-        if not query.strip():
-            raise ConfigError("--query is empty; name a file, or - for stdin")
-        return read_queries(query)
-    words = " ".join((title or "").split())
-    if not words:
-        raise ConfigError("--title is empty; give the title of the draft")
-    return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
-
-
-def _matching_rows(
-    path: Path | None, recommender: "BatchRecommender", console: ConsoleOutput
-) -> frozenset[int]:
-    if path is None:
-        return frozenset()
-    from citerec.bibliography.paper_list import read_paper_list
-    from citerec.matching.recognise import listed_rows
-
-    listed = read_paper_list(path)
-    for fault in listed.unread:
-        console.warn(f"{path}: {fault}; the entry is ignored")
-    papers = recommender.index.papers
-    rows_by_entry = listed_rows(listed, papers)
-    for entry, rows in zip(listed.entries, rows_by_entry, strict=True):
-        ids = ", ".join(papers.ids_at(sorted(rows)))
-        console.detail(f"{path}: {entry.title or entry.place}: {ids or 'not found'}")
-    missing = sum(not rows for rows in rows_by_entry)
-    not_found = f", {missing} not found" if missing else ""
-    hint = " (use --verbose to list them)" if missing and not console.verbose else ""
-    references = "1 reference" if len(rows_by_entry) == 1 else f"{len(rows_by_entry)} references"
-    console.log(
-        f"{references} in {path}: {len(rows_by_entry) - missing} found in this corpus{not_found}{hint}"
-    )
-    return frozenset[int]().union(*rows_by_entry)
 
 
 def _results(
