@@ -1,10 +1,12 @@
-"""Arguments of LaTeX commands: text in balanced braces or brackets."""
+"""Arguments of LaTeX commands: text in balanced braces or brackets. A whole text is scanned once, in linear time."""
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 
-MAX_ARGUMENT = 100_000  # characters; a brace that is not closed within them counts as never closed
+MAX_OPTIONAL = 2_000  # characters of an argument in brackets
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_BRACKET = re.compile(r"\\.|[{}\[\]]", re.DOTALL)
+_BRACKET = re.compile(r"\\.|[{}\]]", re.DOTALL)
 _SPACE = re.compile(r"\s*")
 
 
@@ -16,30 +18,42 @@ def argument(text: str, at: int) -> tuple[str | None, int]:
     start = _past_space(text, at)
     if not text.startswith("{", start):
         return None, at
-    depth = 0
-    for match in _BRACE.finditer(text, start, start + MAX_ARGUMENT):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth == 0 and match[0] == "}":
-            return text[start + 1 : match.start()], match.end()
-    return None, at
+    end = _closings(text).get(start)
+    return (None, at) if end is None else (text[start + 1 : end], end + 1)
 
 
 def optional(text: str, at: int) -> tuple[str | None, int]:
-    """Return the argument in brackets that begins at `at`, after white space, and its end; None and `at` if none."""
+    """Return the argument in brackets that begins at `at`, after white space, and its end; None and `at` if none.
+
+    As in TeX, the first closing bracket outside of braces ends it.
+    """
     start = _past_space(text, at)
-    if not text.startswith("[", start):
+    most = start + MAX_OPTIONAL
+    if not text.startswith("[", start) or text.find("]", start, most) < 0:
         return None, at
-    braces = brackets = 0
-    for match in _BRACKET.finditer(text, start, start + MAX_ARGUMENT):
-        sign = match[0]
-        braces += {"{": 1, "}": -1}.get(sign, 0)
-        if braces == 0:
-            brackets += {"[": 1, "]": -1}.get(sign, 0)
-        if braces < 0:
-            return None, at
-        if brackets == 0:
-            return text[start + 1 : match.start()], match.end()
+    place = start + 1
+    while match := _BRACKET.search(text, place, most):
+        place = match.end()
+        if match[0] == "]":
+            return text[start + 1 : match.start()], place
+        if match[0] == "{":
+            place = _closings(text).get(match.start(), most) + 1
+        elif match[0] == "}":
+            break
     return None, at
+
+
+@lru_cache(maxsize=4)
+def _closings(text: str) -> Mapping[int, int]:
+    """Return the position of the closing brace for that of each opening brace that is closed."""
+    opened: list[int] = []
+    closings: dict[int, int] = {}
+    for match in _BRACE.finditer(text):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif match[0] == "}" and opened:
+            closings[opened.pop()] = match.start()
+    return closings
 
 
 def _past_space(text: str, at: int) -> int:

@@ -15,10 +15,11 @@ from citerec.drafts.tex.braces import argument, optional
 from citerec.drafts.tex.decoding import decode_tex
 from citerec.drafts.tex.macros import Macro
 from citerec.inputs import read_whole
+from citerec.text import plural
 
 MAX_KEYS = 100_000
 _CITE = re.compile(r"\\([A-Za-z]*[cC]ite[A-Za-z]*)\*?(?![A-Za-z@])")
-_OWN = re.compile(r"\\[A-Za-z]*[cC]ite[A-Za-z]*\*?\s*(?:\[[^\]]*\]\s*)*\{\s*#([1-9])\s*\}")
+_OWN = re.compile(r"\\[A-Za-z]*[cC]ite[A-Za-z]*\*?\s*(?:\[[^\]]{0,300}\]\s*)*\{\s*#([1-9])\s*\}")
 # commands that define or style citations
 _NO_CITATIONS = re.compile(
     r"(?:re)?newcite.*|.*cites?tyle|setcite.*|Declare.*|.*citealias|citetext|citenum(?:font)?|.*citation.*"
@@ -90,16 +91,17 @@ def cited_references(
     if not keys:
         return CitedReferences()
     path, name = draft
+    wanted = frozenset(keys)
     entries, sources = _from_files(source, path, notices)
     if _ITEMS.search(source):
-        own = bbl_entries(source)
+        own = bbl_entries(source, wanted)
         sources = sources or ((name,) if own else ())
         entries = own | entries
     elif not entries and path is not None and (file := inside(path.parent, f"{path.stem}.bbl")):
-        entries, sources = bbl_entries(decode_tex(read_whole(file))), (file.name,)
+        entries, sources = bbl_entries(decode_tex(read_whole(file)), wanted), (file.name,)
     if not entries and keys != [EVERY_KEY]:
         notices.append(
-            f"{len(keys):,} citation keys, but no bibliography was found (.bib, .bbl or thebibliography): "
+            f"{plural(len(keys), 'citation key')}, but no bibliography was found (.bib, .bbl or thebibliography): "
             "pass the references with --cited FILE"
         )
         return CitedReferences()

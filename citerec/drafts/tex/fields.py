@@ -2,6 +2,7 @@ r"""Finds title, abstract, authors, date and first paragraphs in the source of a
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from citerec.drafts.tex.braces import argument, optional
 
@@ -12,10 +13,12 @@ _TITLES = (
 _SUBTITLE = re.compile(r"\\subtitle(?![A-Za-z@])")
 _PDF_TITLE = re.compile(r"pdftitle\s*=\s*")
 _ABSTRACT = re.compile(
-    r"\\begin\s*\{((?:IEEE|frontmatter)?[aA]bstract(?:\*|s|page)?|summary|onecolabstract)\}\s*(?:\[[^\]]*\])?"
+    r"\\begin\s*\{((?:IEEE|frontmatter)?[aA]bstract(?:\*|s|page)?|summary|onecolabstract)\}\s*(?:\[[^\]]{0,300}\])?"
 )
 _ABSTRACT_COMMAND = re.compile(r"\\(?:abstract|Abstract|abst|summary)(?![A-Za-z@])")
-_HEADING = r"\\(?:part|chapter|(?:sub)*section|addchap|addsec|paragraph)\*?\s*(?:\[[^\]]*\])?\s*"
+_HEADING = (
+    r"\\(?:part|chapter|(?:sub)*section|addchap|addsec|paragraph)\*?\s*(?:\[[^\]]{0,300}\])?\s*"
+)
 _ABSTRACT_SECTION = re.compile(
     rf"{_HEADING}\{{\s*(?:abstract|summary|zusammenfassung|r[ée]sum[ée]|resumen)\s*\}}",
     re.IGNORECASE,
@@ -36,6 +39,8 @@ _BIBLIOGRAPHY = re.compile(
 _AUTHOR = re.compile(r"\\(?:author|icmlauthor|Author|mlsysauthor|name)\*?(?![A-Za-z@])")
 _DATE = re.compile(r"\\date(?![A-Za-z@])")
 _PARAMETER = re.compile(r"(?<!\\)#[1-9]")
+MAX_AUTHORS = 1_000
+_MOST_ABSTRACTS = 20  # of which one may be in the language of another
 _MOST = 20_000  # characters of a body
 
 
@@ -67,7 +72,7 @@ def title(source: str) -> str:
 
 def abstract(source: str) -> str:
     r"""Return the abstract as LaTeX: an environment, `\abstract{…}` or a section with this heading; else empty."""
-    for match in _ABSTRACT.finditer(source):
+    for match in islice(_ABSTRACT.finditer(source), _MOST_ABSTRACTS):
         end = source.find(f"\\end{{{match[1]}}}", match.end())
         text = source[match.end() : end] if end >= 0 else ""
         if text.strip() and not _PARAMETER.search(text[:20]):
@@ -112,7 +117,8 @@ def _paragraphs(source: str, at: int) -> str:
 
 def authors(source: str) -> list[str]:
     r"""Return the arguments of `\author` and the like, as LaTeX."""
-    return [text for text in commands(source, _AUTHOR) if not _PARAMETER.search(text)]
+    found = islice(commands(source, _AUTHOR), MAX_AUTHORS)
+    return [text for text in found if not _PARAMETER.search(text)]
 
 
 def date(source: str) -> str:

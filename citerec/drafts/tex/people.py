@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable
 
 from citerec.drafts.tex.braces import argument
-from citerec.drafts.tex.fields import commands
+from citerec.drafts.tex.fields import MAX_AUTHORS, commands
 from citerec.drafts.tex.plain import as_text
 
-MAX_AUTHORS = 1_000
 _IEEE = re.compile(r"\\IEEEauthorblockN(?![A-Za-z@])")
 _AND = re.compile(r"\\(?:and|And|AND|AndAnd|Andand|ANDAND)(?![A-Za-z@])")
 _NEXT_LINE = re.compile(

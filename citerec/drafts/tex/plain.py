@@ -28,7 +28,7 @@ _FLOATS = re.compile(
 )
 _MOVES = re.compile(
     r"\\(?:noindent|par|maketitle|centering|newpage|clearpage|smallskip|medskip|bigskip|indent|xspace|protect|newline"
-    r"|linebreak|break|and|quad|qquad|,|;|!|:)(?![A-Za-z@])\s?|\\\\(?:\s*\[[^\]]*\])?"
+    r"|linebreak|break|and|quad|qquad|,|;|!|:)(?![A-Za-z@])\s?|\\\\(?:\s*\[[^\]]{0,300}\])?"
 )
 _LONE = re.compile(r"\s+([.,;:!?)])")
 _EMPTY_BRACKETS = re.compile(r"\(\s*(?:(?:e\.g\.|i\.e\.|see|cf\.?)[,\s]*)?\)|\[\s*\]")

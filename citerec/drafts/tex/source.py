@@ -39,7 +39,7 @@ _INCLUDE = re.compile(
     re.VERBOSE,
 )
 _END = re.compile(r"\\end\s*\{document\}|\\endinput(?![A-Za-z@])")
-_SUBFILE = re.compile(r"\\documentclass\s*(?:\[[^\]]*\])?\s*\{(?:subfiles|standalone)\}")
+_SUBFILE = re.compile(r"\\documentclass\s*(?:\[[^\]]{0,300}\])?\s*\{(?:subfiles|standalone)\}")
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _NOT_TEXT = (".pdf", ".png", ".jpg", ".jpeg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
 
