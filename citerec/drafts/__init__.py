@@ -146,7 +146,9 @@ def _from_document(
     reader = import_module(_DOCUMENT_READERS[document_format.name])
     document: Document = replace(reader.read(data, name, file), **stated)
     if not document.title.strip():
-        raise BadInputError(name, f"no title was found in this {document_format}; {NO_TITLE}")
+        raise BadInputError(
+            name, f"this draft ({document_format}) has no title that was found; {NO_TITLE}"
+        )
     abstract, shortened = document.shortened()
     query = to_query(document.draft(), name, "query")
     lines = [recognised(document, abstract, name, document_format)]

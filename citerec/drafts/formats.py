@@ -13,7 +13,7 @@ _LATEX = re.compile(
     re.MULTILINE,
 )
 _HTML = re.compile(
-    rb"(?:<\?xml[^<>]*\?>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|meta|title)\b",
+    rb"(?:<\?xml[^<>]*\?>\s*)?(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|meta|title)\b",
     re.DOTALL | re.IGNORECASE,
 )
 _FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")

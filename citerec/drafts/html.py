@@ -11,7 +11,8 @@ from citerec.drafts.document import LEAST_ABSTRACT, Document, document_year
 from citerec.drafts.prose import without_label
 from citerec.errors import BadInputError, extra
 
-MAX_HTML = 8 * 2**20  # bytes; a tree of them takes seconds and a gigabyte
+MAX_HTML = 64 * 2**20  # bytes
+MAX_PARSED = 512 * 2**10  # bytes from the start, without scripts, formulas and embedded pictures
 _TITLES = ("citation_title", "dc.title", "dcterms.title", "bepress_citation_title", "og:title")
 _ABSTRACTS = ("citation_abstract", "dc.description", "dcterms.abstract", "eprints.abstract")
 _DESCRIPTIONS = ("og:description", "description", "twitter:description")
@@ -24,10 +25,11 @@ _DATES = (
     "citation_year",
     "dc.date",
 )
-_ABSTRACT_PLACES = (
-    "#abstract", "#Abs1-content", "section[role=doc-abstract]", "[class~=abstract]", "div[class*=abstract]",
-    "section[class*=abstract]", "blockquote[class*=abstract]",
-)  # fmt: skip
+_ABSTRACT_MARK = re.compile(
+    r"(?:^|[-_])abs(?:tract|1-content)?(?:$|[-_])|doc-abstract", re.IGNORECASE
+)
+_UNREAD = re.compile(rb"<(script|style|svg|math)\b", re.IGNORECASE)
+_EMBEDDED = re.compile(rb"data:[^\s\"'<>]{500,}")
 _LABEL = re.compile(r"\s*abstract\s*[.:\u2014\u2013-]?\s*", re.IGNORECASE)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
@@ -49,9 +51,7 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
         raise BadInputError(name, f"this HTML page has {size}; pass its title and abstract as text")
     soup = _parsed(data, name)
     meta = _meta(soup)
-    for tag in soup(
-        ["script", "style", "noscript", "template", "svg", "math", "nav", "header", "footer"]
-    ):
+    for tag in soup(["script", "style", "noscript", "template", "nav", "header", "footer"]):
         if tag.name != "header" or not tag.find("h1"):
             tag.decompose()
     abstract = _first(meta, _ABSTRACTS) or _by_place(soup) or _by_heading(soup)
@@ -75,10 +75,29 @@ def _parsed(data: bytes, name: str) -> Any:
     with warnings.catch_warnings():  # about XHTML and file names
         warnings.simplefilter("ignore")
         try:
-            return bs4.BeautifulSoup(data, "lxml")
+            return bs4.BeautifulSoup(_head(data), "lxml")
         except (RecursionError, ValueError, AssertionError, LookupError) as error:
             fault = f"this HTML page cannot be parsed ({type(error).__name__})"
             raise BadInputError(name, f"{fault}; pass its title and abstract as text") from None
+
+
+def _head(data: bytes) -> bytes:
+    """Return the start of a page without what is not read: scripts, formulas, embedded pictures."""
+    lowered = data.lower()
+    pieces: list[bytes] = []
+    at = length = 0
+    while length < MAX_PARSED and (match := _UNREAD.search(data, at)):
+        end = lowered.find(b"</" + match[1].lower(), match.end())
+        if end < 0:
+            break
+        pieces.append(_EMBEDDED.sub(b"", data[at : match.start()]))
+        length += len(pieces[-1])
+        at = end + len(match[1]) + 2
+        at = max(at, data.find(b">", at) + 1)
+    head = b" ".join([*pieces, _EMBEDDED.sub(b"", data[at : at + 8 * MAX_PARSED])])
+    if len(head) <= MAX_PARSED:
+        return head
+    return head[: head.rfind(b">", 0, MAX_PARSED) + 1]  # not within a character
 
 
 def _meta(soup: Any) -> dict[str, list[str]]:
@@ -106,12 +125,12 @@ def _title(soup: Any) -> str:
 
 
 def _by_place(soup: Any) -> str:
-    """Return the text of the element that is marked as the abstract."""
-    for selector in _ABSTRACT_PLACES:
-        for tag in soup.select(selector):
-            if tag.name in _HEADINGS or len(text := _without_heading(tag)) < LEAST_ABSTRACT:
-                text = _after(tag) if tag.name in _HEADINGS else ""
-            if text:
+    """Return the text of the first element that is marked as the abstract by its id, class or role."""
+    for tag in soup.find_all(["div", "section", "blockquote", "article", "p", "span", *_HEADINGS]):
+        marks = [tag.get("id"), tag.get("role"), *(tag.get("class") or ())]
+        if any(isinstance(mark, str) and _ABSTRACT_MARK.search(mark) for mark in marks):
+            text = _after(tag) if tag.name in _HEADINGS else _without_heading(tag)
+            if len(text) >= LEAST_ABSTRACT:
                 return text
     return ""
 

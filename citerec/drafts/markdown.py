@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,10 @@ from citerec.drafts.cited import EVERY_KEY, look_up, read_bibliographies
 from citerec.drafts.document import CitedReferences, Document, document_year
 from citerec.errors import BadInputError, extra
 
-MAX_FRONT_MATTER = 256 * 2**10  # characters of YAML, whose parser is slow
+MAX_FRONT_MATTER = 128 * 2**10  # characters of YAML, whose parser needs seconds for them
+MAX_MARKDOWN = 8 * 2**20  # characters
+MAX_PART = 60_000  # characters of an abstract or of the first paragraphs, with markup
+MAX_NESTED = 100  # brackets within brackets in YAML
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*(?:\{[^{}]*\})?$", re.MULTILINE)
@@ -25,7 +29,6 @@ _CROSS_REFERENCE = re.compile(
     r"(?:fig|tbl|sec|eq|lst|thm|lem|cor|prp|cnj|def|exm|exr|tab|table|figure):|(?:fig|tbl|sec|eq)-"
 )
 _MARKUP = (
-    (re.compile(r"<!--.*?-->", re.DOTALL), " "),
     (re.compile(r"\[[^\[\]]*@[^\[\]]*\]"), " "),  # [see @key, p. 3]
     (re.compile(r"!\[[^\[\]]*\]\([^()]*\)(?:\{[^{}]*\})?"), " "),
     (re.compile(r"\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])"), r"\1"),
@@ -54,12 +57,15 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
     from citerec.bibliography.source import decode
 
     text = decode(data, name, reads="expected Markdown")
+    if len(text) > MAX_MARKDOWN:
+        size = f"{len(text):,} characters; expected at most {MAX_MARKDOWN:,}"
+        raise BadInputError(name, f"this Markdown draft has {size}; pass its first part")
     fields: dict[str, Any] = {}
     front = FRONT_MATTER.match(text)
     if front:
         fields = _front_matter(front[1], name)
         text = text[front.end() :]
-    prose = _without_code(text)
+    prose = _without_comments(_without_code(text))
     prose = _SETEXT.sub(lambda m: f"{'#' if m[2][0] == '=' else '##'} {m[1]}", prose)
     sections = list(_sections(prose))
     stated = _string(fields.get("title"))
@@ -71,7 +77,10 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
             f"{title}: {_string(fields['subtitle'])}" if fields.get("subtitle") else title
         ),
         abstract=_plain(_string(fields.get("abstract")) or _section(sections, _ABSTRACT)),
-        body=_plain(_section(sections, _INTRODUCTION) or " ".join(text for *_, text in sections)),
+        body=_plain(
+            _section(sections, _INTRODUCTION)
+            or "\n".join(text for *_, text in islice(sections, 50))
+        ),
         authors=tuple(_authors(fields.get("author", fields.get("authors")))),
         year=_year(fields),
         doi=doi_of(_string(fields.get("doi"))),
@@ -87,6 +96,8 @@ def _front_matter(text: str, name: str) -> dict[str, Any]:
     if len(text) > MAX_FRONT_MATTER:
         size = f"{len(text):,} characters; expected at most {MAX_FRONT_MATTER:,}"
         raise BadInputError(name, f"its YAML front matter has {size}", line=1)
+    if _nested(text) > MAX_NESTED:
+        raise BadInputError(name, "its YAML front matter is nested too deeply", line=1)
     try:
         # repeated aliases (&a, *a) may stand for any amount of text; front matter needs none
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
@@ -103,6 +114,15 @@ def _front_matter(text: str, name: str) -> dict[str, Any]:
         )
         raise BadInputError(name, message, line=mark.line + 2 if mark else 1) from None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _nested(text: str) -> int:
+    """Return how deep brackets are nested at most."""
+    depth = most = 0
+    for sign in re.findall(r"[\[\]{}]", text):
+        depth = max(depth + (1 if sign in "[{" else -1), 0)
+        most = max(most, depth)
+    return most
 
 
 def _without_code(text: str) -> str:
@@ -135,9 +155,20 @@ def _section(sections: list[tuple[int, str, str]], wanted: re.Pattern[str]) -> s
 
 
 def _plain(markdown: str) -> str:
+    """Return Markdown as plain text on one line; citations, pictures, notes and tables are left out."""
+    text = markdown[:MAX_PART]
     for pattern, replacement in _MARKUP:
-        markdown = pattern.sub(replacement, markdown)
-    return one_line(re.sub(r"\s+([.,;:])", r"\1", markdown))
+        text = pattern.sub(replacement, text)
+    return re.sub(r" ([.,;:])", r"\1", one_line(text))
+
+
+def _without_comments(text: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start)) >= 0:
+        pieces.append(text[at:start])
+        at = end + 3
+    return "".join([*pieces, text[at:]])
 
 
 def _string(value: object) -> str:

@@ -14,13 +14,14 @@ from citerec.drafts.document import Document
 from citerec.drafts.prose import abstract_of, introduction_of
 from citerec.errors import BadInputError, MissingExtraError
 
-MAX_SECONDS = 60  # for the first pages of one PDF
+MAX_SECONDS = 20  # of a processor, for the first pages of one PDF
+MAX_WAIT = 60  # seconds until the process ends
 MAX_MEMORY = 2 * 2**30  # bytes of the process that reads it
 _INSTEAD = "pass its text: pdftotext paper.pdf - | citerec recommend --query -"
 _PROGRAM = "from citerec.drafts.pdf_process import main; main()"
 _FAULTS = {
-    "encrypted": "it is encrypted; save it without a password",
-    "no text": "this one has no text: it is a scan or a picture; run OCR first (ocrmypdf in.pdf out.pdf)",
+    "encrypted": "this one is encrypted; save it without a password",
+    "no text": "this one has no text: it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf",
 }
 
 
@@ -40,7 +41,8 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
     if missing := answer.get("missing"):
         raise MissingExtraError(str(missing), "drafts")
     if fault := answer.get("fault"):
-        raise _unreadable(name, _FAULTS.get(fault, f"this one is damaged ({fault})"))
+        known = _FAULTS.get(fault)
+        raise _unreadable(name, known or f"this one is damaged ({fault}); {_INSTEAD}")
     lines: list[str] = answer["lines"]
     abstract = abstract_of(lines)
     return Document(
@@ -51,9 +53,7 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
 
 
 def _unreadable(name: str, fault: str) -> BadInputError:
-    return BadInputError(
-        name, f"this is a PDF; citerec reads the text of a PDF, but {fault}; {_INSTEAD}"
-    )
+    return BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
 
 
 def _extracted(data: bytes, name: str) -> dict[str, Any]:
@@ -67,16 +67,16 @@ def _extracted(data: bytes, name: str) -> dict[str, Any]:
             [sys.executable, "-P", "-c", _PROGRAM, str(MAX_MEMORY), str(MAX_SECONDS)],
             input=data,
             capture_output=True,
-            timeout=MAX_SECONDS + 5,
+            timeout=MAX_WAIT,
             env=environment,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        fault = f"the first pages of this one take more than {MAX_SECONDS} seconds"
+        fault = f"the first pages of this one take more than {MAX_WAIT} seconds; {_INSTEAD}"
         raise _unreadable(name, fault) from None
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        fault = "reading this one needs too much time or memory"
+        fault = f"reading this one needs too much time or memory; {_INSTEAD}"
         raise _unreadable(name, fault) from None
     return answer

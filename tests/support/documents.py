@@ -1,0 +1,86 @@
+"""Makes drafts as Word documents and PDFs, good ones and harmful ones."""
+
+import zipfile
+from io import BytesIO
+
+import docx
+import fpdf
+
+BODY = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>{}</w:body></w:document>'
+
+
+def word(*paragraphs: tuple[str, str], title: str = "", comments: str = "") -> bytes:
+    """Return a Word document of paragraphs: style and text."""
+    document = docx.Document()
+    for style, text in paragraphs:
+        document.add_paragraph(text, style=style or None)
+    document.core_properties.title, document.core_properties.author = title, ""
+    document.core_properties.comments = comments
+    out = BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def rezipped(data: bytes, **parts: str | None) -> bytes:
+    """Replace parts of a Word document; `word_document` is `word/document.xml`; None removes a part."""
+    changed = {name.replace("_", "/", 1) + ".xml": text for name, text in parts.items()}
+    out = BytesIO()
+    with (
+        zipfile.ZipFile(BytesIO(data)) as old,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            if name not in changed:
+                new.writestr(name, old.read(name))
+        for name, text in changed.items():
+            if text is not None:
+                new.writestr(name, text)
+    return out.getvalue()
+
+
+def pdf(
+    title: str,
+    abstract: str,
+    *,
+    heading: str = "Abstract",
+    after: str = "1 Introduction",
+    columns: int = 1,
+    password: str = "",
+) -> bytes:
+    """Return a PDF: a small running head, a large title, an author, and the abstract in one or two columns."""
+    page = fpdf.FPDF()
+    page.set_creation_date()
+    page.add_page()
+    if password:
+        page.set_encryption(owner_password="owner", user_password=password)
+    for size, text in (
+        (9, "Proceedings of an Invented Conference"),
+        (20, title),
+        (11, "Ada Lovelace"),
+    ):
+        page.set_font("Times", size=size)
+        page.multi_cell(0, size / 2, text, new_x="LMARGIN", new_y="NEXT")
+    page.set_font("Times", size=10)
+    body = "The first section begins here, and it is not a part of the abstract. " * 30
+    with page.text_columns(ncols=columns, gutter=6) as column:
+        column.write(f"{heading}\n{abstract}\n{after}\n{body}")
+    return bytes(page.output())
+
+
+def raw_pdf(content: bytes = b"", pages: bytes = b"<< /Kids [3 0 R] /Count 1 >>") -> bytes:
+    """Return a PDF of one page with the given content stream and page tree."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        pages,
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+    ]
+    out, places = b"%PDF-1.4\n", list[int]()
+    for number, one in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, one)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    return out + (
+        b"xref\n0 5\n0000000000 65535 f \n%strailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF"
+        % (table, len(out))
+    )
