@@ -88,7 +88,8 @@ def test_macros_of_the_draft_are_expanded_in_title_and_abstract() -> None:
     text = (
         r"\newcommand{\name}{\textsc{CiteNet}\xspace}\newcommand*{\with}[2][deep]{#1 #2}\def\twice#1{#1 and #1}"
         r"\documentclass{article}\title{\name: \twice{ranks}}\begin{document}"
-        r"\begin{abstract}With \name, a \with{net} beats a \with[shallow]{tree}; \name wins in all of the tests.\end{abstract}"
+        r"\begin{abstract}With \name, a \with{net} beats a \with[shallow]{tree}; \name wins in all of the"
+        r" tests.\end{abstract}"
     )
 
     [query] = parse(text).queries
@@ -169,7 +170,7 @@ def test_files_outside_of_the_folder_are_refused_with_a_line(tmp_path: Path) -> 
         folder,
         draft=titled(
             rf"\section{{Introduction}}\input{{../secret}}\input{{{tmp_path}/secret}}\input link "
-            r"\cite{a}\bibliography{../refs} and so on."
+            r"\cite{a} and so on. \bibliography{../refs}"
         ),
     )
 
@@ -244,8 +245,8 @@ def test_cited_keys_are_looked_up(tmp_path: Path, text: str, keys: str, command:
 
 
 ITEMS = r"""\begin{thebibliography}{9}
-\bibitem{plain} A. Lovelace and C. Babbage. \newblock Engines that count. \newblock {\em Journal of X}, 1843.
-\bibitem[Lovelace(1843)]{natbib} Ada Lovelace. Notes on the engine. In \emph{Memoirs}, 1843.
+\bibitem{plain} A. Lovelace and C. Babbage. \newblock Engines that count. \newblock {\em Journal of X}, 1943.
+\bibitem[Lovelace(1943)]{natbib} Ada Lovelace. Notes on the engine. In \emph{Memoirs}, 1943.
 \bibitem{ieee} A. Lovelace, ``Looms and numbers,'' \emph{J. X}, vol. 3, 1850. doi: 10.1234/loom
 \bibitem{springer} Lovelace, A., Babbage, C.: Weaving algebraic patterns. In: Proc. X. pp. 1--2 (1851)
 \bibitem{unused} B. Nobody. Never cited. 1900.
@@ -260,7 +261,7 @@ def test_formatted_references_are_read_by_their_style() -> None:
     )  # fmt: skip
     assert file.cited is not None
     assert file.cited.ids == {"10.1234/loom"}
-    assert file.cited.entries[0].year == 1843
+    assert file.cited.entries[0].year == 1943
 
 
 def test_the_bbl_of_a_draft_stands_in_for_its_bib(tmp_path: Path) -> None:

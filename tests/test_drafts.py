@@ -161,7 +161,7 @@ def test_a_pdf_without_an_abstract_uses_its_introduction() -> None:
     assert file.queries[0].abstract.startswith("The first section begins here")
     assert len(file.queries[0].abstract) <= MAX_FIRST_PARAGRAPHS
     assert file.queries[0].abstract.endswith("abstract.")
-    assert "no abstract was found: the first 1," in file.notices[1]
+    assert "no abstract was found: the first" in file.notices[1]
 
 
 # --- HTML
@@ -194,7 +194,7 @@ def test_headings_and_marks_of_a_page_are_read(abstract: str) -> None:
 
 
 def test_the_encoding_that_a_page_declares_is_used() -> None:
-    page = "<html><head><meta charset='latin-1'><title>Über</title></head><body></body></html>"
+    page = "<html><head><meta charset='iso-8859-1'><title>Über</title></head><body></body></html>"
 
     assert read(page.encode("latin-1"))[0] == "Über"
 

@@ -99,7 +99,11 @@ def entries_by_key(data: bytes, name: str) -> dict[str, Entry]:
         pairs = [(str(item.value.get("id", "")), _from_json(item)) for item in items]
     else:
         raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
-    return {key: e for key, e in reversed(pairs) if e.ids or title_key(e.title)}
+    entries: dict[str, Entry] = {}
+    for key, entry in pairs:
+        if entry.ids or title_key(entry.title):
+            entries.setdefault(key, entry)
+    return entries
 
 
 def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:

@@ -158,11 +158,11 @@ def _abstract(paragraphs: list[tuple[str, str]]) -> str:
         if not label:
             continue
         parts = [text[label.end() :]]
+        if parts[0] and not _is_heading(paragraphs[place][0]):
+            return parts[0]  # a labelled paragraph is the whole abstract
         for style, following in paragraphs[place + 1 :]:
             if style.startswith(("heading", "title")) or AFTER_ABSTRACT.match(following):
                 break
-            if len(parts) > 1 and not _is_heading(paragraphs[place][0]) and parts[0]:
-                break  # a labelled paragraph is the whole abstract
             parts.append(following)
         if text := " ".join(filter(None, parts)):
             return text

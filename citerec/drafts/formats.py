@@ -6,9 +6,10 @@ from pathlib import PurePath
 
 _LOOK = 2**16  # bytes at the start that decide
 _MARKDOWN_NAMES = (".md", ".markdown", ".qmd", ".rmd")
+_LATEX_NAMES = (".tex", ".ltx", ".latex")
 _BIBTEX = re.compile(rb"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
 _LATEX = re.compile(
-    rb"^[ \t]*\\(?:documentclass|documentstyle|begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"
+    rb"\\document(?:class|style)[ \t]*[\[{]|^[ \t]*\\(?:begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"
     rb"|(?:chapter|section)\*?[ \t]*\{|usepackage[\[{])",
     re.MULTILINE,
 )
@@ -33,7 +34,7 @@ class DocumentFormat(StrEnum):
 def document_format(data: bytes, name: str) -> DocumentFormat | None:
     """Return the format of a document by its content; None for text, JSON, bibliographies and what is unknown.
 
-    The name decides only between Markdown and plain text, which may look alike.
+    The name decides only where a text may be LaTeX or Markdown as well as plain text.
     """
     start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith((b"{", b"[")):
@@ -52,11 +53,13 @@ def _source_format(start: bytes, name: str) -> DocumentFormat | None:
     latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
     if latex and not (bibtex and bibtex.start() < latex.start()):
         return DocumentFormat.LATEX
+    suffix = PurePath(name).suffix.lower()
     if bibtex:
         return None
+    if suffix in _LATEX_NAMES and b"\\" in start:
+        return DocumentFormat.LATEX
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
-    markdown = PurePath(name).suffix.lower() in _MARKDOWN_NAMES
-    if markdown or has_headings or _FRONT_MATTER.match(start):
+    if suffix in _MARKDOWN_NAMES or has_headings or _FRONT_MATTER.match(start):
         return DocumentFormat.MARKDOWN
     return None
 

@@ -49,7 +49,6 @@ def pdf(
 ) -> bytes:
     """Return a PDF: a small running head, a large title, an author, and the abstract in one or two columns."""
     page = fpdf.FPDF()
-    page.set_creation_date()
     page.add_page()
     if password:
         page.set_encryption(owner_password="owner", user_password=password)
