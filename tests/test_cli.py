@@ -507,6 +507,39 @@ def test_a_folder_given_for_a_list_or_a_query_is_one_clear_line(
     assert done == Done(2, "", message)
 
 
+def test_the_references_that_a_draft_cites_are_used_by_themselves(
+    sample: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "draft.tex").write_text(
+        "\\documentclass{article}\\title{Citation recommendation}\\begin{document}\\begin{abstract}"
+        f"{ABSTRACT}\\end{{abstract}}\\cite{{he}}\\cite{{nobody}}\\bibliography{{refs}}"
+    )
+    (tmp_path / "refs.bib").write_text(
+        "@misc{he, title = {Context-aware citation recommendation}}\n"
+        "@misc{nobody, title = {No such paper at all}}\n"
+    )
+    (tmp_path / "more.txt").write_text("bhagavatula2018content\n")
+    query = ("recommend", "--query", "draft.tex", *PLAIN, "--format", "json")
+
+    plain = sample(
+        "recommend", "--title", TITLE, "--abstract", ABSTRACT, *PLAIN, "--format", "json"
+    )
+    own, added = sample(*query), sample(*query, "--cited", "more.txt")
+    off, retitled = sample(*query, "--cited", "none"), sample(*query, "--title", "Deep learning")
+
+    assert own.err == (
+        "citerec: draft.tex (LaTeX): title 'Citation recommendation', abstract 'We rank the papers that a "
+        "manuscript should cite.' (49 characters)\n"
+        "citerec: 2 references cited in draft.tex (refs.bib): 1 found in this corpus, 1 not found "
+        "(use --verbose to list them)\n"
+    )
+    assert "he2010context" in plain.ids
+    assert "he2010context" not in own.ids
+    assert {"he2010context", "bhagavatula2018content"}.isdisjoint(added.ids)
+    assert off.ids == plain.ids
+    assert "title 'Deep learning'" in retitled.err
+
+
 def test_verbose_lists_which_references_are_in_the_corpus(sample: Cli, tmp_path: Path) -> None:
     (tmp_path / "refs.bib").write_text(
         "@misc{a, title = {Context aware citation recommendation}}\n"
