@@ -24,16 +24,8 @@ _MARKED_TITLE = re.compile(
 _BLOCK = re.compile(r"\\newblock(?![A-Za-z@])")
 _QUOTES = (("``", "''"), ("``", '"'), ("“", "”"), ('"', '"'), ("\\enquote{", "}"))
 _LEAST_QUOTED = 8  # characters
-_DOI = re.compile(r"\\verb\s*\{doi\}\s*\\verb\s+(\S+)")
-_MARKED_TITLE = re.compile(
-    r"\\(?:showarticletitle|bibinfo\s*\{\s*(?:title|booktitle)\s*\}|bibtitle|articletitle)\s*(?=\{)"
-)
-_BLOCK = re.compile(r"\\newblock(?![A-Za-z@])")
-_QUOTED = re.compile(
-    r"``(.{8,}?)(?:''|\")|“(.{8,}?)”|\"([^\"]{8,})\"|\\enquote\s*\{([^{}]{8,})\}", re.DOTALL
-)
 _DOI = re.compile(r"10\.[0-9]{4,9}/[^\s{},\\]+")
-_AFTER_AUTHORS = re.compile(r"(?<=\.)\s*:\s+|(?<=et al\.)\s*:\s+|:\s+")
+_AFTER_AUTHORS = re.compile(r":\s+")
 _SENTENCE = re.compile(r"(?<![A-Z])(?<!al)(?<!eds)[.?!]\s+")
 _YEAR = re.compile(r"(?<![0-9-])(?:19|20)[0-9]{2}[a-z]?(?![0-9])")
 
