@@ -23,6 +23,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "index": ("index", "index"),
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
+    "check": ("check", "check"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train-encoder": ("train", "train_encoder"),
