@@ -63,7 +63,7 @@ class Addition:
         """
         if self.path is None:
             return
-        if missing := len(self.ranks) - len(self.papers):
+        if (missing := len(self.ranks) - len(self.papers)) > 0:
             raise ConfigError(
                 f"--pick {max(self.ranks)}: there is no recommendation of this rank "
                 f"({missing} of {len(self.ranks)} are missing); nothing was added to {self.path}"

@@ -21,7 +21,7 @@ from citerec.inputs import BOM
 from citerec.references.file import ReferenceFile
 from citerec.types import Paper
 
-_HEAD = re.compile(r"@[ \t]*[A-Za-z]+\s*[{(]\s*([^\s,{}()\"=#%\\]+)")
+_HEAD = re.compile(r"@[ \t]*[A-Za-z]+\s*[{(]\s*([^\s,{}()\"=#%\\@]+)")
 _KEY_FIELD = re.compile(
     r"\b(?:crossref|xref|xdata|ids|related|entryset)\s*=\s*[{\"]([^{}\"]*)[}\"]", re.IGNORECASE
 )
@@ -101,7 +101,7 @@ def _end_of_line(data: bytes) -> bytes:
 def _appended(data: bytes, entries: Sequence[str]) -> bytes:
     """Return bytes with entries at their end, a blank line before each of them."""
     end = _end_of_line(data)
-    texts = [f"{entry.strip()}\n".encode().replace(b"\n", end) for entry in entries]
+    texts = [(entry.strip("\n") + "\n").encode().replace(b"\n", end) for entry in entries]
     content = data.removeprefix(BOM)
     gap = b""
     if content.strip():
