@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.bibliography import bibtex, ris
+from citerec.bibliography import ris
 from citerec.bibliography.source import Kind
 from citerec.errors import BadInputError
 from citerec.export import bibtex as bibtex_export
 from citerec.export import csl as csl_export
 from citerec.export import ris as ris_export
 from citerec.inputs import BOM
-from citerec.references.file import ReferenceFile
+from citerec.references.file import ReferenceFile, bibtex_records
 from citerec.types import Paper
 
 _HEAD = re.compile(r"@[ \t]*[A-Za-z]+\s*[{(]\s*([^\s,{}()\"=#%\\@]+)")
@@ -161,7 +161,7 @@ def _check(file: ReferenceFile, new: ReferenceFile, added: int) -> None:
 def _records(file: ReferenceFile) -> list[Any]:
     match file.kind:
         case Kind.BIBTEX:
-            records, broken = bibtex.read_records(file.text)
+            records, broken = bibtex_records(file.text)
             return [*broken, *records]
         case Kind.RIS:
             return list(ris.read_records(file.text))

@@ -4,12 +4,14 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import orjson
 
 from citerec.atomic import replacing
 from citerec.bibliography import bibtex
+from citerec.bibliography.record import Record
 from citerec.bibliography.source import Kind, decode, kind_of, refuse_long
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_stream, reading
@@ -136,12 +138,20 @@ def _is_blank(data: bytes) -> bool:
     return not data.removeprefix(BOM).strip()
 
 
+@lru_cache(
+    maxsize=2
+)  # parsing takes a second per megabyte, and a file is looked at before and after the work
+def bibtex_records(text: str) -> tuple[list[Record], list[bibtex.Broken]]:
+    """Return the entries and the broken blocks of BibTeX, as `bibtex.read_records` does."""
+    return bibtex.read_records(text)
+
+
 def _refuse_broken(file: ReferenceFile) -> None:
     """Raise for a file that new entries must not be added to, because it has a broken one."""
     text = file.text
     match file.kind:
         case Kind.BIBTEX:
-            _, broken = bibtex.read_records(text)
+            _, broken = bibtex_records(text)
             for fault in broken[:1]:
                 raise BadInputError(
                     file.name, f"{fault.fault}; nothing was added, repair it first", line=fault.line
