@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -251,7 +252,7 @@ FILES = st.builds(
 
 
 @given(FILES)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_any_file_stays_as_it_is_and_parses_with_the_new_entries(
     tmp_path_factory: pytest.TempPathFactory, old: bytes
 ) -> None:
@@ -350,6 +351,50 @@ def test_csl_gets_items_before_its_bracket(tmp_path: Path, old: bytes) -> None:
     assert new.endswith(old[len(head) :].lstrip() if old else b"\n")
     assert append_papers(path, [ROOTS, LEAVES]).keys == ()
     assert done.keys == ("root2021roots", "leaf2022leaves")
+
+
+ITEMS = st.lists(
+    st.dictionaries(
+        st.sampled_from(["id", "title", "note", "author"]),
+        st.one_of(
+            st.text(max_size=6), st.integers(), st.lists(st.just({"family": "]"}), max_size=2)
+        ),
+        max_size=3,
+    ).map(lambda fields: fields | {"type": "book"}),
+    max_size=3,
+)
+
+
+@given(
+    ITEMS,
+    st.sampled_from([None, 0, 2, "\t"]),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\n", "  \n\n"]),
+)
+@settings(max_examples=40)
+def test_any_csl_keeps_its_items(
+    tmp_path_factory: pytest.TempPathFactory,
+    items: list[dict[str, Any]],
+    indent: int | str | None,
+    ascii_only: bool,
+    end: str,
+    tail: str,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "wild.json"
+    text = json.dumps(items, indent=indent, ensure_ascii=ascii_only) + tail
+    path.write_bytes(text.replace("\n", end).encode())
+    old = path.read_bytes()
+
+    done = append_papers(path, [ROOTS, LEAVES])
+
+    new = path.read_bytes()
+    after = json.loads(new)
+    assert after[: len(items)] == items
+    assert [item["id"] for item in after[len(items) :]] == list(done.keys)
+    head = old.rstrip().removesuffix(b"]").rstrip()
+    assert new.startswith(head)
+    assert new.endswith(old[len(head) :].lstrip())
 
 
 def test_csl_items_are_indented_like_the_others(tmp_path: Path) -> None:

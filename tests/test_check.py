@@ -3,14 +3,18 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from citerec import RecommendConfig, Recommender
 from citerec.cli import run
+from citerec.corpus.papers import Papers, write_papers
 from citerec.folder import IndexFolder
 from citerec.references.check import Finding, Problem, ReferenceCheck, check_references
+from citerec.types import Paper
 
-CORPUS = [
+CORPUS: list[dict[str, Any]] = [
     {"id": "maps", "title": "The Maps of Large Trees", "year": 2019, "authors": ["Ada Smith"],
      "venue": "VIS", "doi": "10.1234/maps"},
     {"id": "roots", "title": "Roots of Very Large Trees", "year": 2020, "authors": ["Bo Root"],
@@ -23,21 +27,19 @@ SAMPLE_OK = "@inproceedings{a, title={The Maps of Large Trees}, year=2019, doi={
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
-    from citerec.build import BuildConfig, build_index
-    from citerec.folder import open_index
-
-    folder = tmp_path_factory.mktemp("check")
-    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(paper)}\n" for paper in CORPUS))
-    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
-    return open_index(folder / "index")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    path = tmp_path_factory.mktemp("check") / "papers.arrow"
+    with write_papers(path) as writer:
+        for paper in CORPUS:
+            writer.add(Paper(**paper))
+    return Papers(path)
 
 
 @pytest.fixture
-def check(corpus: IndexFolder, tmp_path: Path) -> Callable[..., ReferenceCheck]:
+def check(corpus: Papers, tmp_path: Path) -> Callable[..., ReferenceCheck]:
     def of(text: str, name: str = "refs.bib") -> ReferenceCheck:
         (tmp_path / name).write_text(text, encoding="utf-8")
-        return check_references(tmp_path / name, corpus.papers)
+        return check_references(tmp_path / name, corpus)
 
     return of
 
@@ -165,41 +167,44 @@ def test_ids_one_a_line_are_found_and_have_no_other_problem(
     assert [(one.problem, one.entry) for one in report.findings] == [(Problem.DUPLICATE, 3)]
 
 
+ATTENTION = "@article{a, title={Attention Is All You Need}, year=2017}\n"
+
+
 def test_the_command_prints_a_summary_and_each_problem(
-    corpus: IndexFolder,
+    sample_index: IndexFolder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("refs.bib").write_text(
-        SAMPLE_OK + "@article{b, title={Roots of Very Large Trees}, year=2018}\n"
-    )
-    index = ["--index", str(corpus.path)]
+    again = ATTENTION.replace("2017", "2018").replace("{a,", "{b,")
+    Path("refs.bib").write_text(ATTENTION + again)
+    index = ["--index", str(sample_index.path)]
 
     assert run(["check", "refs.bib", *index]) == 0
     assert capsys.readouterr().out == (
         "refs.bib: 2 entries, 2 found in this corpus, 1 with a problem\n"
         "line 2: entry 'b'\n"
-        "  year: the file has 2018, the corpus 2020 (roots)\n"
-        "  no DOI: the corpus has 10.1234/ROOTS (roots)\n"
+        "  duplicate of line 1: entry 'a'\n"
+        "  year: the file has 2018, the corpus 2017 (vaswani2017attention)\n"
     )
     assert run(["check", "refs.bib", *index, "--strict", "--format", "json"]) == 1
     content = json.loads(capsys.readouterr().out)
     assert {key: content[key] for key in ("entries", "found", "with_problem")} == {
         "entries": 2, "found": 2, "with_problem": 1,
     }  # fmt: skip
-    assert content["findings"][0] == {
+    assert content["findings"][1] == {
         "problem": "year", "place": "line 2: entry 'b'", "key": "b",
-        "title": "Roots of Very Large Trees", "file": "2018", "corpus": "2020", "id": "roots",
+        "title": "Attention Is All You Need", "file": "2018", "corpus": "2017",
+        "id": "vaswani2017attention",
     }  # fmt: skip
 
 
 def test_a_clean_file_passes_strictly_and_a_missing_one_is_one_line(
-    corpus: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "refs.bib").write_text(SAMPLE_OK)
-    index = ["--index", str(corpus.path), "--strict"]
+    (tmp_path / "refs.bib").write_text(ATTENTION)
+    index = ["--index", str(sample_index.path), "--strict"]
 
     assert run(["check", str(tmp_path / "refs.bib"), *index]) == 0
     assert run(["check", str(tmp_path / "none.bib"), *index]) == 2
@@ -207,6 +212,16 @@ def test_a_clean_file_passes_strictly_and_a_missing_one_is_one_line(
     captured = capsys.readouterr()
     assert captured.out.endswith("1 entry, 1 found in this corpus, 0 with a problem\n")
     assert captured.err == f"citerec: error: {tmp_path / 'none.bib'}: no such file\n"
+
+
+def test_a_recommender_checks_references(sample_index: IndexFolder, tmp_path: Path) -> None:
+    (tmp_path / "refs.bib").write_text(ATTENTION.replace("2017", "2018"))
+    config = RecommendConfig(encoder="none", ranker="none")
+
+    with Recommender(sample_index, config) as recommender:
+        report = recommender.check(tmp_path / "refs.bib")
+
+    assert brief(report) == [("year", "2018", "2017")]
 
 
 def test_a_finding_of_no_entry_counts_by_itself() -> None:

@@ -118,12 +118,13 @@ def test_qrels_replace_an_index_of_the_settings(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings('index = "indexes/sample"\n')
-    Path("run.txt").write_text("q Q0 a 1 1.0 tag\n")
-    Path("qrels.txt").write_text("q 0 a 1\n")
 
-    code = run(["evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--output", "report"])
+    assert run(["evaluate", "--run", "run.txt", "--qrels", "none.txt"]) == 2
+    assert run(["evaluate", "--run", "run.txt", "--qrels", "none.txt", "--index", "x"]) == 2
 
-    assert code == 0, capsys.readouterr().err
+    by_settings, by_option = capsys.readouterr().err.splitlines()
+    assert "two sources" not in by_settings
+    assert "--qrels and --index are two sources" in by_option
 
 
 def test_a_list_or_one_text_sets_an_option_that_may_be_repeated(
