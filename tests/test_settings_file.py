@@ -225,8 +225,8 @@ def test_help_version_and_config_path_need_no_valid_file(
     assert run(["config", "path"]) == 0
 
     lines = capsys.readouterr().out.splitlines()[-2:]
-    assert lines[0] == f"{Path('citerec.toml').absolute()}: read"
-    assert lines[1] == f"{home / 'citerec.toml'}: no such file"
+    assert lines[0] == f"read          {Path('citerec.toml').absolute()}"
+    assert lines[1] == f"no such file  {home / 'citerec.toml'}"
 
 
 def test_a_folder_or_a_pipe_is_no_settings_file(

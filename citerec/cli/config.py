@@ -69,7 +69,10 @@ def path(quiet: Quiet = False, verbose: Verbose = False) -> None:
     there = settings_files()
     places = [working_file(), *filter(None, [user_file()])]
     write_lines(
-        *(f"{place.absolute()}: {'read' if place in there else 'no such file'}" for place in places)
+        *(
+            f"{'read' if place in there else 'no such file':<12}  {place.absolute()}"
+            for place in places
+        )
     )
 
 
