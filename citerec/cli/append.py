@@ -93,9 +93,11 @@ def addition(
         ConfigError: If they contradict each other, or a rank or the pattern is invalid.
         CiterecError: If the file cannot be extended.
     """
-    from citerec.export.keys import KeyPattern
+    pattern = None
+    if key_pattern is not None:
+        from citerec.export.keys import KeyPattern
 
-    pattern = None if key_pattern is None else KeyPattern(key_pattern)
+        pattern = KeyPattern(key_pattern)
     ranks = _ranks(pick)
     if append is None:
         if ranks:
