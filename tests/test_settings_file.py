@@ -147,6 +147,9 @@ def test_a_group_of_commands_has_tables_in_its_table(
 
     assert show(capsys, "datasets fetch")["archive"] == ["true", "citerec.toml, line 2"]
     assert run(["datasets", "list"]) == 0
+    settings("[datasets]\narchive = true\n")
+    assert run(["datasets", "list"]) == 2
+    assert "line 2: datasets is a group; settings belong in" in capsys.readouterr().err
 
 
 # --- what is refused

@@ -164,10 +164,20 @@ class _File:
         keys: list[str] = []
         table: Any = self.content
         for part in command.split(" "):
-            tables = {key: one for key, one in table.items() if isinstance(one, dict)}
+            tables = _tables(table)
             key = next((one for one in tables if _command(one) == part), None)
             table = {} if key is None else tables[key]
             keys += [] if key is None else [key]
+            stray = (
+                []
+                if part == command.rsplit(" ", maxsplit=1)[-1]
+                else [k for k in table if k not in _tables(table)]
+            )
+            if stray:
+                fault = f"{keys[0]} is a group; settings belong in the table of a command"
+                raise self.error(
+                    (*keys, stray[0]), f"{fault}, such as [{command.replace(' ', '.')}]"
+                )
         for key, value in table.items():
             option = options.get(_name(key))
             if command == _OF_KEYS and _name(key) in KEY_VARIABLES:
@@ -227,6 +237,11 @@ class _File:
             if table == keys:
                 return number
         return None
+
+
+def _tables(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables within a table."""
+    return {key: one for key, one in table.items() if isinstance(one, dict)}
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
