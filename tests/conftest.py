@@ -27,6 +27,7 @@ os.environ.setdefault("HF_HOME", str(USER_CACHE / "huggingface"))
 os.environ["XDG_CACHE_HOME"] = str(
     Path(tempfile.gettempdir(), f"citerec-tests-{getpass.getuser()}")
 )
+os.environ["XDG_CONFIG_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-settings"))
 # Several test processes share the processors: threads that spin while they wait would take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -2,9 +2,9 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 from citerec.api.listed import ListedPapers, PaperListLike, find_listed
 from citerec.api.results import Recommendations
@@ -16,6 +16,9 @@ from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
 from citerec.text import plural
 from citerec.types import Log, Progress, Query, Retriever, no_progress
+
+if TYPE_CHECKING:
+    from citerec.references.check import ReferenceCheck
 
 IndexPath = str | PathLike[str]
 
@@ -232,6 +235,16 @@ class Recommender:
         From about a half on, recommendations mean little: nothing covers the script or the language of the text.
         """
         return self._open.unreadable(query)
+
+    def check(self, references: str | PathLike[str]) -> "ReferenceCheck":
+        """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
+
+        Raises:
+            BadInputError: If the file is missing or cannot be read.
+        """
+        from citerec.references.check import check_references
+
+        return check_references(fspath(references), self._open.index.papers)
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""

@@ -1,8 +1,10 @@
 """What a recommender returns for one query: a sequence that can be shown, exported and made a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from citerec.errors import ConfigError, extra
@@ -11,6 +13,8 @@ from citerec.types import Paper, Query, Recommendation
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from citerec.references.append import Appended
 
 SHOWN = 3  # entries that are named where some were not found
 COLUMNS = ("rank", "id", "title", "year", "score", "probability", "reasons")
@@ -96,6 +100,39 @@ class Recommendations(Sequence[Recommendation]):
             ConfigError: If there is no such format.
         """
         return "".join(pieces([self._result], format, batch=False))
+
+    def append(
+        self,
+        path: str | PathLike[str],
+        *,
+        pick: Iterable[int] | None = None,
+        key_pattern: str | None = None,
+    ) -> "Appended":
+        """Add the papers to a BibTeX, RIS or CSL-JSON file, except those that it has; no former byte of it changes.
+
+        The former content is kept in `<file>.bak`. A file that does not exist is made.
+
+        Args:
+            path: The file.
+            pick: The ranks of the papers, from 1; all by default.
+            key_pattern: How citation keys are made, such as `{Lastname}:{yy}`; by default `{lastname}{year}{word}`.
+
+        Returns:
+            The keys of the new entries, and the papers that were skipped.
+
+        Raises:
+            ConfigError: If there is no such rank, or the pattern is invalid.
+            BadInputError: If the file is of another format, or has a broken entry.
+            OutputError: If it cannot be written, or was changed meanwhile.
+        """
+        from citerec.export.keys import KeyPattern
+        from citerec.references.append import append_papers
+
+        ranks = range(1, len(self.items) + 1) if pick is None else sorted({*pick})
+        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.items)]:
+            raise ConfigError(f"no rank {wrong[0]}; there are {len(self.items)} recommendations")
+        pattern = None if key_pattern is None else KeyPattern(key_pattern)
+        return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks], pattern)
 
     def __str__(self) -> str:
         lines = self.export(Format.TABLE).rstrip("\n")

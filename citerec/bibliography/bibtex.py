@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from citerec.bibliography.doi import doi_of
 from citerec.bibliography.latex import to_text
+from citerec.bibliography.preprint import is_preprint
 from citerec.bibliography.record import Draft, Record, first_year
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ def _record(entry: "Entry", macros: Mapping[str, str]) -> Record:
             fields.setdefault(field.key.lower(), _value(str(field.value), macros))
         except ValueError as error:
             raise ValueError(f"{label}: field {field.key!r}: {error}") from None
-    return Record(number=line, line=line, key=key, label=label, fields=fields)
+    kind = str(entry.entry_type).strip().lower()
+    return Record(number=line, line=line, key=key, type=kind, label=label, fields=fields)
 
 
 def _value(raw: str, macros: Mapping[str, str]) -> str:
@@ -206,6 +208,17 @@ def record_year(record: Record) -> int | None:
 def record_authors(record: Record) -> tuple[str, ...]:
     """Return the authors of an entry, each as `First von Last`."""
     return _people(record.fields.get("author", ""))
+
+
+def is_preprint_record(record: Record) -> bool:
+    """Whether an entry is a preprint: `@misc` and `@unpublished` are, unless they name a journal or proceedings."""
+    remarks = ("howpublished", "publisher", "note", "archiveprefix", "eprinttype", "institution")
+    return is_preprint(
+        "" if record.type == "article" else record.type,  # which means a preprint in CSL only
+        _text(record, "journal", "journaltitle", "booktitle"),
+        [_text(record, name) for name in remarks],
+        [_link(record.fields.get(name, "")) for name in ("doi", "url")],
+    )
 
 
 def _link(latex: str) -> str:

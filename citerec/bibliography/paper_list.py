@@ -1,7 +1,7 @@
 """Reads a list of papers, excluded or cited ones: ids, or a bibliography, which is matched by titles, too."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +11,7 @@ from citerec.bibliography.doi import doi_of
 from citerec.bibliography.json_records import IDS, Item, read_items, stated_year_and_authors
 from citerec.bibliography.keys import id_key, title_key
 from citerec.bibliography.latex import to_text
+from citerec.bibliography.preprint import is_preprint
 from citerec.bibliography.record import Record, one_line
 from citerec.bibliography.source import Kind, decode, kind_of, read_bytes, refuse_long
 from citerec.errors import BadInputError
@@ -32,6 +33,9 @@ class Entry:
     year: int | None = None
     authors: tuple[str, ...] = ()
     place: str = ""  # for messages
+    key: str = ""  # its citation key in the file
+    dois: tuple[str, ...] = ()  # bare; they are in `ids`, too
+    is_preprint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,20 @@ def read_paper_list(path: str | Path) -> PaperList:
         BadInputError: If the file is missing, empty, not text, or broken JSON.
     """
     data, name = read_bytes(path)
-    entries, unread = _read(decode(data, name, reads=_READS, for_documents=_EXPORT), name)
+    return parse_paper_list(decode(data, name, reads=_READS, for_documents=_EXPORT), name)
+
+
+def parse_paper_list(text: str, name: str) -> PaperList:
+    r"""Return the list of papers that a text is, as `read_paper_list` does for a file.
+
+    Args:
+        text: The text, with lines ended by `\n`.
+        name: The name of its source in messages.
+
+    Raises:
+        BadInputError: If it is broken JSON, or LaTeX.
+    """
+    entries, unread = _read(text, name)
     empty = [entry for entry in entries if not (entry.ids or title_key(entry.title))]
     return PaperList(
         entries=tuple(entry for entry in entries if entry not in empty),
@@ -150,6 +167,9 @@ def _from_json(item: Item) -> Entry:
         year=year,
         authors=authors,
         place=place,
+        key=str(fields.get("id") or ""),
+        dois=_dois(*(str(fields.get(name) or "") for name in ("doi", "DOI", "url", "URL"))),
+        is_preprint=_is_preprint_item(fields),
     )
 
 
@@ -164,6 +184,9 @@ def _from_ris(record: Record) -> Entry:
         year=ris.record_year(record),
         authors=ris.record_authors(record),
         place=f"line {record.line}: {record.label}",
+        key=ris.first_text(record.fields, ("id",)).strip(),
+        dois=ris.record_dois(record),
+        is_preprint=ris.is_preprint_record(record),
     )
 
 
@@ -180,7 +203,22 @@ def _from_bibtex(record: Record) -> Entry:
         year=bibtex.record_year(record),
         authors=bibtex.record_authors(record),
         place=f"line {record.line}: {record.label}",
+        key=record.key,
+        dois=dois,
+        is_preprint=bibtex.is_preprint_record(record),
     )
+
+
+def _is_preprint_item(fields: Mapping[str, Any]) -> bool:
+    """Whether an object of CSL-JSON is a preprint; other JSON does not state what it is."""
+
+    def texts(*names: str) -> list[str]:
+        return [value for name in names if isinstance(value := fields.get(name), str)]
+
+    kind = next(iter(texts("type")), "").lower()
+    venue = next(iter(texts("container-title", "venue", "journal")), "")
+    remarks = texts("publisher", "genre", "note", "archive", "number")
+    return bool(kind or venue) and is_preprint(kind, venue, remarks, texts("DOI", "URL"))
 
 
 def _ids(*values: object) -> tuple[str, ...]:

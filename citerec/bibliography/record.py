@@ -21,6 +21,7 @@ class Record:
     number: int  # from 1: its line; in a JSON list, its position
     line: int | None  # where it starts, from 1; None in a JSON list
     key: str = ""  # its name in the file, outside its fields
+    type: str = ""  # of an entry of BibTeX, in lower case
     label: str = ""  # its name in messages; empty if the line is enough
     fields: Mapping[str, Any]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.bibliography.doi import doi_of
+from citerec.bibliography.preprint import is_preprint
 from citerec.bibliography.record import Draft, Record, first_year
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
@@ -108,6 +109,14 @@ def record_authors(record: Record) -> tuple[str, ...]:
     fields = record.fields
     people: Sequence[str] = next((fields[n] for n in _AUTHORS if fields.get(n)), ())
     return tuple(map(_first_last, people))
+
+
+def is_preprint_record(record: Record) -> bool:
+    """Whether a record is a preprint: one that is unpublished is, unless it names a journal or proceedings."""
+    kind = first_text(record.fields, ("type_of_reference",)).lower()
+    remarks = [first_text(record.fields, (name,)) for name in ("publisher", "note", "notes")]
+    addresses = [first_text(record.fields, (name,)) for name in ("doi", "urls")]
+    return is_preprint(kind, first_text(record.fields, _VENUES), remarks, addresses)
 
 
 def _first_last(name: str) -> str:

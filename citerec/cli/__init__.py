@@ -16,13 +16,15 @@ import typer
 
 from citerec.cli.console import fail
 from citerec.cli.interrupts import end_by_signals, ended_by
-from citerec.errors import CiterecError
+from citerec.cli.settings_paths import settings_files
+from citerec.errors import CiterecError, ConfigError
 from citerec.java import archive_classes, is_java_exception
 
 COMMANDS = {  # module and function of each command, or app of a group of commands
     "index": ("index", "index"),
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
+    "check": ("check", "check"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train-encoder": ("train", "train_encoder"),
@@ -35,6 +37,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "verify": ("inspect", "verify"),
     "doctor": ("inspect", "doctor"),
     "demo": ("inspect", "demo"),
+    "config": ("config", "config"),
 }
 
 
@@ -90,9 +93,13 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. An error of the user becomes one line on stderr."""
     first = arguments[0] if arguments else ""
     command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
+    defaults: dict[str, Any] = {}
     try:
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
-        with command.make_context("citerec", list(arguments), obj=tuple(arguments)) as context:
+        defaults = _defaults(command, arguments)
+        with command.make_context(
+            "citerec", list(arguments), obj=tuple(arguments), default_map=defaults
+        ) as context:
             command.invoke(context)
         return 0
     except typer.Exit as done:
@@ -102,8 +109,38 @@ def run(arguments: Sequence[str]) -> int:
             return _failed(error)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ConfigError as error:
+        hint = " (settings files are in use: citerec config show)" if any(defaults.values()) else ""
+        return fail(f"{error}{hint}", 2)
     except (KeyboardInterrupt, Exception) as error:
         return _failed(error)
+
+
+def _defaults(command: Any, arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the defaults that settings files hold for the command of some arguments, by command.
+
+    Raises:
+        BadInputError: If a settings file cannot be read, or holds a wrong name or value.
+    """
+    files = settings_files()
+    first = arguments[0] if arguments else ""
+    if not files or first not in COMMANDS or first == "config" or {"-h", "--help"} & {*arguments}:
+        return {}
+    from citerec.cli.options import options_of
+    from citerec.cli.settings_file import defaults, settings_of, use_keys
+
+    parser, names = command.commands[first], [first]
+    if inner := getattr(parser, "commands", None):
+        if arguments[1:2] == () or arguments[1] not in inner:
+            return {}
+        parser, names = inner[arguments[1]], [first, arguments[1]]
+    name = " ".join(names)
+    settings = settings_of(name, parser, COMMANDS, files)
+    use_keys(settings)
+    found: dict[str, Any] = defaults(settings, options_of(name, parser))
+    for part in reversed(names):
+        found = {part: found}
+    return found
 
 
 def _failed(error: BaseException) -> int:

@@ -129,6 +129,8 @@ def evaluate(
         if unused := [name for name in UNUSED_WITH_RUNS if _is_given(ctx, name)]:
             option = f"--{unused[0].replace('_', '-')}"
             raise ConfigError(f"{option} has no effect with --run: the rankings of a run are fixed")
+        if qrels is not None and not _is_given(ctx, "index"):
+            index = None  # of a settings file; qrels replace it
         recorded_graph = eval_config.known_graph if _is_given(ctx, "known_graph") else None
         evaluation, folder = given_runs(run, qrels, index, split, recorded_graph, seed, output)
     else:

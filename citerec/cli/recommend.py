@@ -1,6 +1,5 @@
 """`citerec recommend`."""
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from citerec.cli.append import ALL, AppendOption, KeyPatternOption, PickOption, addition
 from citerec.cli.console import (
     ConsoleOutput,
     Heap,
@@ -29,6 +29,7 @@ from citerec.cli.rank import (
     NoPopularityOption,
     RankerOption,
 )
+from citerec.cli.ranked import is_terminal, ranked_results
 from citerec.cli.rerank import (
     BackendOption,
     CandidateTokensOption,
@@ -49,13 +50,11 @@ from citerec.config import (
     StopWords,
 )
 from citerec.encode.config import Backend, Precision
-from citerec.export import Result
 from citerec.text import QueryForm, plural
-from citerec.types import Query
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
-    from citerec.recommend import BatchRecommender, BatchResult
+    from citerec.recommend import BatchRecommender
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
 B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
@@ -133,6 +132,9 @@ def recommend(
     format: FormatOption = "table",
     fields: FieldsOption = None,
     output: Annotated[Path | None, typer.Option(help="Output file, in place of stdout.")] = None,
+    append: AppendOption = None,
+    pick: PickOption = ALL,
+    key_pattern: KeyPatternOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Add the reasons for each paper.")
     ] = False,
@@ -158,6 +160,7 @@ def recommend(
     drafts = given_drafts(query, title, abstract)
     for notice in drafts.notices:
         console.log(notice)
+    adds = addition(append, pick, key_pattern, k=k, output=output, batch=drafts.batch)
     folder = open_index(find_index(index))
     rerank = RerankOptions(
         models=reranker,
@@ -192,7 +195,7 @@ def recommend(
     excluded = listed_rows(exclude, recommender, console)
     cited_rows = cited_rows_of(drafts, cited, recommender, console)
     warn_unreadable(drafts.queries, recommender, console)
-    shown = output is None and _is_terminal()  # a progress bar would be mixed with the results
+    shown = output is None and is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
         recommendations = recommender.stream(
             drafts.queries,
@@ -202,7 +205,7 @@ def recommend(
             explain=explain,
             progress=progress,
         )
-        results = _results(
+        listed = ranked_results(
             drafts.queries,
             recommendations,
             progress,
@@ -210,7 +213,19 @@ def recommend(
                 one, year_max=year_max, excluded=excluded | cited_rows
             ),
         )
-        write_pieces(pieces(results, format, batch=drafts.batch, color=shown, fields=more), output)
+        results = adds.collected(listed)
+        write_pieces(
+            pieces(
+                results,
+                format,
+                batch=drafts.batch,
+                color=shown,
+                fields=more,
+                key_pattern=adds.pattern,
+            ),
+            output,
+        )
+    adds.write(console)
 
 
 @without_garbage_collection()
@@ -239,21 +254,3 @@ def _open_recommender(
     for line in recommender.settings_in_use:
         console.detail(line)
     return recommender
-
-
-def _results(
-    queries: tuple[Query, ...],
-    results: Iterable["BatchResult"],
-    progress: Callable[[str, int, int], None],
-    why_nothing: Callable[[Query], str],
-) -> Iterator[Result]:
-    progress("queries", 0, len(queries))
-    for number, (query, result) in enumerate(zip(queries, results, strict=True), start=1):
-        yield Result(query, result.items, "" if result.items else why_nothing(query))
-        progress("queries", number, len(queries))
-
-
-def _is_terminal() -> bool:
-    import sys
-
-    return sys.stdout.isatty()

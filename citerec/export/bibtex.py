@@ -5,14 +5,14 @@ entry.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from citerec.bibliography.doi import doi_of, paper_doi
 from citerec.export.clean import one_line, web_address
+from citerec.export.keys import KeyPattern, unique_keys
 from citerec.export.names import split_name
 from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
-from citerec.text import normalized
 from citerec.types import Paper
 
 _ESCAPES = str.maketrans(
@@ -39,22 +39,18 @@ _RANGE = re.compile(r"(?<=\w)\s*[-\u2010-\u2015]+\s*(?=\w)")
 _RUNS = re.compile(r"([-`'])(?=\1)")
 _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
 _WORD = re.compile(r"[^\W_]+")
-_STOP = frozenset(
-    {"a", "an", "and", "are", "as", "at", "by", "can", "do", "does", "for", "from", "how", "in"}
-    | {"is", "it", "of", "on", "or", "the", "to", "toward", "towards", "via", "what", "with"}
-)
+INDENT = "  "
 
 
-def dump(results: Iterable[Result]) -> str:
+def dump(results: Iterable[Result], pattern: KeyPattern | None = None) -> str:
     """Write each recommended paper once, without abstracts because of their licences."""
     cited_papers = papers(results)
-    entries = [
-        _entry(key, paper) for key, paper in zip(_keys(cited_papers), cited_papers, strict=True)
-    ]
-    return "\n".join(entries)
+    keys = unique_keys(cited_papers, pattern)
+    return "\n".join(map(entry, keys, cited_papers))
 
 
-def _entry(key: str, paper: Paper) -> str:
+def entry(key: str, paper: Paper, indent: str = INDENT) -> str:
+    """Return a paper as an entry, which ends with a line feed; `indent` begins the line of each field."""
     kind, doi = kind_of(paper), paper_doi(paper)
     fields = {
         "title": _title(one_line(paper.title)),
@@ -65,7 +61,7 @@ def _entry(key: str, paper: Paper) -> str:
         "doi": _verbatim(doi),
         "url": "" if doi and doi_of(paper.url) else web_address(paper.url),
     }
-    lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
+    lines = [f"{indent}{name} = {{{value}}},\n" for name, value in fields.items() if value]
     return f"@{_TYPES[kind]}{{{key},\n{''.join(lines)}}}\n"
 
 
@@ -136,40 +132,3 @@ def _part(text: str, *, keep_together: bool = False) -> str:
     """Escape a part of a name, in braces if BibTeX would split it at a comma or an `and`."""
     splits = keep_together or "," in text or "and" in text.lower().split()
     return f"{{{_escape(text)}}}" if splits else _escape(text)
-
-
-def _keys(cited_papers: Sequence[Paper]) -> Iterator[str]:
-    """Yield a citation key for each paper, such as `ribler2020visual`; a repeated key gets a letter."""
-    used: set[str] = set()
-    for paper in cited_papers:
-        base = _key(paper)
-        key = next(k for k in _candidates(base) if k not in used)
-        used.add(key)
-        yield key
-
-
-def _candidates(base: str) -> Iterator[str]:
-    yield base
-    number = 0
-    while True:
-        yield base + _letters(number)
-        number += 1
-
-
-def _letters(number: int) -> str:
-    """Return a, b, ..., z, aa, ab, ... for 0, 1, 2, ..."""
-    head, last = divmod(number, 26)
-    return (_letters(head - 1) if head else "") + chr(ord("a") + last)
-
-
-def _key(paper: Paper) -> str:
-    family = _ascii(split_name(paper.authors[0]).family) if paper.authors else ""
-    words = (_ascii(word) for word in _WORD.findall(paper.title))
-    word = next((w for w in words if w and w not in _STOP), "")
-    return f"{family or 'anon'}{paper.year or ''}{word}"
-
-
-def _ascii(text: str) -> str:
-    """Return the letters and digits of `text` in ASCII, without accents."""
-    plain = normalized("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return "".join(_WORD.findall(plain))

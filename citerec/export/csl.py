@@ -26,17 +26,18 @@ _TYPES = {
 
 def dump(results: Iterable[Result]) -> str:
     """Write each recommended paper once, as a list, without abstracts because of their licences."""
-    items = [_item(paper) for paper in papers(results)]
+    items = [item(paper.id, paper) for paper in papers(results)]
     return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def _item(paper: Paper) -> dict[str, Any]:
+def item(key: str, paper: Paper) -> dict[str, Any]:
+    """Return a paper as an item of a list; `key` is its id there."""
     kind = kind_of(paper)
     venue, publisher = one_line(paper.venue), one_line(paper.publisher)
     if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
         venue, publisher = "", venue
-    item = {
-        "id": paper.id,
+    fields = {
+        "id": key,
         "type": _TYPES[kind],
         "title": one_line(paper.title),
         "author": [_author(name) for name in paper.authors if one_line(name)],
@@ -49,7 +50,7 @@ def _item(paper: Paper) -> dict[str, Any]:
         "DOI": paper_doi(paper),
         "URL": web_address(paper.url),
     }
-    return {key: value for key, value in item.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _author(name: str) -> dict[str, str]:

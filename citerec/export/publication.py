@@ -20,6 +20,7 @@ Any other venue is `UNKNOWN`: such a paper is written as a type that claims no k
 import re
 from enum import Enum, auto
 
+from citerec.bibliography.preprint import SERVER
 from citerec.export.clean import one_line
 from citerec.types import Paper
 
@@ -72,9 +73,6 @@ _CONFERENCES = (
     "|SIGIR|SIGKDD|SIGMETRICS|SIGMOD|SOCG|SODA|SOSP|SPAA|STACS|STOC|TACAS|TREC|UAI|UbiComp|UIST|USENIX|VAST|VIS|VLDB"
     "|VR|VRST|WACV|WINE|WSDM|WWW"
 )
-_PREPRINT = _words(
-    r"ar[xχ]iv|(?:bio|med|chem|psya|eng|soca)r?xiv|CoRR|SSRN|Research Square|preprints?"
-)
 _THESIS = _words(r"thesis|dissertation")
 _REPORT = _words(
     r"tech(?:nical|\.)? rep(?:ort)?s?|working papers?|white paper|research report|discussion papers?"
@@ -119,7 +117,7 @@ _ABBREVIATED = re.compile(
     r"\b(?!(?:univ|dept|inc|ltd|corp|press|eds?|vol)\.)[^\W\d_]{2,}\.(?=\s|,|$)", re.I
 )
 _RULES = (  # the first pattern with a match in the venue's name decides
-    (_PREPRINT, Kind.PREPRINT),
+    (SERVER, Kind.PREPRINT),
     (_THESIS, Kind.THESIS),
     (_REPORT, Kind.REPORT),
     (_SERIAL, Kind.JOURNAL),

@@ -25,7 +25,13 @@ _TYPES = {
 
 def dump(results: Iterable[Result]) -> str:
     """Write each recommended paper once, without abstracts because of their licences."""
-    records = [_record(paper) for paper in papers(results)]
+    cited_papers = papers(results)
+    return write([paper.id for paper in cited_papers], cited_papers)
+
+
+def write(keys: Iterable[str], cited_papers: Iterable[Paper]) -> str:
+    """Return papers as records, a blank line after each but the last; `keys` are their ids in the file."""
+    records = list(map(_record, keys, cited_papers))
     if not records:
         return ""
     rispy: Any = import_module("rispy")  # it has no types
@@ -41,12 +47,12 @@ def _writer(rispy: Any) -> Any:
     return type("Writer", (rispy.RisWriter,), {"set_header": set_header})
 
 
-def _record(paper: Paper) -> dict[str, Any]:
+def _record(key: str, paper: Paper) -> dict[str, Any]:
     kind = kind_of(paper)
     first, _, last = one_line(paper.pages).partition("-")
     record = {
         "type_of_reference": _TYPES[kind],
-        "id": one_line(paper.id),
+        "id": one_line(key),
         "title": one_line(paper.title),
         "authors": [_author(name) for name in paper.authors if one_line(name)],
         "year": str(paper.year) if paper.year is not None else "",
@@ -59,7 +65,7 @@ def _record(paper: Paper) -> dict[str, Any]:
         "doi": paper_doi(paper),
         "urls": [url] if (url := web_address(paper.url)) else [],
     }
-    return {key: value for key, value in record.items() if value}
+    return {name: value for name, value in record.items() if value}
 
 
 def _author(name: str) -> str:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from string import whitespace
 from typing import Any
 
-from citerec.bibliography.doi import doi_of
+from citerec.bibliography.doi import doi_of, paper_doi
 from citerec.bibliography.keys import id_key, title_key
 from citerec.bibliography.paper_list import PaperList
 from citerec.corpus.papers import Papers, as_rows, compute, strings
-from citerec.matching.same import is_draft_of, rows_of_entry, similar_titles
+from citerec.matching.same import Described, is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.rules.eligible import query_rows
-from citerec.types import Query
+from citerec.types import Paper, Query
 
 # drafts whose titles are searched one by one; more are compared with all titles in one pass
 ONE_BY_ONE = 8
@@ -100,6 +100,41 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
             else (),
         )
         for entry in paper_list.entries
+    ]
+
+
+def listed_papers(paper_list: PaperList, papers: Sequence[Paper]) -> list[frozenset[int]]:
+    """Return the positions of the papers that each entry of a list matches, as `listed_rows` does for a corpus.
+
+    A citation key that is the id of a paper with another title does not count: authors and corpora make both from the
+    same name and year.
+    """
+    by_id: dict[str, set[int]] = {}
+    for place, paper in enumerate(papers):
+        for paper_id in filter(None, (paper.id, id_key(paper.id), paper_doi(paper).lower())):
+            by_id.setdefault(paper_id, set()).add(place)
+    by_title = same_entries(paper_list.entries, papers)
+    return [
+        titles.union(
+            place
+            for i in entry.ids
+            for place in by_id.get(i, set()) | by_id.get(id_key(i), set())
+            if i != entry.key or not entry.title or same_title(entry.title, papers[place].title)
+        )
+        for entry, titles in zip(paper_list.entries, by_title, strict=True)
+    ]
+
+
+def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> list[frozenset[int]]:
+    """Return for each entry the positions of those of `others` that are the same paper by title, year and authors."""
+    titles = {entry.title for entry in entries if title_key(entry.title)}
+    similar = similar_titles(sorted(titles), [other.title for other in others])
+    by_place = dict(enumerate(others))
+    return [
+        frozenset(rows_of_entry(entry, similar[entry.title], by_place))
+        if entry.title in similar
+        else frozenset()
+        for entry in entries
     ]
 
 

@@ -88,6 +88,11 @@ class SimilarTitles:
         """The rows of all three lists."""
         return [*self.equal, *self.near, *self.longer]
 
+    def before(self, row: int) -> "SimilarTitles":
+        """Return those before a row."""
+        lists = (self.equal, self.near, self.longer)
+        return SimilarTitles(*([one for one in rows if one < row] for rows in lists))
+
 
 def similar_titles(titles: Iterable[str], corpus_titles: Iterable[str]) -> dict[str, SimilarTitles]:
     """Find the titles of a corpus that are equal or similar to some titles, in one pass over the corpus.
@@ -154,7 +159,7 @@ class Described(Protocol):
 
 
 def rows_of_entry(
-    entry: Described, similar: SimilarTitles, papers: Mapping[int, Paper]
+    entry: Described, similar: SimilarTitles, papers: Mapping[int, Described]
 ) -> list[int]:
     """Return the rows of the papers that a reference is, from those with similar titles.
 
@@ -190,20 +195,20 @@ def is_draft_of(query: Query, paper: Paper) -> bool:
     )
 
 
-def _contradicts(described: Described, paper: Paper) -> bool:
+def _contradicts(described: Described, paper: Described) -> bool:
     """Whether years or authors show that two similar titles are of two papers; unknown ones contradict nothing."""
     most = 1 if _is_short(described) else YEARS_APART
     return (_years_apart(described, paper) or 0) > most or _shares_author(described, paper) is False
 
 
-def _has_equal_title(described: Described, paper: Paper) -> bool:
+def _has_equal_title(described: Described, paper: Described) -> bool:
     if not _contradicts(described, paper):
         return True
     same_year = _years_apart(described, paper) == 0
     return not _is_short(described) and (same_year or bool(_shares_author(described, paper)))
 
 
-def _agrees(described: Described, paper: Paper) -> bool:
+def _agrees(described: Described, paper: Described) -> bool:
     """Whether both have a year, at most one year apart, and an author's last name in common."""
     apart = _years_apart(described, paper)
     return (
@@ -217,13 +222,13 @@ def _is_short(described: Described) -> bool:
     return len(title_key(described.title).split()) < LEAST_WORDS
 
 
-def _years_apart(described: Described, paper: Paper) -> int | None:
+def _years_apart(described: Described, paper: Described) -> int | None:
     return (
         None if described.year is None or paper.year is None else abs(described.year - paper.year)
     )
 
 
-def _shares_author(described: Described, paper: Paper) -> bool | None:
+def _shares_author(described: Described, paper: Described) -> bool | None:
     """Whether both have an author in common; None if the authors of one are unknown.
 
     With a short title last names must be equal; with a longer one any parts of names, in case they were split wrongly.

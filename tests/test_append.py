@@ -1,0 +1,587 @@
+"""`recommend --append`: papers are added to a file of references, and none of its bytes changes."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pybtex.database import BibliographyData, parse_bytes
+from pybtex.exceptions import PybtexError
+
+from citerec import Recommendations
+from citerec.bibliography import bibtex, ris
+from citerec.cli import run
+from citerec.errors import BadInputError, CiterecError, ConfigError, OutputError
+from citerec.export.keys import KeyPattern, unique_keys
+from citerec.folder import IndexFolder
+from citerec.references import file as reference_file
+from citerec.references.append import append_papers
+from citerec.types import Paper, Query, Recommendation
+
+TREES = Paper(
+    id="p1",
+    title="On the Maps of Trees",
+    year=2020,
+    authors=("Ada Ångström-Smith", "Bo Li"),
+    venue="Journal of Maps",
+    doi="10.1234/trees_1",
+)
+ROOTS = Paper(id="p2", title="Roots of large trees: a survey", year=2021, authors=("Cy Root",))
+LEAVES = Paper(id="p3", title="Leaves", year=2022, authors=("Di Leaf",), venue="VIS")
+
+
+def pybtex_keys(data: bytes) -> list[str]:
+    return list(parsed(data).entries)
+
+
+def parsed(data: bytes) -> BibliographyData:
+    return parse_bytes(data.decode("utf-8-sig").encode(), "bibtex")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def bib(tmp_path: Path) -> Callable[[bytes | str], Path]:
+    def write(content: bytes | str) -> Path:
+        path = tmp_path / "refs.bib"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+# --- BibTeX
+
+
+def test_the_old_bytes_stay_and_the_new_entry_has_their_style(
+    bib: Callable[[bytes], Path],
+) -> None:
+    old = (
+        b"\xef\xbb\xbf% mine, r\xc3\xa9f\xc3\xa9rences\r\n"
+        b'@string{acl = "ACL"}\r\n'
+        b"@InProceedings{a1,\r\n\ttitle={A},\r\n\tbooktitle = acl # { 2019},  \r\n\tyear = 2019\r\n}"
+    )
+    path = bib(old)
+
+    done = append_papers(path, [TREES])
+
+    new = path.read_bytes()
+    assert new.startswith(old)
+    assert new[len(old) :] == (
+        b"\r\n\r\n@article{angstromsmith2020maps,\r\n"
+        b"\ttitle = {On the Maps of Trees},\r\n"
+        b"\tauthor = {\xc3\x85ngstr\xc3\xb6m-Smith, Ada and Li, Bo},\r\n"
+        b"\tyear = {2020},\r\n\tjournal = {Journal of Maps},\r\n\tdoi = {10.1234/trees_1},\r\n}\r\n"
+    )
+    assert done.keys == ("angstromsmith2020maps",)
+    assert pybtex_keys(new) == ["a1", "angstromsmith2020maps"]
+    assert path.with_name("refs.bib.bak").read_bytes() == old
+
+
+def test_a_file_that_does_not_exist_is_made_without_a_backup(tmp_path: Path) -> None:
+    path = tmp_path / "refs.bib"
+
+    done = append_papers(path, [TREES, LEAVES])
+
+    assert pybtex_keys(path.read_bytes()) == ["angstromsmith2020maps", "leaf2022leaves"]
+    assert (done.backup, names(tmp_path)) == (None, ["refs.bib"])
+
+
+def test_papers_that_the_file_has_are_skipped_and_a_second_run_changes_nothing(
+    bib: Callable[[str], Path],
+) -> None:
+    path = bib(
+        "@misc{x, title = {{On} the maps of {TREES}!}}\n@misc{y, doi={https://doi.org/10.1234/TREES_2}}\n"
+    )
+    same_doi = Paper(id="p4", title="Another title of it", doi="10.1234/trees_2")
+
+    first = append_papers(path, [TREES, ROOTS, same_doi])
+    content, status = path.read_bytes(), path.stat()
+    path.with_name("refs.bib.bak").unlink()
+    second = append_papers(path, [TREES, ROOTS, same_doi])
+
+    assert (first.keys, first.skipped) == (("root2021roots",), (TREES, same_doi))
+    assert (second.keys, second.skipped) == ((), (TREES, ROOTS, same_doi))
+    assert (path.read_bytes(), path.stat().st_ino) == (content, status.st_ino)
+    assert not path.with_name("refs.bib.bak").exists()
+
+
+def test_two_records_of_one_paper_are_added_once(tmp_path: Path) -> None:
+    preprint = Paper(
+        id="p9", title="Roots of Large Trees: A Survey", year=2020, authors=("C. Root",)
+    )
+
+    done = append_papers(tmp_path / "refs.bib", [ROOTS, preprint])
+
+    assert (done.keys, done.skipped) == (("root2021roots",), (preprint,))
+
+
+def test_a_citation_key_that_is_the_id_of_another_paper_is_no_match(
+    bib: Callable[[str], Path],
+) -> None:
+    path = bib("@misc{p1, title = {Something completely different from maps}}\n")
+
+    assert append_papers(path, [TREES]).keys == ("angstromsmith2020maps",)
+
+
+def test_keys_are_unique_against_all_keys_of_the_file_in_any_case(
+    bib: Callable[[str], Path],
+) -> None:
+    path = bib(
+        "@misc{Root2021Roots, title={B}}\n"
+        "@comment{ @misc{root2021rootsa, title={C}} }\n"
+        "% @misc{root2021rootsc,\n% title = {D}}\n"
+        "@misc{z, title={E}, crossref = {root2021rootsb}, ids = {one, root2021rootsd}}\n"
+    )
+
+    assert append_papers(path, [ROOTS]).keys == ("root2021rootse",)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key"),
+    [
+        ("{lastname}{year}{word}", "angstromsmith2020maps"),
+        ("{Lastname}:{year}", "Angstromsmith:2020"),
+        ("{lastname}{yy}{Word}", "angstromsmith20Maps"),
+        ("vis/{LASTNAME}-{yy}", "vis/ANGSTROMSMITH-20"),
+    ],
+)
+def test_keys_follow_the_pattern(pattern: str, key: str) -> None:
+    assert KeyPattern(pattern).key(TREES) == key
+    assert list(unique_keys([TREES, TREES], KeyPattern(pattern))) == [key, f"{key}a"]
+
+
+def test_missing_parts_of_a_key_leave_no_separator() -> None:
+    assert KeyPattern("{Lastname}:{year}").key(Paper(id="x", title="")) == "Anon"
+    assert KeyPattern("{word}_{yy}").key(Paper(id="x", title="The")) == "anon"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["key", "{name}", "{year} x", "{year}{", "{year},", "é{year}", ""]
+)
+def test_a_wrong_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="key pattern"):
+        KeyPattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("@misc{a, title={A}}\n\n@misc{b, title={B\n", "line 3"),
+        ("@misc{a, title={A}}\n@comment{x", "line 2"),
+        ("@misc{a title={A}}", "line 1"),
+        ('@misc{a, title="A}\n@misc{b, title={B}}', "line 1"),
+    ],
+)
+def test_a_file_with_a_broken_entry_is_refused(
+    bib: Callable[[str], Path], content: str, line: str
+) -> None:
+    path = bib(content)
+
+    with pytest.raises(BadInputError, match=line):
+        append_papers(path, [TREES])
+
+    assert (path.read_text(), names(path.parent)) == (content, ["refs.bib"])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"Dear diary,\nnothing happened.\n", "plain text, expected BibTeX, RIS or CSL-JSON"),
+        (b"@misc{a, title={\xe9}}", "not UTF-8"),
+        ("@misc{a, title={A}}".encode("utf-16"), "UTF-16"),
+        (b"%PDF-1.4", "a PDF"),
+    ],
+)
+def test_other_files_are_refused(bib: Callable[[bytes], Path], content: bytes, words: str) -> None:
+    path = bib(content)
+
+    with pytest.raises(BadInputError, match=words):
+        append_papers(path, [TREES])
+
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_comments_alone_is_bibtex(bib: Callable[[str], Path]) -> None:
+    path = bib("% my references")
+
+    append_papers(path, [LEAVES])
+
+    assert path.read_text().startswith("% my references\n\n@inproceedings{leaf2022leaves,\n  title")
+
+
+TEXTS = st.text(st.sampled_from('aé \t@{}"#,=%\\\n\r~-_(1'), max_size=12)
+VALUES = st.one_of(
+    TEXTS.filter(lambda t: t.count("{") == t.count("}")).map("{{{}}}".format),
+    st.sampled_from(['"quoted"', "acl # {x}", "2019", '"a" # "b"', "acl"]),
+)
+FIELDS = st.lists(
+    st.tuples(st.sampled_from(["title", "year", "note", "Author", "crossref"]), VALUES),
+    max_size=3,
+    unique_by=lambda field: field[0],
+)
+ENTRIES = st.builds(
+    lambda kind, key, fields, gap, comma: (
+        f"@{kind}{{{key},{gap}" + f",{gap}".join(f"{n} = {v}" for n, v in fields) + comma + "}"
+    ),
+    st.sampled_from(["misc", "Article", "INPROCEEDINGS"]),
+    st.sampled_from(["a", "b:1", "Leaf2022Leaves", "root2021roots", "é"]),
+    FIELDS,
+    st.sampled_from(["\n  ", "\n\t", "\r\n    ", " "]),
+    st.sampled_from(["", ",", ",\n"]),
+)
+PIECES = st.one_of(
+    ENTRIES,
+    TEXTS,
+    st.sampled_from(['@string{acl = "ACL"}', "@comment{x {y}}", "% note @misc", "@preamble{{x}}"]),
+)
+FILES = st.builds(
+    lambda bom, pieces, gap, end: bom + gap.join(pieces).encode() + end,
+    st.sampled_from([b"", b"\xef\xbb\xbf"]),
+    st.lists(PIECES, min_size=1, max_size=5),
+    st.sampled_from(["\n", "\n\n", "\r\n", "\r", ""]),
+    st.sampled_from([b"", b"\n", b"\r\n", b"\n\n\n", b"  "]),
+)
+
+
+@given(FILES)
+@settings(max_examples=40)
+def test_any_file_stays_as_it_is_and_parses_with_the_new_entries(
+    tmp_path_factory: pytest.TempPathFactory, old: bytes
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "wild"
+    folder.mkdir(exist_ok=True)
+    path = folder / "refs.bib"
+    path.write_bytes(old)
+    text = old.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+
+    try:
+        done = append_papers(path, [ROOTS, LEAVES])
+    except CiterecError:
+        assert path.read_bytes() == old
+        return
+
+    new = path.read_bytes()
+    assert new.startswith(old)
+    before, _ = bibtex.read_records(text)
+    after, broken = bibtex.read_records(
+        new.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    )
+    assert [(r.key, r.fields) for r in after[: len(before)]] == [(r.key, r.fields) for r in before]
+    assert [r.key for r in after[len(before) :]] == list(done.keys)
+    assert not broken
+    assert len(
+        {r.key.lower() for r in after[len(before) :]} - {r.key.lower() for r in before}
+    ) == len(done.keys)
+    try:
+        entries = parsed(old).entries
+    except (PybtexError, ValueError, IndexError):
+        assume(False)
+    both = parsed(new).entries
+    assert list(both) == [*entries, *done.keys]
+    assert all(both[key] == entries[key] for key in entries)
+
+
+# --- RIS and CSL-JSON
+
+
+def test_ris_gets_records_in_its_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "refs.ris"
+    old = b"TY  - JOUR\r\nTI  - Maps\r\nID  - leaf2022leaves\r\nER  - "
+    path.write_bytes(old)
+
+    done = append_papers(path, [LEAVES])
+
+    new = path.read_bytes()
+    assert new.startswith(old + b"\r\n\r\nTY  - CPAPER\r\n")
+    assert new.endswith(b"ER  - \r\n")
+    assert done.keys == ("leaf2022leavesa",)
+    assert [r.fields["title"] for r in ris.read_records(new.decode())] == ["Maps", "Leaves"]
+
+
+def test_ris_with_one_space_stays_readable(tmp_path: Path) -> None:
+    path = tmp_path / "refs.ris"
+    path.write_bytes(b"TY - JOUR\nTI - Maps\nER - \n")
+
+    append_papers(path, [LEAVES])
+
+    assert len(ris.read_records(path.read_text())) == 2
+
+
+def test_ris_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "refs.ris"
+    path.write_bytes(b"TY  - JOUR\nTI  - A\nER  - \nTY  - JOUR\nTI  - B\n")
+
+    with pytest.raises(BadInputError, match="line 4: this record has no end"):
+        append_papers(path, [LEAVES])
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        b'[\n  {\n    "id": "a",\n    "type": "book",\n    "title": "\xc3\x89"\n  }\n]\n',
+        b'[\n\t{"id": 7, "type": "book"}\n]',
+        b'\xef\xbb\xbf[\r\n\t{\r\n\t\t"type": "book",\r\n\t\t"note": "[x]"\r\n\t}\r\n]\r\n',
+        b'[{"id": "a", "type": "book"}, {"id": "b", "type": "book"}]',
+        b"[]",
+        b"[\n]\n",
+        b"",
+    ],
+)
+def test_csl_gets_items_before_its_bracket(tmp_path: Path, old: bytes) -> None:
+    path = tmp_path / "refs.json"
+    path.write_bytes(old)
+
+    done = append_papers(path, [ROOTS, LEAVES])
+
+    new = path.read_bytes()
+    items = json.loads(new.decode("utf-8-sig"))
+    before = json.loads(old.decode("utf-8-sig") or "[]")
+    assert items[: len(before)] == before
+    assert [item["id"] for item in items[len(before) :]] == ["root2021roots", "leaf2022leaves"]
+    head = old.rstrip().removesuffix(b"]").rstrip()
+    assert new.startswith(head)
+    assert new.endswith(old[len(head) :].lstrip() if old else b"\n")
+    assert append_papers(path, [ROOTS, LEAVES]).keys == ()
+    assert done.keys == ("root2021roots", "leaf2022leaves")
+
+
+ITEMS = st.lists(
+    st.dictionaries(
+        st.sampled_from(["id", "title", "note", "author"]),
+        st.one_of(
+            st.text(max_size=6), st.integers(), st.lists(st.just({"family": "]"}), max_size=2)
+        ),
+        max_size=3,
+    ).map(lambda fields: fields | {"type": "book"}),
+    max_size=3,
+)
+
+
+@given(
+    ITEMS,
+    st.sampled_from([None, 0, 2, "\t"]),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\n", "  \n\n"]),
+)
+@settings(max_examples=40)
+def test_any_csl_keeps_its_items(
+    tmp_path_factory: pytest.TempPathFactory,
+    items: list[dict[str, Any]],
+    indent: int | str | None,
+    ascii_only: bool,
+    end: str,
+    tail: str,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "wild.json"
+    text = json.dumps(items, indent=indent, ensure_ascii=ascii_only) + tail
+    path.write_bytes(text.replace("\n", end).encode())
+    old = path.read_bytes()
+
+    done = append_papers(path, [ROOTS, LEAVES])
+
+    new = path.read_bytes()
+    after = json.loads(new)
+    assert after[: len(items)] == items
+    assert [item["id"] for item in after[len(items) :]] == list(done.keys)
+    head = old.rstrip().removesuffix(b"]").rstrip()
+    assert new.startswith(head)
+    assert new.endswith(old[len(head) :].lstrip())
+
+
+def test_csl_items_are_indented_like_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "refs.json"
+    path.write_bytes(b'[\r\n\t{\r\n\t\t"id": "a",\r\n\t\t"type": "book"\r\n\t}\r\n]\r\n')
+
+    append_papers(path, [Paper(id="x", title="Soil", year=2001)])
+
+    assert path.read_bytes().endswith(
+        b'"book"\r\n\t},\r\n\t{\r\n\t\t"id": "anon2001soil",\r\n\t\t"type": "document",\r\n'
+        b'\t\t"title": "Soil",\r\n\t\t"issued": {\r\n\t\t\t"date-parts": [\r\n\t\t\t\t[\r\n'
+        b"\t\t\t\t\t2001\r\n\t\t\t\t]\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n]\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"id": "a", "type": "book"}', "not a list"),
+        ('[{"id": "a", "title": "A"}]', "item 1 of the list has no type"),
+        ('[\n{"id": "a",\n', "line [23]: this is not valid JSON"),
+    ],
+)
+def test_other_json_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "refs.json"
+    path.write_text(text)
+
+    with pytest.raises(BadInputError, match=words):
+        append_papers(path, [LEAVES])
+
+    assert path.read_text() == text
+
+
+# --- files
+
+
+def test_permissions_stay_and_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    target = tmp_path / "shared" / "all.bib"
+    target.write_text("@misc{a, title={A}}\n")
+    target.chmod(0o640)
+    link = tmp_path / "refs.bib"
+    link.symlink_to(target)
+
+    done = append_papers(link, [LEAVES])
+
+    assert link.is_symlink()
+    assert pybtex_keys(target.read_bytes()) == ["a", "leaf2022leaves"]
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert done.backup == tmp_path / "shared" / "all.bib.bak"
+    assert done.backup.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_read_only_file_is_refused(bib: Callable[[str], Path]) -> None:
+    path = bib("@misc{a, title={A}}\n")
+    path.chmod(0o444)
+
+    with pytest.raises(OutputError, match="read-only"):
+        append_papers(path, [LEAVES])
+
+    assert names(path.parent) == ["refs.bib"]
+
+
+def test_a_file_that_is_changed_meanwhile_is_not_lost(
+    bib: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bib("@misc{a, title={A}}\n")
+    fill = reference_file._fill  # pyright: ignore[reportPrivateUsage]
+
+    def fill_and_edit(file: Path, data: bytes, mode: int | None) -> None:
+        fill(file, data, mode)
+        path.write_text("@misc{b, title={An editor saved this}}\n")
+
+    monkeypatch.setattr(reference_file, "_fill", fill_and_edit)
+
+    with pytest.raises(OutputError, match="changed meanwhile"):
+        append_papers(path, [LEAVES])
+
+    assert path.read_text() == "@misc{b, title={An editor saved this}}\n"
+    assert names(path.parent) == ["refs.bib", "refs.bib.bak"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("folder", "it is a folder"),
+        ("pipe.bib", "not a regular file"),
+        ("none/refs.bib", "there is no folder"),
+        ("refs.docx", "its format is not known"),
+        ("loop.bib", "cannot write"),
+        ("x" * 260 + ".bib", "cannot write"),
+    ],
+)
+def test_what_cannot_be_extended_is_one_line(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe.bib")
+    (tmp_path / "loop.bib").symlink_to(tmp_path / "loop.bib")
+
+    with pytest.raises(CiterecError, match=words):
+        append_papers(tmp_path / name, [LEAVES])
+
+
+# --- the command line and Python
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample_index: IndexFolder) -> Path:
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "sample").symlink_to(sample_index.path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+RECOMMEND = ("recommend", "--title", "Dense retrieval of passages", "--ranker", "none", "--k", "4")
+
+
+def test_recommend_adds_the_picked_papers(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*RECOMMEND, "--format", "json"]) == 0
+    titles = [item["title"] for item in json.loads(capsys.readouterr().out)]
+
+    assert run([*RECOMMEND, "--append", "refs.bib", "--pick", "1, 3-4"]) == 0
+
+    err = capsys.readouterr().err
+    added = parsed((work / "refs.bib").read_bytes()).entries.values()
+    shown = [re.sub(r"[{}]", "", entry.fields["title"]) for entry in added]
+    assert shown == [titles[0], titles[2], titles[3]]
+    assert "3 papers added to refs.bib: " in err
+    assert run([*RECOMMEND, "--append", "refs.bib"]) == 0
+    assert "1 paper added to refs.bib: " in (err := capsys.readouterr().err)
+    assert f"skipped, as the file has them already: {titles[0]} and 2 more" in err
+
+
+def test_bibtex_on_the_screen_has_the_keys_of_the_pattern(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [*RECOMMEND, "--key-pattern", "{Lastname}:{year}", "--append", "refs.bib"]
+
+    assert run([*arguments, "--format", "bibtex"]) == 0
+
+    assert capsys.readouterr().out == (work / "refs.bib").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--pick", "1"], "--pick needs --append"),
+        (["--append", "refs.bib", "--pick", "5"], "--k 4 gives 4 papers"),
+        (["--append", "refs.bib", "--pick", "0"], "expected ranks such as 1,3,7 or 1-5"),
+        (["--append", "refs.bib", "--pick", "3-1"], "expected ranks such as 1,3,7 or 1-5"),
+        (["--append", "refs.bib", "--output", "./refs.bib"], "--output would replace refs.bib"),
+        (["--append", "refs.doc"], "its format is not known"),
+        (["--append", "refs.bib", "--key-pattern", "{colour}"], "no field {colour}"),
+    ],
+)
+def test_wrong_options_are_one_line_before_the_work(
+    work: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    code = run([*RECOMMEND, *options])
+
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert words in captured.err
+    assert not (work / "refs.bib").exists()
+
+
+def test_several_drafts_add_each_paper_once(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drafts = [{"id": "a", "title": "Dense retrieval"}, {"id": "b", "title": "Dense retrieval"}]
+    (work / "drafts.jsonl").write_text("".join(f"{json.dumps(draft)}\n" for draft in drafts))
+    arguments = ["recommend", "--query", "drafts.jsonl", "--ranker", "none", "--k", "2"]
+
+    assert run([*arguments, "--append", "refs.bib", "--pick", "1"]) == 2
+    assert run([*arguments, "--append", "refs.bib"]) == 0
+
+    assert "--pick needs a single draft" in capsys.readouterr().err
+    assert len(pybtex_keys((work / "refs.bib").read_bytes())) == 2
+
+
+def test_recommendations_are_appended_from_python(tmp_path: Path) -> None:
+    items = tuple(
+        Recommendation(rank=rank, paper=paper, score=-rank)
+        for rank, paper in enumerate((TREES, ROOTS, LEAVES), start=1)
+    )
+    found = Recommendations(Query(id="q", title="Trees"), items)
+
+    done = found.append(tmp_path / "refs.bib", pick=[1, 3], key_pattern="{Lastname}{yy}")
+
+    assert done.keys == ("Angstromsmith20", "Leaf22")
+    assert found.append(tmp_path / "refs.bib").keys == ("root2021roots",)
+    with pytest.raises(ConfigError, match="no rank 4; there are 3 recommendations"):
+        found.append(tmp_path / "refs.bib", pick=[4])

@@ -1,0 +1,232 @@
+"""`citerec check`: what a file of references and the corpus state differently."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec import RecommendConfig, Recommender
+from citerec.cli import run
+from citerec.corpus.papers import Papers, write_papers
+from citerec.folder import IndexFolder
+from citerec.references.check import Finding, Problem, ReferenceCheck, check_references
+from citerec.types import Paper
+
+CORPUS: list[dict[str, Any]] = [
+    {"id": "maps", "title": "The Maps of Large Trees", "year": 2019, "authors": ["Ada Smith"],
+     "venue": "VIS", "doi": "10.1234/maps"},
+    {"id": "roots", "title": "Roots of Very Large Trees", "year": 2020, "authors": ["Bo Root"],
+     "venue": "Journal of Roots", "doi": "https://doi.org/10.1234/ROOTS"},
+    {"id": "leaves", "title": "Leaves and Their Many Colours", "year": 2021, "authors": ["Cy Leaf"],
+     "venue": "arXiv", "doi": "10.48550/arXiv.2101.00001"},
+    {"id": "soil2001", "title": "Soil Is All a Tree Needs", "year": 2001},
+]  # fmt: skip
+SAMPLE_OK = "@inproceedings{a, title={The Maps of Large Trees}, year=2019, doi={10.1234/MAPS}}\n"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    path = tmp_path_factory.mktemp("check") / "papers.arrow"
+    with write_papers(path) as writer:
+        for paper in CORPUS:
+            writer.add(Paper(**paper))
+    return Papers(path)
+
+
+@pytest.fixture
+def check(corpus: Papers, tmp_path: Path) -> Callable[..., ReferenceCheck]:
+    def of(text: str, name: str = "refs.bib") -> ReferenceCheck:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return check_references(tmp_path / name, corpus)
+
+    return of
+
+
+def brief(report: ReferenceCheck) -> list[tuple[str, str, str]]:
+    return [(one.problem.value, one.stated, one.known) for one in report.findings]
+
+
+def test_an_entry_that_agrees_has_no_problem(check: Callable[..., ReferenceCheck]) -> None:
+    report = check(SAMPLE_OK + "@misc{b, title={Something that nobody indexed}, year=1990}\n")
+
+    assert (report.entries, report.found, report.with_problem, report.findings) == (2, 1, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (
+            "@article{a, title={Roots of Very Large Trees}, year=2018, doi={10.1234/roots}}",
+            ("year", "2018", "2020"),
+        ),
+        (
+            "@article{a, title={Roots of Very Large Trees}, year=2020, doi={10.9999/wrong}}",
+            ("doi", "10.9999/wrong", "10.1234/ROOTS"),
+        ),
+        (
+            "@article{a, title={Rooots of very large trees}, year=2020, doi={10.1234/roots}}",
+            ("title", "Rooots of very large trees", "Roots of Very Large Trees"),
+        ),
+        (
+            "@article{a, title={{Roots} of very-large {TREES}.}, year=2020}",
+            ("no-doi", "", "10.1234/ROOTS"),
+        ),
+    ],
+)
+def test_what_the_corpus_knows_differently_is_listed(
+    check: Callable[..., ReferenceCheck], entry: str, problem: tuple[str, str, str]
+) -> None:
+    report = check(entry)
+
+    assert brief(report) == [problem]
+    assert report.findings[0].id == "roots"
+    assert report.findings[0].place == "line 1: entry 'a'"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "@misc{a, title={Roots of Very Large Trees}, year=2018}",
+        "@unpublished{a, title={Roots of Very Large Trees}}",
+        "@article{a, title={Roots of Very Large Trees}, journal={arXiv preprint arXiv:1801.1}, year=2018}",
+        "@article{a, title={Roots of Very Large Trees}, journal={CoRR}, volume={abs/1801.1}}",
+        "@article{a, title={Roots of Very Large Trees}, note={arXiv:1801.00001}}",
+        "@techreport{a, title={Roots of Very Large Trees}, institution={bioRxiv}}",
+        "@article{a, title={Roots of Very Large Trees}, doi={10.48550/arXiv.1801.00001}}",
+        "@article{a, title={Roots of Very Large Trees}, url={https://arxiv.org/abs/1801.00001}}",
+        "TY  - UNPB\nTI  - Roots of Very Large Trees\nPY  - 2018\nER  - \n",
+        '[{"id": "a", "type": "article", "title": "Roots of Very Large Trees", "publisher": "arXiv"}]',
+    ],
+)
+def test_a_preprint_with_a_published_version_is_listed_once(
+    check: Callable[..., ReferenceCheck], entry: str
+) -> None:
+    assert brief(check(entry)) == [
+        ("preprint", "preprint", "Journal of Roots, 2020, 10.1234/ROOTS")
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "@article{a, title={Leaves and their many colours}, journal={arXiv}, year=2021,"
+        " doi={10.48550/arXiv.2101.00001}}",
+        "@misc{a, title={Soil is all a tree needs}, year=2001}",
+        "@inproceedings{a, title={The Maps of Large Trees}, booktitle={VIS}, note={arXiv:1801.1},"
+        " doi={10.1234/maps}}",
+    ],
+)
+def test_a_preprint_without_a_known_published_version_is_none(
+    check: Callable[..., ReferenceCheck], entry: str
+) -> None:
+    assert brief(check(entry)) == []
+
+
+def test_a_key_that_is_the_id_of_another_paper_is_no_match(
+    check: Callable[..., ReferenceCheck],
+) -> None:
+    report = check("@misc{soil2001, title={Worms as engineers of the ground}}")
+
+    assert (report.found, report.findings) == (0, ())
+
+
+def test_duplicates_are_found_by_doi_key_and_title(check: Callable[..., ReferenceCheck]) -> None:
+    report = check(
+        "@misc{a, title={A long title about the moss on stones}}\n"
+        "@misc{b, doi={10.5555/moss}}\n"
+        "@article{c, title={{A} Long Title about the Moss on Stoness}}\n"
+        "@article{d, doi={https://doi.org/10.5555/MOSS}}\n"
+        "@article{B, title={The part of lichen in old forests}}\n"
+        "@article{e, title={A long title about the fern on stones}}\n"
+    )
+
+    assert [(one.problem, one.place, one.known) for one in report.findings] == [
+        (Problem.DUPLICATE, "line 3: entry 'c'", "line 1: entry 'a'"),
+        (Problem.DUPLICATE, "line 4: entry 'd'", "line 2: entry 'b'"),
+        (Problem.DUPLICATE, "line 5: entry 'B'", "line 2: entry 'b'"),
+    ]
+    assert report.with_problem == 3
+
+
+def test_an_entry_that_cannot_be_read_is_a_problem(check: Callable[..., ReferenceCheck]) -> None:
+    report = check(SAMPLE_OK + "@misc{b, title={B\n")
+
+    assert (report.entries, report.found, report.with_problem) == (2, 1, 1)
+    assert report.findings[0].problem is Problem.UNREADABLE
+    assert report.findings[0].place.startswith("line 2: ")
+
+
+def test_ids_one_a_line_are_found_and_have_no_other_problem(
+    check: Callable[..., ReferenceCheck],
+) -> None:
+    report = check("maps\n10.1234/roots\nnothing\nmaps\n", "refs.txt")
+
+    assert (report.entries, report.found) == (4, 3)
+    assert [(one.problem, one.entry) for one in report.findings] == [(Problem.DUPLICATE, 3)]
+
+
+ATTENTION = "@article{a, title={Attention Is All You Need}, year=2017}\n"
+
+
+def test_the_command_prints_a_summary_and_each_problem(
+    sample_index: IndexFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    again = ATTENTION.replace("2017", "2018").replace("{a,", "{b,")
+    Path("refs.bib").write_text(ATTENTION + again)
+    index = ["--index", str(sample_index.path)]
+
+    assert run(["check", "refs.bib", *index]) == 0
+    assert capsys.readouterr().out == (
+        "refs.bib: 2 entries, 2 found in this corpus, 1 with a problem\n"
+        "line 2: entry 'b'\n"
+        "  duplicate of line 1: entry 'a'\n"
+        "  year: the file has 2018, the corpus 2017 (vaswani2017attention)\n"
+    )
+    assert run(["check", "refs.bib", *index, "--strict", "--format", "json"]) == 1
+    content = json.loads(capsys.readouterr().out)
+    assert {key: content[key] for key in ("entries", "found", "with_problem")} == {
+        "entries": 2, "found": 2, "with_problem": 1,
+    }  # fmt: skip
+    assert content["findings"][1] == {
+        "problem": "year", "place": "line 2: entry 'b'", "key": "b",
+        "title": "Attention Is All You Need", "file": "2018", "corpus": "2017",
+        "id": "vaswani2017attention",
+    }  # fmt: skip
+
+
+def test_a_clean_file_passes_strictly_and_a_missing_one_is_one_line(
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "refs.bib").write_text(ATTENTION)
+    index = ["--index", str(sample_index.path), "--strict"]
+
+    assert run(["check", str(tmp_path / "refs.bib"), *index]) == 0
+    assert run(["check", str(tmp_path / "none.bib"), *index]) == 2
+
+    captured = capsys.readouterr()
+    assert captured.out.endswith("1 entry, 1 found in this corpus, 0 with a problem\n")
+    assert captured.err == f"citerec: error: {tmp_path / 'none.bib'}: no such file\n"
+
+
+def test_a_recommender_checks_references(sample_index: IndexFolder, tmp_path: Path) -> None:
+    (tmp_path / "refs.bib").write_text(ATTENTION.replace("2017", "2018"))
+    config = RecommendConfig(encoder="none", ranker="none")
+
+    with Recommender(sample_index, config) as recommender:
+        report = recommender.check(tmp_path / "refs.bib")
+
+    assert brief(report) == [("year", "2018", "2017")]
+
+
+def test_a_finding_of_no_entry_counts_by_itself() -> None:
+    findings = tuple(
+        Finding(problem=Problem.UNREADABLE, entry=-1, place=f"line {line}") for line in (1, 2)
+    )
+
+    assert ReferenceCheck(2, 0, findings).with_problem == 2
