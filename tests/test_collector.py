@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.collect import EXAMPLES, Collector
+from citerec.corpus.collector import EXAMPLES, Collector
 from citerec.corpus.readers import Located
 from citerec.errors import BadRecordError
 from citerec.types import Paper
