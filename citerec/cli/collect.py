@@ -45,7 +45,7 @@ def collect(
     source: Annotated[
         SourceName | None,
         typer.Option(
-            help="OpenAlex (key: OPENALEX_API_KEY; the default if that is set), or Semantic Scholar (S2_API_KEY, optional)."
+            help="OpenAlex (key: OPENALEX_API_KEY; the default if set) or Semantic Scholar (key: S2_API_KEY, optional)."
         ),
     ] = None,
     rate: Annotated[
@@ -96,8 +96,12 @@ def collect(
         return
     if not yes:
         check_size(plan)
-    with console.progress() as progress:
-        report = run(plan, progress, console.log)
+    try:
+        with console.progress() as progress:
+            report = run(plan, progress, console.log)
+    except KeyboardInterrupt:
+        console.log(f"what was fetched is kept in {folder}; the same command continues")
+        raise
     if not quiet:
         write_lines(*summary(folder, report))
 

@@ -99,7 +99,8 @@ def make_work(times_cited: object, **fields: Any) -> Work | None:
         for name, value in fields.items()
     }
     values |= {"title": title, "abstract": abstract}
-    values["year"] = year if isinstance(year, int) and year in YEARS else None
+    is_year = isinstance(year, int) and not isinstance(year, bool) and year in YEARS
+    values["year"] = year if is_year else None
     try:
         paper = Paper(**values)
     except InvalidValueError:

@@ -72,6 +72,9 @@ class ScholarServer(ThreadingHTTPServer):
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
         self.fill(papers)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay silent about clients that were killed."""
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
@@ -212,6 +215,7 @@ class ScholarServer(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits for an acknowledgement
 
     @property
     def scholar(self) -> ScholarServer:
