@@ -69,6 +69,7 @@ class ScholarServer(ThreadingHTTPServer):
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
         self.endless = False  # whether cursors never end
         self.abstracts = True
+        self.hidden: set[str] = set()  # papers that it does not know for now
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
         self.fill(papers)
 
@@ -95,11 +96,14 @@ class ScholarServer(ThreadingHTTPServer):
             for word in title_key(str(paper["title"])).split():
                 self.with_word[word].add(i)
 
+    def visible(self, ids: Iterable[str]) -> list[str]:
+        return [i for i in ids if i not in self.hidden]
+
     def matching(self, text: str) -> list[str]:
         """Return the papers whose title has all words, the most cited first."""
         words = title_key(text).split()
         found = set.intersection(*(self.with_word.get(w, set()) for w in words)) if words else set()
-        return sorted(found, key=lambda i: (-len(self.cited_by[i]), i))
+        return sorted(found - self.hidden, key=lambda i: (-len(self.cited_by[i]), i))
 
     # OpenAlex
 
@@ -143,7 +147,7 @@ class ScholarServer(ThreadingHTTPServer):
         for name, _, value in others:
             assert name == "from_publication_date"
             found = [i for i in found if (self.papers[i].get("year") or 0) >= int(value[:4])]
-        return found
+        return self.visible(found)
 
     def works(self, params: Mapping[str, str]) -> dict[str, Any]:
         found = self.filtered(params["filter"]) if "filter" in params else []
@@ -201,7 +205,7 @@ class ScholarServer(ThreadingHTTPServer):
 
     def s2_list(self, i: str, what: str, params: Mapping[str, str]) -> dict[str, Any]:
         ids = [r for r in self.papers[i].get("citations", []) if r in self.papers]
-        papers = self.cited_by[i] if what == "citations" else ids
+        papers = self.visible(self.cited_by[i] if what == "citations" else ids)
         key = "citingPaper" if what == "citations" else "citedPaper"
         offset, limit = int(params.get("offset", 0)), int(params.get("limit", 100))
         assert limit <= 1000
