@@ -405,6 +405,17 @@ def test_a_key_that_cannot_be_one_is_refused_without_showing_it(
     assert key not in done.err
 
 
+def test_a_wrong_address_is_named(
+    collect: Collect, server: ScholarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENALEX_URL", f"{server.url}/elsewhere")
+
+    done = collect("10.5555/devlin2019bert")
+
+    assert done.code == 2
+    assert f"HTTP 404: no such path; is {server.url}/elsewhere the right address?" in done.err
+
+
 def test_no_key_travels_unencrypted(collect: Collect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("S2_URL", "http://user:password@mirror.example")
 
@@ -446,7 +457,7 @@ def test_another_list_does_not_replace_a_collection(collect: Collect, tmp_path: 
     source = collect("10.5555/devlin2019bert", "-o", "mine", "--papers", 5, "--source", "s2")
 
     assert other.code == source.code == 2
-    assert "has another collection; replace it with --force" in other.err
+    assert "has another collection; add to it with --update, replace it with --force" in other.err
     assert "was collected from openalex, whose ids differ" in source.err
     assert (tmp_path / "mine" / "papers.jsonl.gz").read_bytes() == before
     assert collect("10.5555/khattab2020colbert", "-o", "mine", "--papers", 5, "--force").code == 0

@@ -148,13 +148,13 @@ def test_a_request_is_sent_once(server: ScholarServer, tmp_path: Path) -> None:
             client.get("/works", WORKS),
             client.post("/graph/v1/paper/batch", {"fields": "title"}, ["DOI:10.5555/a"]),
         ]
-        missing = client.get("/works/doi:10.5555%2Fmissing", {})
+        missing = client.get("/works/doi:10.5555%2Fmissing", {}, optional=True)
     with opened(server, tmp_path) as (later, _):
         again = [
             later.get("/works", WORKS),
             later.post("/graph/v1/paper/batch", {"fields": "title"}, ["DOI:10.5555/a"]),
         ]
-        assert later.get("/works/doi:10.5555%2Fmissing", {}) is None
+        assert later.get("/works/doi:10.5555%2Fmissing", {}, optional=True) is None
 
     assert missing is None
     assert again == first
@@ -310,7 +310,9 @@ class WildClient:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def get(self, path: str, params: object, dollars: float = 0.0) -> Any:
+    def get(
+        self, path: str, params: object, dollars: float = 0.0, *, optional: bool = False
+    ) -> Any:
         return self._answer
 
     def post(self, path: str, params: object, ids: list[str]) -> Any:

@@ -121,7 +121,7 @@ def read_references(
     entries: list[Entry] = []
     name = search
     for text in refs:
-        if Path(text).is_file() or text == "-":
+        if text == "-" or Path(text).exists():
             listed = read_paper_list(text)
             entries += listed.entries
             name = name or Path(text).stem

@@ -37,6 +37,7 @@ class Request:
     path: str
     params: Mapping[str, str]
     ids: Sequence[str] | None = None  # the body of a POST: {"ids": [...]}
+    optional: bool = False  # whether it may be missing (HTTP 404)
 
     @property
     def description(self) -> str:
@@ -85,19 +86,22 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def get(self, path: str, params: Mapping[str, str], dollars: float = 0.0) -> Any:
-        """Return the JSON at a path; None if the service does not have it (HTTP 404).
+    def get(
+        self, path: str, params: Mapping[str, str], dollars: float = 0.0, *, optional: bool = False
+    ) -> Any:
+        """Return the JSON at a path.
 
         Args:
             path: The path below the address of the service.
             params: The query parameters, without the key.
             dollars: What the request costs.
+            optional: Whether HTTP 404 means that the service does not have it; None is returned then.
 
         Raises:
             RefusedError: If the service does not accept the request.
             CollectError: If the service cannot be reached, or fails repeatedly.
         """
-        return self._once(Request(path, params), dollars)
+        return self._once(Request(path, params, optional=optional), dollars)
 
     def post(self, path: str, params: Mapping[str, str], ids: Sequence[str]) -> Any:
         """Return the JSON that answers a list of ids; otherwise as `get`."""
@@ -173,7 +177,7 @@ class Client:
                 f"{self.service.title}: not an address: {address(self.service.url)}"
             ) from None
         self._answered = True
-        if status == 404:
+        if status == 404 and request.optional:
             return b"null"
         if status >= 300:
             self._refuse(status, headers, body)

@@ -85,7 +85,8 @@ class OpenAlex:
                 if (work := self._keep(raw)) and (doi := work.paper.doi.lower()) in dois:
                     found.setdefault(dois[doi], work.id)
         for doi in dois.keys() - set(listable):  # a separator of filters is part of the DOI
-            raw = self._client.get(f"/works/doi:{quote(doi, safe='')}", {"select": SELECT})
+            path = f"/works/doi:{quote(doi, safe='')}"
+            raw = self._client.get(path, {"select": SELECT}, optional=True)
             if work := self._keep(dict_of(raw)):
                 found[dois[doi]] = work.id
         return found

@@ -153,7 +153,8 @@ def is_complete(plan: Plan) -> bool:
     record = {} if plan.config.force or plan.config.update else read_record(plan.folder)
     if record and record.get("query", {}).get("sha256") != _query_of(plan.config)["sha256"]:
         raise ConfigError(
-            f"{plan.folder} has another collection; replace it with --force, or name another folder with --output"
+            f"{plan.folder} has another collection; add to it with --update, replace it with --force, "
+            "or name another folder with --output"
         )
     return bool(record)
 

@@ -77,7 +77,7 @@ class SemanticScholar:
     def find_title(self, title: str) -> list[Work]:
         """Return the work whose title matches best; empty if none is close."""
         params = {"query": title[:500], "fields": LIGHT}
-        answer = dict_of(self._client.get("/graph/v1/paper/search/match", params))
+        answer = dict_of(self._client.get("/graph/v1/paper/search/match", params, optional=True))
         works = (_read(raw) for raw in dicts_of(answer.get("data")))
         return [work for work in works if work]
 
@@ -136,7 +136,7 @@ class SemanticScholar:
             fields = "paperId,citationCount,year,publicationDate"
             limit = min(PAGE, LAST - offset)
             params = {"fields": fields, "limit": str(limit), "offset": str(offset)}
-            answer = dict_of(self._client.get(path, params))
+            answer = dict_of(self._client.get(path, params, optional=True))
             papers = (dict_of(link.get(key)) for link in dicts_of(answer.get("data")))
             yield from (paper for paper in papers if text_of(paper.get("paperId")))
             following = answer.get("next")
