@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -89,19 +89,24 @@ def main() -> None:
                 "OPENALEX_API_KEY": "local",
                 "S2_URL": server.url,
             }
-            result = {
-                "corpus": folder.name,
-                "papers": len(papers),
-                "story": [story(papers, server, Path(work), s, options.story) for s in SourceName],
-                "held_out": held_out(papers, server, Path(work), options.drafts, options.papers),
-                "provenance": provenance(vars(options) | {"corpora": None}),
-            }
-        path = RESULTS / f"{folder.name}.json"
-        path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
-        print(f"collect: {path}", file=sys.stderr)
+            result: dict[str, Any] = {"corpus": folder.name, "papers": len(papers)}
+            result["provenance"] = provenance(vars(options) | {"corpora": None})
+            path = RESULTS / f"{folder.name}.json"
+            for held in held_out(papers, server, Path(work), options.drafts, options.papers):
+                save(path, result | {"held_out": held})  # so that an interrupted run is not lost
+                result["held_out"] = held
+            for source in SourceName:
+                done = story(papers, server, Path(work), source, options.story)
+                result["story"] = [*result.get("story", []), done]
+                save(path, result)
     text = page()
     PAGE.write_text(text, encoding="utf-8")
     print(text)
+
+
+def save(path: Path, result: Mapping[str, Any]) -> None:
+    """Write the results of a corpus."""
+    path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def story(papers: Records, server: Any, work: Path, source: str, most: int) -> dict[str, Any]:
@@ -141,8 +146,10 @@ def timed(command: Sequence[object]) -> float:
     return round(time.monotonic() - start, 1)
 
 
-def held_out(papers: Records, server: Any, work: Path, drafts: int, most: int) -> dict[str, Any]:
-    """Return the share of hidden references that each system finds, on average over drafts."""
+def held_out(
+    papers: Records, server: Any, work: Path, drafts: int, most: int
+) -> Iterator[dict[str, Any]]:
+    """Yield, after each draft, the share of hidden references that each system finds on average."""
     by_id = {paper["id"]: paper for paper in papers}
     chosen = drawn(papers, by_id, drafts)
     encoder, rng = CachedEncoder(open_encoder(ENCODER)), np.random.default_rng(0)
@@ -160,19 +167,20 @@ def held_out(papers: Records, server: Any, work: Path, drafts: int, most: int) -
         for name, share in one_draft(draft, given, titles, folder, encoder, most).items():
             shares[name].append(share)
         requests.append(len(server.requests) - before)
-        print(
-            f"{number}/{len(chosen)} { ({n: round(float(np.mean(s)), 3) for n, s in shares.items()}) }",
-            file=sys.stderr,
-        )
-    best = np.array(shares["recommend --cited"])
-    return {
-        "drafts": len(chosen),
-        "papers": most,
-        "requests": round(float(np.mean(requests)), 1),
-        "shares": {name: round(float(np.mean(values)), 4) for name, values in shares.items()},
-        "p": {name: student_test(np.array(shares[name]), best) for name in ("bm25", "fusion")},
-        "encoder": ENCODER,
-    }
+        best = np.array(shares["recommend --cited"])
+        means = {name: round(float(np.mean(values)), 4) for name, values in shares.items()}
+        print(f"{number}/{len(chosen)} {means}", file=sys.stderr)
+        yield {
+            "drafts": number,
+            "papers": most,
+            "requests": round(float(np.mean(requests)), 1),
+            "shares": means,
+            "p": {
+                name: student_test(np.array(shares[name]), best) if number > 1 else None
+                for name in ("bm25", "fusion")
+            },
+            "encoder": ENCODER,
+        }
 
 
 def drawn(papers: Records, by_id: Mapping[str, Any], drafts: int) -> list[Mapping[str, Any]]:
@@ -255,7 +263,7 @@ def page() -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in results:
-        for run in one["story"]:
+        for run in one.get("story", []):
             facts = [
                 one["corpus"],
                 *(run[k] for k in ("source", "references", "resolved", "papers", "requests")),
