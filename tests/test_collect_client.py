@@ -2,9 +2,10 @@
 
 import socket
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from citerec.collect.resolve import identifier
 from citerec.collect.semanticscholar import SemanticScholar
 from citerec.collect.service import Politeness, Service, retry_after
 from citerec.collect.store import open_cache, read_record
-from citerec.collect.work import CollectError, plain
+from citerec.collect.work import CollectError, Source, Work, plain
 from citerec.errors import BadInputError, ConfigError, OutputError
 
 PAPERS = [
@@ -211,8 +212,17 @@ def test_a_damaged_store_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
-    (tmp_path / "collection.json").write_text('{"seeds": 7}')
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"seeds": 7}',
+        '{"seeds": [], "runs": [], "query": {}, "finished": "", "started": "x"}',
+    ],
+)
+def test_a_damaged_record_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "collection.json").write_text(text)
 
     with pytest.raises(BadInputError, match="not a record of citerec collect"):
         read_record(tmp_path)
@@ -304,36 +314,36 @@ WILD = st.recursive(
 )
 
 
-class WildClient:
-    """Answers everything with the same JSON, as a broken service may."""
+def test_wild_json_breaks_no_source(tmp_path: Path) -> None:
+    politeness = Politeness(rate=1000, tries=1, timeout=5)
+    numbers = count()
 
-    def __init__(self, answer: Any) -> None:
-        self._answer = answer
+    with serving([]) as server, opened(server, tmp_path, politeness) as (client, messages):
 
-    def get(
-        self, path: str, params: object, dollars: float = 0.0, *, optional: bool = False
-    ) -> Any:
-        return self._answer
+        @settings(max_examples=40)
+        @given(WILD | JSON)
+        def answered_with(answer: Any) -> None:
+            server.wild, number = [answer], next(numbers)  # another number: another request
+            for source in (
+                OpenAlex(client, messages.append),
+                SemanticScholar(client, messages.append),
+            ):
+                with suppress(CollectError):  # neither an object nor a list
+                    works = ask_everything(source, number)
+                    assert all(w.paper.title and w.times_cited >= 0 for w in works.values())
 
-    def post(self, path: str, params: object, ids: list[str]) -> Any:
-        return [self._answer] * len(ids)
+        answered_with()
 
 
-@settings(max_examples=60)
-@given(WILD | JSON)
-def test_wild_json_breaks_no_source(answer: Any) -> None:
-    client: Any = WildClient(answer)
-    for source in (OpenAlex(client, print), SemanticScholar(client, print)):
-        ids = list(source.find_ids(["doi:10.5555/a", "id:W1"]).values()) or ["W1"]
-
-        source.find_title("Graph drawing")
-        source.search("graph", 10)
-        works = source.fetch(ids)
-        source.references(list(works))
-        list(source.citing(list(works), 10))
-        list(source.citing(list(works), 10, since="2026-01-01"))
-
-        assert all(work.paper.title and work.times_cited >= 0 for work in works.values())
+def ask_everything(source: Source, number: int) -> Mapping[str, Work]:
+    ids = list(source.find_ids([f"doi:10.5555/{number}", f"id:W{number}"]).values())
+    source.find_title(f"Graph drawing {number}")
+    source.search(f"graph {number}", 10)
+    works = source.fetch([*ids, f"W{number}"])
+    source.references(list(works))
+    list(source.citing(list(works), 10))
+    list(source.citing(list(works), 10, since="2026-01-01"))
+    return works
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), 1e9])

@@ -146,12 +146,15 @@ def summary(folder: Path, report: "CollectReport") -> list[str]:
     """Return the lines that describe a finished collection."""
     record, counts = report.record, report.record["counts"]
     total = record["resolved"] + record["unresolved"]
+    is_update = len(record["runs"]) > 1
+    added = f", {report.added:,} of them new" if is_update else ""
+    reused = f", {report.reused:,} answers of an interrupted run" if report.reused else ""
     lines = [
         f"{folder}  ({record['service']})",
-        f"{counts['papers']:>12,}  papers, {report.added:,} of them new",
+        f"{counts['papers']:>12,}  papers{added}",
         f"{counts['with_abstract']:>12,}  with an abstract",
         f"{record['resolved']:>12,}  works of {record['query']['references'] or total:,} references",
-        f"{report.sent:>12,}  requests, {report.reused:,} answers of an interrupted run",
+        f"{report.sent:>12,}  requests{reused}",
     ]
     if report.unresolved:
         lines += ["", f"not resolved ({folder / 'unresolved.tsv'}):"]

@@ -8,6 +8,7 @@ from citerec.bibliography.paper_list import Entry
 from citerec.collect import openalex, semanticscholar
 from citerec.collect.resolve import identifiers
 from citerec.collect.snowball import EXPANDED, LEAST_CITING, citing_each
+from citerec.text import plural
 
 REFERENCES = 40  # of a paper, about
 LATENCY = 0.4  # seconds from a request to its answer, about
@@ -23,7 +24,7 @@ class Estimate:
     dollars: float | None = None  # None for a service without prices
 
     def __str__(self) -> str:
-        duration = "under a minute" if self.minutes < 1 else f"{self.minutes:.0f} minutes"
+        duration = "under a minute" if self.minutes < 1 else plural(round(self.minutes), "minute")
         price = (
             ""
             if self.dollars is None

@@ -84,7 +84,9 @@ class OpenAlex:
             for raw in self._page({"filter": f"doi:{'|'.join(batch)}"}):
                 if (work := self._keep(raw)) and (doi := work.paper.doi.lower()) in dois:
                     found.setdefault(dois[doi], work.id)
-        for doi in dois.keys() - set(listable):  # a separator of filters is part of the DOI
+        for doi in (
+            doi for doi in dois if doi not in listable
+        ):  # a separator of filters is part of the DOI
             path = f"/works/doi:{quote(doi, safe='')}"
             raw = self._client.get(path, {"select": SELECT}, optional=True)
             if work := self._keep(dict_of(raw)):
@@ -130,7 +132,7 @@ class OpenAlex:
         for group in _groups(few, counts):
             filters = f"cites:{'|'.join(group)}{dated}"
             yield from self._links({"filter": filters}, len(group) * most, group)
-        for one in counts.keys() - set(few):
+        for one in (i for i in counts if i not in few):
             params = {"filter": f"cites:{one}{dated}", "sort": "cited_by_count:desc"}
             yield from self._links(params, most, [one])
 

@@ -13,12 +13,14 @@ import zlib
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.atomic import replacing
+from citerec.collect.service import SourceName
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import Source
 from citerec.errors import BadInputError, OutputError, writing
@@ -28,6 +30,7 @@ from citerec.types import Paper
 
 PAPERS, RECORD, UNRESOLVED = "papers.jsonl.gz", "collection.json", "unresolved.tsv"
 WORK = ".collect"  # readers of corpora skip folders whose name begins with a dot
+_KINDS = {"seeds": list, "runs": list, "query": dict, "finished": str}  # of collection.json
 MAX_AGE = 30 * 24 * 3600  # seconds after which a stored response is fetched again
 
 
@@ -138,9 +141,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         with file.open("rb") as stream:
             record: Any = orjson.loads(stream.read(16 * MAX_BYTES))
-        if isinstance(record["seeds"], list) and isinstance(record["finished"], str):
+        datetime.fromisoformat(record["started"])
+        if record["source"] in {*SourceName} and all(
+            isinstance(record[name], kind) for name, kind in _KINDS.items()
+        ):
             return record
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):  # JSONDecodeError is a ValueError
         pass
     raise BadInputError(file, "not a record of citerec collect; collect anew with --force")
 

@@ -67,6 +67,7 @@ class ScholarServer(ThreadingHTTPServer):
         self.faults: list[Fault] = []  # the answers of the next requests, before it behaves
         self.requests: list[Sent] = []
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
+        self.wild: list[Any] = []  # one JSON value that answers everything, if any
         self.endless = False  # whether cursors never end
         self.abstracts = True
         self.hidden: set[str] = set()  # papers that it does not know for now
@@ -268,6 +269,10 @@ class Handler(BaseHTTPRequestHandler):
         if scholar.keys and key not in scholar.keys:
             return 403, {"message": f"Invalid key: {key}"}
         parts = sent.path.strip("/").split("/")
+        if scholar.wild:
+            [value] = scholar.wild
+            is_batch = parts[-1] == "batch"
+            return 200, [value] * len(json.loads(sent.body)["ids"]) if is_batch else value
         match parts:
             case ["works"]:
                 return 200, scholar.works(sent.params)
