@@ -73,9 +73,11 @@ def main() -> None:
     """Measure the corpora that are named, then write the page from all results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpora", type=Path, nargs="*", help="folders with a corpus.jsonl.gz")
-    parser.add_argument("--drafts", type=int, default=50, help="drafts of each corpus")
+    parser.add_argument("--drafts", type=int, default=50, help="drafts of each corpus; 0 for none")
     parser.add_argument("--papers", type=int, default=300, help="papers of each draft's corpus")
-    parser.add_argument("--story", type=int, default=1000, help="papers of the three commands")
+    parser.add_argument(
+        "--story", type=int, default=1000, help="papers of the three commands; 0 to leave them out"
+    )
     options = parser.parse_args()
     sys.path.insert(0, str(HERE.parent / "tests"))
     from support.scholar_server import papers_of, serving  # pyright: ignore[reportMissingImports]
@@ -89,16 +91,17 @@ def main() -> None:
                 "OPENALEX_API_KEY": "local",
                 "S2_URL": server.url,
             }
-            result: dict[str, Any] = {"corpus": folder.name, "papers": len(papers)}
-            result["provenance"] = provenance(vars(options) | {"corpora": None})
             path = RESULTS / f"{folder.name}.json"
+            result: dict[str, Any] = orjson.loads(path.read_bytes()) if path.is_file() else {}
+            result |= {"corpus": folder.name, "papers": len(papers)}
+            result["provenance"] = provenance(vars(options) | {"corpora": None})
             for held in held_out(papers, server, Path(work), options.drafts, options.papers):
                 save(path, result | {"held_out": held})  # so that an interrupted run is not lost
                 result["held_out"] = held
-            for source in SourceName:
-                done = story(papers, server, Path(work), source, options.story)
-                result["story"] = [*result.get("story", []), done]
-                save(path, result)
+            if options.story:
+                sources = (s.value for s in SourceName)
+                runs = [story(papers, server, Path(work), s, options.story) for s in sources]
+                save(path, result | {"story": runs})
     text = page()
     PAGE.write_text(text, encoding="utf-8")
     print(text)
@@ -282,7 +285,8 @@ def page() -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in results:
-        held = one["held_out"]
+        if not (held := one.get("held_out")):
+            continue
         shares = [f"{value:.3f}" for value in held["shares"].values()]
         ps = [f"{value:.4f}" for value in held["p"].values()]
         facts = [one["corpus"], held["drafts"], held["papers"], held["requests"], *shares, *ps]

@@ -320,7 +320,7 @@ def test_wild_json_breaks_no_source(tmp_path: Path) -> None:
 
     with serving([]) as server, opened(server, tmp_path, politeness) as (client, messages):
 
-        @settings(max_examples=40)
+        @settings(max_examples=20)
         @given(WILD | JSON)
         def answered_with(answer: Any) -> None:
             server.wild, number = [answer], next(numbers)  # another number: another request
