@@ -329,13 +329,13 @@ def test_wild_json_breaks_no_source(tmp_path: Path) -> None:
                 SemanticScholar(client, messages.append),
             ):
                 with suppress(CollectError):  # neither an object nor a list
-                    works = ask_everything(source, number)
+                    works = request_everything(source, number)
                     assert all(w.paper.title and w.times_cited >= 0 for w in works.values())
 
         answered_with()
 
 
-def ask_everything(source: Source, number: int) -> Mapping[str, Work]:
+def request_everything(source: Source, number: int) -> Mapping[str, Work]:
     ids = list(source.find_ids([f"doi:10.5555/{number}", f"id:W{number}"]).values())
     source.find_title(f"Graph drawing {number}")
     source.search(f"graph {number}", 10)

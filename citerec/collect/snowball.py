@@ -1,7 +1,7 @@
 """Chooses the papers of a corpus: the seeds, then what they cite and what cites them, in rounds."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from citerec.collect.work import Source
@@ -23,19 +23,19 @@ class Neighbours:
         if paper != expanded:
             self.touched[paper].add(expanded)
 
-    def ranked(self, seeds: Collection[str], counts: Mapping[str, int]) -> list[str]:
+    def ranked(self, seeds: Set[str], counts: Mapping[str, int]) -> list[str]:
         """Return all of them, best first.
 
         The order: seeds touched, expanded papers touched, citations, rising id.
 
         Args:
-            seeds: The seeds, a set.
+            seeds: The seeds.
             counts: How often each paper is cited.
         """
 
         def key(paper: str) -> tuple[int, int, int, str]:
             touched = self.touched[paper]
-            return (-len(touched & set(seeds)), -len(touched), -counts.get(paper, 0), paper)
+            return (-len(touched & seeds), -len(touched), -counts.get(paper, 0), paper)
 
         return sorted(self.touched, key=key)
 
@@ -115,7 +115,7 @@ def _parts(ranked: Sequence[str], most: int) -> Iterator[Sequence[str]]:
 
 
 def newer(
-    source: Source, seeds: Iterable[str], since: str, known: Collection[str], papers: int
+    source: Source, seeds: Iterable[str], since: str, known: Set[str], papers: int
 ) -> list[str]:
     """Return works that cite the seeds, were published on a day or later, and are not known yet, best first.
 
@@ -123,7 +123,7 @@ def newer(
         source: The service.
         seeds: The cited works.
         since: The day, YYYY-MM-DD.
-        known: Ids to leave out, a set.
+        known: Ids to leave out.
         papers: How many works at most.
     """
     ids = list(seeds)

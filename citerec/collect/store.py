@@ -176,7 +176,7 @@ def write_corpus(
         folder: The folder of the corpus, which exists.
         papers: The papers, in order.
         unresolved: The rows of the table, the header first.
-        record: What `collection.json` holds beside counts and checksum.
+        record: What `collection.json` holds in addition to counts and checksum.
 
     Returns:
         The complete record.
