@@ -265,14 +265,7 @@ def page() -> str:
         "| corpus | source | references | resolved | papers | requests | dollars | collect | index | recommend |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for one in results:
-        for run in one.get("story", []):
-            facts = [
-                one["corpus"],
-                *(run[k] for k in ("source", "references", "resolved", "papers", "requests")),
-            ]
-            price = "-" if run["dollars"] is None else f"{run['dollars']:.3f}"
-            lines.append(f"| {' | '.join(map(str, [*facts, price, *run['seconds'].values()]))} |")
+    lines += story_rows(results)
     lines += [
         "",
         "## Hidden references",
@@ -284,14 +277,31 @@ def page() -> str:
         "| corpus | drafts | papers | requests | in corpus | BM25 | fusion | recommend --cited | p BM25 | p fusion |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    lines += held_out_rows(results)
+    return "\n".join(lines) + "\n"
+
+
+def story_rows(results: Records) -> Iterator[str]:
+    """Yield the rows of the three commands."""
+    for one in results:
+        for run in one.get("story", []):
+            facts = [
+                one["corpus"],
+                *(run[k] for k in ("source", "references", "resolved", "papers", "requests")),
+            ]
+            price = "-" if run["dollars"] is None else f"{run['dollars']:.3f}"
+            yield f"| {' | '.join(map(str, [*facts, price, *run['seconds'].values()]))} |"
+
+
+def held_out_rows(results: Records) -> Iterator[str]:
+    """Yield the rows of the hidden references."""
     for one in results:
         if not (held := one.get("held_out")):
             continue
         shares = [f"{value:.3f}" for value in held["shares"].values()]
         ps = [f"{value:.4f}" for value in held["p"].values()]
         facts = [one["corpus"], held["drafts"], held["papers"], held["requests"], *shares, *ps]
-        lines.append(f"| {' | '.join(map(str, facts))} |")
-    return "\n".join(lines) + "\n"
+        yield f"| {' | '.join(map(str, facts))} |"
 
 
 if __name__ == "__main__":
