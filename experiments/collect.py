@@ -31,6 +31,7 @@ from citerec.encode.encoder import Encoder, open_encoder
 from citerec.evaluate.significance import student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm
+from citerec.matching.recognise import listed_rows
 from citerec.provenance import provenance
 from citerec.recommend import BatchRecommender
 from citerec.types import Paper, Progress, Query, no_progress
@@ -86,11 +87,8 @@ def main() -> None:
     for folder in options.corpora:
         papers = papers_of(folder / "corpus.jsonl.gz")
         with serving(papers) as server, tempfile.TemporaryDirectory() as work:
-            os.environ |= {
-                "OPENALEX_URL": server.url,
-                "OPENALEX_API_KEY": "local",
-                "S2_URL": server.url,
-            }
+            os.environ |= {"OPENALEX_URL": server.url, "S2_URL": server.url}
+            os.environ |= {"OPENALEX_API_KEY": "local"}  # Semantic Scholar is used without a key
             path = RESULTS / f"{folder.name}.json"
             result: dict[str, Any] = orjson.loads(path.read_bytes()) if path.is_file() else {}
             result |= {"corpus": folder.name, "papers": len(papers)}
@@ -142,10 +140,8 @@ def story(papers: Records, server: Any, work: Path, source: str, most: int) -> d
 def timed(command: Sequence[object]) -> float:
     """Run a command of citerec in a process of its own; return the seconds that it took."""
     code = "import sys; from citerec.cli import main; main(sys.argv[1:])"
-    start = time.monotonic()
-    subprocess.run(
-        [sys.executable, "-c", code, *map(str, command)], check=True, stdout=subprocess.DEVNULL
-    )
+    whole, start = [sys.executable, "-c", code, *map(str, command)], time.monotonic()
+    subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
     return round(time.monotonic() - start, 1)
 
 
@@ -173,16 +169,13 @@ def held_out(
         best = np.array(shares["recommend --cited"])
         means = {name: round(float(np.mean(values)), 4) for name, values in shares.items()}
         print(f"{number}/{len(chosen)} {means}", file=sys.stderr)
-        yield {
-            "drafts": number,
-            "papers": most,
-            "requests": round(float(np.mean(requests)), 1),
-            "shares": means,
-            "p": {
-                name: student_test(np.array(shares[name]), best) if number > 1 else None
-                for name in ("bm25", "fusion")
-            },
-            "encoder": ENCODER,
+        p = (
+            {n: student_test(np.array(shares[n]), best) for n in ("bm25", "fusion")}
+            if number > 1
+            else {}
+        )
+        yield {"drafts": number, "papers": most, "shares": means, "p": p, "encoder": ENCODER} | {
+            "requests": round(float(np.mean(requests)), 1)
         }
 
 
@@ -220,6 +213,7 @@ def one_draft(
     embed_anew(target, cast("Encoder", encoder), EmbedConfig())
     index = open_index(target)
     titles = index.papers.titles()
+    cited = frozenset[int]().union(*listed_rows(listed, index.papers))
     shares = {"collected": len(hidden & set(titles)) / len(hidden)}
     query = Query(
         id="draft",
@@ -230,8 +224,7 @@ def one_draft(
     )
     for name, settings in SYSTEMS.items():
         recommender = BatchRecommender(index, settings)
-        rows = recommender.rows_of(listed)
-        [items] = recommender.recommend([query], cited=rows)
+        [items] = recommender.recommend([query], cited=cited)
         shares[name] = len(hidden & {item.paper.title for item in items}) / len(hidden)
     return shares
 
@@ -299,7 +292,7 @@ def held_out_rows(results: Records) -> Iterator[str]:
         if not (held := one.get("held_out")):
             continue
         shares = [f"{value:.3f}" for value in held["shares"].values()]
-        ps = [f"{value:.4f}" for value in held["p"].values()]
+        ps = [f"{value:.4f}" for value in held["p"].values()] or ["-", "-"]
         facts = [one["corpus"], held["drafts"], held["papers"], held["requests"], *shares, *ps]
         yield f"| {' | '.join(map(str, facts))} |"
 
