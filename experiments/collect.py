@@ -100,9 +100,8 @@ def main() -> None:
                 sources = (s.value for s in SourceName)
                 runs = [story(papers, server, Path(work), s, options.story) for s in sources]
                 save(path, result | {"story": runs})
-    text = page()
-    PAGE.write_text(text, encoding="utf-8")
-    print(text)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(page())
 
 
 def save(path: Path, result: Mapping[str, Any]) -> None:
