@@ -16,7 +16,7 @@ import numpy as np
 
 from citerec.atomic import building, check_name, check_writable
 from citerec.config import DenseIndexConfig
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.graph import open_graph, spill_references, write_graph
 from citerec.corpus.papers import Papers, write_papers
 from citerec.corpus.queries import shipped_queries, write_queries

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.corpora import real_corpus
 
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.graph import Graph, open_graph, spill_references, write_graph
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import read_papers

@@ -21,6 +21,7 @@ from citerec.errors import CiterecError, ConfigError
 from citerec.java import archive_classes, is_java_exception
 
 COMMANDS = {  # module and function of each command, or app of a group of commands
+    "collect": ("collect", "collect"),
     "index": ("index", "index"),
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),

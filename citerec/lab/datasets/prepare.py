@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.graph import Graph, ReferenceSpill, open_graph, spill_references, write_graph
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import Source, size_of

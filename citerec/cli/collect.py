@@ -1,0 +1,170 @@
+"""`citerec collect`."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
+from citerec.collect.service import SourceName
+
+if TYPE_CHECKING:
+    from citerec.bibliography.paper_list import Entry
+    from citerec.collect.run import CollectReport
+
+CORPORA = Path("corpora")
+SENT = "only ids and titles of the references are sent to {service}; no draft, no abstract, no path"
+SHOWN = 20  # unresolved references in the table on the screen
+
+
+def collect(
+    refs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A bibliography (any list that `recommend --cited` reads), or DOIs and arXiv ids (arXiv:2004.12832)."
+        ),
+    ] = None,
+    search: Annotated[
+        str,
+        typer.Option(help="Collect around the best results of a search, in place of references."),
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The folder to create; corpora/<name of the list> by default."
+        ),
+    ] = None,
+    papers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=200_000, help="Papers of the corpus; with --update, papers to add."
+        ),
+    ] = 5000,
+    source: Annotated[
+        SourceName | None,
+        typer.Option(
+            help="OpenAlex (key: OPENALEX_API_KEY; the default if set) or Semantic Scholar (key: S2_API_KEY, optional)."
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Requests a second; by default 10 for OpenAlex, 1 for Semantic Scholar, a third without a key."
+        ),
+    ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Add what is new since to a finished collection.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the estimate, and send nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Start a large collection, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a finished collection.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fetch a corpus around references: what they cite, and what cites them.
+
+    Only ids and titles of the references are sent to the service, never a draft, an abstract or a path.
+    An interrupted run is continued by the same command.
+    """
+    from citerec.collect.run import CollectConfig, check_size, is_complete, make_plan
+    from citerec.collect.run import collect as run
+
+    console = ConsoleOutput(quiet, verbose)
+    name, entries = read_references(refs or [], search, console)
+    config = CollectConfig(
+        entries=tuple(entries),
+        search=search,
+        name=name,
+        papers=papers,
+        source=source,
+        rate=rate,
+        update=update,
+        force=force,
+    )
+    folder = output or CORPORA / slug(name)
+    plan = make_plan(folder, config)
+    if is_complete(plan):
+        console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
+        return
+    console.log(SENT.format(service=plan.service.title))
+    console.log(f"{plan.service.title}: {plan.estimate}")
+    if dry_run:
+        return
+    if not yes:
+        check_size(plan)
+    try:
+        with console.progress() as progress:
+            report = run(plan, progress, console.log)
+    except KeyboardInterrupt:
+        console.log(f"what was fetched is kept in {folder}; the same command continues")
+        raise
+    if not quiet:
+        write_lines(*summary(folder, report))
+
+
+def read_references(
+    refs: Sequence[str], search: str, console: ConsoleOutput
+) -> tuple[str, "list[Entry]"]:
+    """Return the name of a list, without its folder, and its entries: from files, DOIs and arXiv ids.
+
+    Raises:
+        BadInputError: If an argument is neither a file nor an id, or a file cannot be read.
+    """
+    from citerec.bibliography.paper_list import Entry, read_paper_list
+    from citerec.collect.resolve import identifier
+    from citerec.errors import BadInputError
+
+    entries: list[Entry] = []
+    name = search
+    for text in refs:
+        if text == "-" or Path(text).exists():
+            listed = read_paper_list(text)
+            entries += listed.entries
+            name = name or Path(text).stem
+            for fault in listed.unread:
+                console.warn(f"{Path(text).name}: left out: {fault}")
+        elif identifier(text):
+            entries.append(Entry(ids=(text,), place=text))
+        else:
+            raise BadInputError(
+                text,
+                "no such file, and neither a DOI (10.1145/…) nor an arXiv id (arXiv:2004.12832)",
+            )
+    return name or "references", entries
+
+
+def slug(name: str) -> str:
+    """Return a name as the name of a folder: letters, digits and hyphens."""
+    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "references"
+
+
+def summary(folder: Path, report: "CollectReport") -> list[str]:
+    """Return the lines that describe a finished collection."""
+    record, counts = report.record, report.record["counts"]
+    total = record["resolved"] + record["unresolved"]
+    is_update = len(record["runs"]) > 1
+    added = f", {report.added:,} of them new" if is_update else ""
+    reused = f", {report.reused:,} answers of an interrupted run" if report.reused else ""
+    lines = [
+        f"{folder}  ({record['service']})",
+        f"{counts['papers']:>12,}  papers{added}",
+        f"{counts['with_abstract']:>12,}  with an abstract",
+        f"{record['resolved']:>12,}  works of {record['query']['references'] or total:,} references",
+        f"{report.sent:>12,}  requests{reused}",
+    ]
+    if report.unresolved:
+        lines += ["", f"not resolved ({folder / 'unresolved.tsv'}):"]
+        lines += [_unresolved_line(one.row) for one in report.unresolved[:SHOWN]]
+    if (more := len(report.unresolved) - SHOWN) > 0:
+        lines.append(f"  and {more:,} more")
+    return [*lines, "", f"next: citerec index {folder}"]
+
+
+def _unresolved_line(row: Sequence[str]) -> str:
+    place, title, _, reason, closest, score = row
+    found = f"; closest: {closest[:60]} ({score}%)" if closest else ""
+    return f"  {place[:40]}: {title[:60]}: {reason}{found}"
