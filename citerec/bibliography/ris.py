@@ -13,10 +13,10 @@ from citerec.bibliography.record import Draft, Record, first_year
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
 _TITLES = ("title", "primary_title")
-_ABSTRACTS = ("abstract", "notes_abstract")
+ABSTRACTS = ("abstract", "notes_abstract")
 _YEARS = ("year", "publication_year", "date")
 _AUTHORS = ("authors", "first_authors")
-_VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
+VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
 
 
 def read_records(text: str) -> list[Record]:
@@ -79,10 +79,10 @@ def _draft(record: Record) -> Draft:
         record=record,
         id=first_text(fields, ("id",)),
         title=record_title(record),
-        abstract=first_text(fields, _ABSTRACTS),
+        abstract=first_text(fields, ABSTRACTS),
         year=record_year(record),
         authors=record_authors(record),
-        venue=first_text(fields, _VENUES),
+        venue=first_text(fields, VENUES),
         doi=next(iter(record_dois(record)), ""),
     )
 

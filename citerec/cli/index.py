@@ -61,7 +61,8 @@ def index(
     format: Annotated[
         str,
         typer.Option(
-            help="auto, canonical, beir, openresearch, citeomatic, or the name of a reader that a package adds."
+            help="auto, or the name of a format: canonical, beir, openresearch, citeomatic, ris, or that of a reader "
+            "that a package adds."
         ),
     ] = "auto",
     encoder: EncoderOption = "auto",

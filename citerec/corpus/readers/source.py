@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.corpus.readers import registered
+from citerec.corpus.readers.files import FILE_FORMATS, sniffed
 from citerec.errors import BadInputError
 from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
@@ -49,7 +50,9 @@ def find_source(path: Path) -> Source:
         shards, ignored = _shards(path)
     if not shards:
         raise BadInputError(
-            path, "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2"
+            path,
+            "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2, "
+            "or an export or library in another format that citerec reads",
         )
     return Source(path, tuple(shards), tuple(ignored))
 
@@ -70,8 +73,27 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
     by_stem = {plain_name(file): file for file in files if file.parent == folder}
     if by_stem.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
         return [by_stem["corpus.jsonl"]], [f for f in files if f != by_stem["corpus.jsonl"]]
-    shards = [file for file in files if _holds_records(file)]
+    shards = [file for file in files if _holds_records(file)] or _of_one_format(files)
     return shards, [file for file in files if file not in set(shards)]
+
+
+def _of_one_format(files: list[Path]) -> list[Path]:
+    """Return the files of the format that the first file of a file format has; none if there is no such file."""
+    formats = {file: name for file in files if (name := file_format(file))}
+    first = next(iter(formats.values()), None)
+    return [file for file, name in formats.items() if name == first]
+
+
+def file_format(file: Path) -> str | None:
+    """Return the name of the format of a file that is not recognised by the keys of its first JSON line; else None.
+
+    Raises:
+        BadInputError: If it cannot be opened.
+    """
+    name = plain_name(file)
+    if registered_name := registered.by_suffix(Path(name).suffix):
+        return registered_name
+    return sniffed(file, name, registered.sniffers((*FILE_FORMATS, "canonical")))
 
 
 def _is_side_file(relative: Path) -> bool:
