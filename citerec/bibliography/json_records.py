@@ -61,6 +61,15 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
     return [_Object(_record(item, name), name).draft() for item in read_items(text, name)]
 
 
+def read_draft(record: Record, name: Path | str) -> Draft:
+    """Read the paper of one object, whose keys and values are the fields of `record`.
+
+    Raises:
+        BadInputError: If a value has a wrong type.
+    """
+    return _Object(record, name).draft()
+
+
 def stated_year_and_authors(item: Item) -> tuple[int | None, tuple[str, ...]]:
     """Return the year and the authors of an object; a value of a wrong type counts as missing."""
     if not isinstance(item.value, dict):

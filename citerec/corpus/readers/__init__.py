@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.corpus.readers import beir, canonical, citeomatic, openresearch, registered
+from citerec.corpus.readers import arxiv, beir, canonical, citeomatic, openresearch, registered
 from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.files import FILE_FORMATS, file_papers
 from citerec.corpus.readers.source import Source, file_format
@@ -37,6 +37,7 @@ FORMATS: Mapping[str, ModuleType] = {
     "openresearch": openresearch,
     "citeomatic": citeomatic,
     "beir": beir,
+    "arxiv": arxiv,
     "canonical": canonical,
 }
 ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from citerec.corpus.readers import ris
+from citerec.corpus.readers import bibtex, csl, ris, scopus, wos, zotero
 from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.streams import Located, Rows, head_of, located, read_file
 from citerec.types import Log, Paper
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class FileFormat(Protocol):
     """What a module of `FILE_FORMATS` has.
 
-    It may have two more names. `NOTE` is a line for the user, such as what the format lacks. `papers(source, read, log)`
-    takes the place of `records` if a format needs several passes or files: it yields a `Located` for each record of
-    all `source.files`, calls `read` with the number of further bytes read, and `log` with lines for the user.
+    It may have two more names. `NOTE` is a line for the user, such as what the format lacks.
+    `papers(source, read, log)` takes the place of `records` if a format needs several passes or files: it yields a
+    `Located` for each record of all `source.files`, calls `read` with the number of further bytes read, and `log` with
+    lines for the user.
     `streams.read_file` and `streams.located` do most of it.
     """
 
@@ -48,7 +49,12 @@ class FileFormat(Protocol):
 
 # The first match wins.
 FILE_FORMATS: Mapping[str, Any] = {
+    "bibtex": bibtex,
+    "scopus": scopus,  # before RIS, in which it exports, too
     "ris": ris,
+    "csl": csl,
+    "wos": wos,
+    "zotero": zotero,
 }
 
 

@@ -1,4 +1,4 @@
-"""Makes papers of the records of bibliographies: values are free text there, so that what is no value counts as missing."""
+"""Makes papers of the records of bibliographies, which are free text: an invalid value counts as missing."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -66,7 +66,7 @@ def head_of(file: Path) -> bytes:
 
 
 def head_text(head: bytes) -> str:
-    """Return the first bytes of a file as text, without a byte-order mark; bytes that cannot be decoded are replaced."""
+    """Return the first bytes of a file as text, without a byte-order mark; undecodable bytes are replaced."""
     if encoding := _UTF16.get(head[:2]):
         return head[2:].decode(encoding, errors="replace")
     return head.removeprefix(BOM).decode(errors="replace")
@@ -169,9 +169,11 @@ class _Unclosed(io.RawIOBase):
 def text_stream(stream: BinaryIO, *, newline: str | None) -> io.TextIOWrapper:
     """Return a text stream over bytes, without a byte-order mark; `newline` is as for `open`."""
     first = stream.read(3)
-    if encoding := _UTF16.get(first[:2]):
-        first = first[2:]
-    else:
-        first = first.removeprefix(BOM)
-    buffered = io.BufferedReader(_Unclosed(stream, first), 2**16)
-    return io.TextIOWrapper(buffered, encoding or "utf-8", newline=newline)
+    encoding = _UTF16.get(first[:2])
+    first = first[2:] if encoding else first.removeprefix(BOM)
+    return io.TextIOWrapper(prefixed(stream, first), encoding or "utf-8", newline=newline)
+
+
+def prefixed(stream: BinaryIO, first: bytes) -> io.BufferedReader:
+    """Return a stream of `first` and the rest of `stream`, which is not closed with it."""
+    return io.BufferedReader(_Unclosed(stream, first), 2**16)
