@@ -34,10 +34,10 @@ __all__ = [
 
 # The first match wins: canonical is last, since other formats have its keys, too; registered readers come before it.
 FORMATS: Mapping[str, ModuleType] = {
+    "arxiv": arxiv,
     "openresearch": openresearch,
     "citeomatic": citeomatic,
     "beir": beir,
-    "arxiv": arxiv,
     "canonical": canonical,
 }
 ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
@@ -131,11 +131,15 @@ def read_papers(
     own = FORMATS.get(format_name) or FILE_FORMATS.get(format_name)
     reader: Any = own or registered.load(format_name)
     if format_name in FILE_FORMATS:
-        yield from file_papers(source, reader, read, log)
+        records = file_papers(source, reader, read, log)
     else:
         to_paper = own.read if own else registered.paper_reader(format_name, reader)
-        yield from _line_papers(source, format_name, reader, to_paper, read)
-    if note := getattr(reader, "NOTE", ""):
+        records = _line_papers(source, format_name, reader, to_paper, read)
+    papers = 0
+    for located in records:
+        papers += isinstance(located.paper, Paper)
+        yield located
+    if papers and (note := getattr(reader, "NOTE", "")):
         log(note)
 
 

@@ -35,7 +35,7 @@ _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 _FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
 _ANYWHERE = re.compile(r"^\s*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _BRACES = re.compile(r"\\.|([{}])")
-_PARENTS = re.compile(r"^\s*(?:crossref|xdata)\s*=\s*[{\"]?\s*([^{}\"]+?)\s*[}\",]", re.IGNORECASE)
+_PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*(?:\{([^{}]*)\}|\"([^\"]*)\")", re.IGNORECASE)
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
 _NO_ENTRIES = frozenset({"comment", "preamble"})
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
@@ -99,8 +99,9 @@ def _parents(file: "Path") -> dict[str, Mapping[str, Any]]:
 
     def scan(stream: BinaryIO) -> Rows:
         for _, line in text_lines(stream):
-            if match := _PARENTS.match(line):
-                wanted.update(key.strip().lower() for key in match[1].split(","))
+            for match in _PARENTS.finditer(line):
+                keys = match[1] or match[2] or ""
+                wanted.update(key.strip().lower() for key in keys.split(","))
         yield from ()
 
     for _ in read_file(file, scan, lambda _: None):
@@ -123,7 +124,7 @@ def inherited(
         return entry
     fields = dict(entry)
     for name in ("xdata", "crossref"):
-        for key in to_text(entry.get(name, "")).lower().split(","):
+        for key in entry.get(name, "").lower().split(","):
             if (parent := parents.get(key.strip())) is None or parent is entry:
                 continue
             parent = inherited(parent, parents, depth - 1)

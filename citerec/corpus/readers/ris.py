@@ -67,7 +67,11 @@ def read(fields: Fields) -> Paper:
     pages = "-".join(filter(None, (ris.first_text(raw, (k,)) for k in ("start_page", "end_page"))))
     return library_paper(
         fields,
-        ids=[ris.first_text(raw, (key,)) for key in ("id", "doi", "accession_number")],
+        ids=[
+            ris.first_text(raw, ("id",)),
+            *ris.record_dois(record),
+            ris.first_text(raw, ("accession_number",)),
+        ],
         title=ris.record_title(record),
         abstract=ris.first_text(raw, ris.ABSTRACTS),
         year=ris.record_year(record),

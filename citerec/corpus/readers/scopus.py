@@ -136,8 +136,15 @@ def _authors(row: Mapping[str, Any]) -> list[str]:
     names = row.get("Author full names", "") or row.get("Authors", "")
     if names.startswith("[No author"):
         return []
-    people = [_NUMBERED.sub("", name) for name in _split_names(names)]
-    return [" ".join(reversed([part.strip() for part in name.split(",", 1)])) for name in people]
+    return [_first_last(_NUMBERED.sub("", name)) for name in _split_names(names)]
+
+
+def _first_last(name: str) -> str:
+    """Turn `Doe, Jane` and `Doe J.A.` into `Jane Doe` and `J.A. Doe`."""
+    family, comma, given = name.partition(",")
+    if not comma and (match := _AUTHOR.fullmatch(name)):
+        family, given = match[1], match[2]
+    return f"{given.strip()} {family.strip()}".strip()
 
 
 def _split_names(names: str) -> list[str]:

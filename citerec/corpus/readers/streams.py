@@ -55,9 +55,10 @@ def head_of(file: Path) -> bytes:
     """
     pieces: list[bytes] = []
     with reading(file), open_unpacked(file) as (stream, _):
+        unpacked: Any = stream  # read1 returns what there is before the damage
         try:
             while (length := sum(map(len, pieces))) < HEAD:
-                if not (piece := stream.read(min(4096, HEAD - length))):
+                if not (piece := unpacked.read1(HEAD - length)):
                     break
                 pieces.append(piece)
         except UNREADABLE:
