@@ -14,6 +14,7 @@ from citerec.text import normalized
 
 _INITIALS = re.compile(r"(?:[^\W\d_]\.?[- ]?){1,4}")
 _NUMBER = re.compile(r"0*([0-9a-z]+)")
+_NO_LETTERS = re.compile(r"[^a-z]+")
 _AMBIGUOUS = ""  # in place of an id: several papers have the key
 
 
@@ -80,7 +81,9 @@ def work_key(author: str, year: object, volume: str, page: str) -> str:
         volume: The volume of the journal.
         page: The first page, or the number of the article.
     """
-    parts = [author_key(author), str(year or ""), _number(volume), _number(page)]
+    if not (year and volume and page):
+        return ""
+    parts = [author_key(author), str(year), _number(volume), _number(page)]
     return "|".join(parts) if all(parts) else ""
 
 
@@ -107,8 +110,10 @@ def author_key(name: str) -> str:
 
 
 def _letters(text: str) -> str:
-    folded = text if text.isascii() else normalized("NFKD", text)
-    return "".join(c for c in folded.lower() if c.isalpha() and not unicodedata.combining(c))
+    if text.isascii():
+        return _NO_LETTERS.sub("", text.lower())
+    folded = normalized("NFKD", text).lower()
+    return "".join(c for c in folded if c.isalpha() and not unicodedata.combining(c))
 
 
 def _number(text: str) -> str:

@@ -25,6 +25,9 @@ _TEXT = re.compile(
 )
 _COLUMNS = frozenset({"PT", "AU", "TI", "UT"})
 _YEAR = re.compile(r"[12][0-9]{3}")
+_CITED_YEAR = re.compile(r"^(?:, [^,]*)?, ([12][0-9]{3})(?=,|$)")  # an author may have a comma
+_VOLUME = re.compile(r", V([0-9A-Z]*[0-9][0-9A-Z]*)(?=,|$)")
+_PAGE = re.compile(r", (?:P|ARTN |ART )([^\s,]+)(?=,|$)")
 _DOI = re.compile(r",\s*DOI\s+(.+)$")
 _EACH_DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
 
@@ -153,8 +156,7 @@ def cited_reference(text: str) -> Reference:
         found = (_EACH_DOI.search(part) for part in several)
         dois = tuple(dict.fromkeys(m[0].rstrip(".") for m in found if m))
     author, _, rest = text.partition(", ")
-    parts = [part.strip() for part in rest.split(", ")]
-    year = next((part for part in parts[:2] if _YEAR.fullmatch(part)), "")
-    volume = next((p[1:] for p in parts if re.fullmatch(r"V[0-9A-Z]*[0-9][0-9A-Z]*", p)), "")
-    page = next((m[1] for p in parts if (m := re.fullmatch(r"(?:P|ARTN |ART )(\S+)", p))), "")
-    return Reference(dois, work_key(author, year, volume, page))
+    year, volume, page = (pattern.search(f", {rest}") for pattern in (_CITED_YEAR, _VOLUME, _PAGE))
+    if not (year and volume and page):
+        return Reference(dois)
+    return Reference(dois, work_key(author, year[1], volume[1], page[1]))
