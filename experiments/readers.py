@@ -60,7 +60,7 @@ def paper(number: int) -> dict[str, Any]:
         "title": text(draw, 10).capitalize(),
         "abstract": text(draw, 150),
         "year": 1950 + number % 75,
-        "family": text(draw, 1).capitalize(),
+        "family": family(number),
         "given": "Ada",
         "venue": f"Journal of {text(draw, 2)}",
         "volume": str(1 + number % 97),
@@ -120,17 +120,19 @@ def wos_references(p: Mapping[str, Any]) -> list[str]:
 
 
 def reference(number: int) -> dict[str, Any]:
-    """Return how a paper is cited; drawing its texts again would take longer than reading them."""
-    draw = random.Random(number)
-    draw.choices(WORDS, k=10)
-    draw.choices(WORDS, k=150)
+    """Return how a paper is cited."""
     return {
-        "family": text(draw, 1).capitalize(),
+        "family": family(number),
         "year": 1950 + number % 75,
         "volume": 1 + number % 97,
         "page": 1 + number,
         "doi": f"10.5555/{number}" if number % 3 else "",
     }
+
+
+def family(number: int) -> str:
+    """Return the name of the first author of a paper."""
+    return WORDS[number % len(WORDS)].capitalize()
 
 
 def wos_values(p: Mapping[str, Any], between: str) -> dict[str, str]:
