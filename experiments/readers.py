@@ -222,6 +222,8 @@ def zotero(folder: Path, size: int) -> None:
         """
         CREATE TABLE itemTypes (itemTypeID INTEGER PRIMARY KEY, typeName TEXT);
         CREATE TABLE items (itemID INTEGER PRIMARY KEY, itemTypeID INT, libraryID INT, key TEXT);
+        CREATE TABLE libraries (libraryID INTEGER PRIMARY KEY, type TEXT);
+        INSERT INTO libraries VALUES (1, 'user');
         CREATE TABLE deletedItems (itemID INTEGER PRIMARY KEY);
         CREATE TABLE fields (fieldID INTEGER PRIMARY KEY, fieldName TEXT);
         CREATE TABLE itemDataValues (valueID INTEGER PRIMARY KEY, value);

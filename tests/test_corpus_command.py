@@ -410,7 +410,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli: Cli, tmp_path: Path, name
         "paper.tex": b"\\documentclass{article}\n",
         "paper.pdf": b"%PDF-1.7\n",
         "latin.bib": b"@misc{a, title={\xe9}}\n",
-        "cut.json": b'[{"id": "a", "title": "A", "DOI": "10.5555/a"',
+        "cut.json": b'[{"id": "a", "title": "A", "issued": {}',
         "untitled.ris": b"TY  - JOUR\nER  -\n",
         "other.sqlite": b"SQLite format 3\0" + bytes(100),
     }.items():

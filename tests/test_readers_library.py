@@ -252,8 +252,8 @@ def test_csl_json_is_read_in_every_layout(write: Write, text: str) -> None:
 
 def test_faults_of_csl_name_the_line_of_the_item(write: Write) -> None:
     text = (
-        '[\n{"id": "a", "title": "A", "author": 7},\n\n{"id": "b", "title": "B" "x": 1},\n'
-        '{"id": "c", "title": "C", "DOI": ""}]'
+        '[\n{"id": "a", "title": "A", "author": 7},\n\n{"id": "b", "title": "B" "issued": 1},\n'
+        '{"id": "c", "title": "C", "issued": {}}]'
     )
 
     _, found = read(write(text, "library.json"))
@@ -264,11 +264,23 @@ def test_faults_of_csl_name_the_line_of_the_item(write: Write) -> None:
     assert isinstance(found[2].paper, Paper)
 
 
+def test_json_lines_with_citations_are_not_taken_for_csl(write: Write) -> None:
+    text = '{"id": "a", "title": "A", "DOI": "10.5555/a", "issued": 2001, "citations": ["b"]}'
+
+    name, [found] = read(write(text, "papers.jsonl"))
+
+    assert name == "canonical"
+    assert isinstance(found.paper, Paper)
+    assert found.paper.citations == ("b",)
+
+
 # --- Zotero
 
 ZOTERO = """
 CREATE TABLE itemTypes (itemTypeID INTEGER PRIMARY KEY, typeName TEXT);
 CREATE TABLE items (itemID INTEGER PRIMARY KEY, itemTypeID INT, libraryID INT, key TEXT);
+CREATE TABLE libraries (libraryID INTEGER PRIMARY KEY, type TEXT);
+INSERT INTO libraries VALUES (1, 'user'), (2, 'group'), (3, 'feed');
 CREATE TABLE deletedItems (itemID INTEGER PRIMARY KEY);
 CREATE TABLE fields (fieldID INTEGER PRIMARY KEY, fieldName TEXT);
 CREATE TABLE itemDataValues (valueID INTEGER PRIMARY KEY, value);
@@ -277,12 +289,13 @@ CREATE TABLE creators (creatorID INTEGER PRIMARY KEY, firstName TEXT, lastName T
 CREATE TABLE creatorTypes (creatorTypeID INTEGER PRIMARY KEY, creatorType TEXT);
 CREATE TABLE itemCreators (itemID INT, creatorID INT, creatorTypeID INT, orderIndex INT);
 INSERT INTO itemTypes VALUES (1, 'journalArticle'), (2, 'attachment'), (3, 'case');
-INSERT INTO items VALUES (1, 1, 1, 'ABCD2345'), (2, 2, 1, 'ATTA2345'), (3, 1, 1, 'GONE2345'), (4, 3, 2, 'CASE2345');
+INSERT INTO items VALUES (1, 1, 1, 'ABCD2345'), (2, 2, 1, 'ATTA2345'), (3, 1, 1, 'GONE2345'), (4, 3, 2, 'CASE2345'),
+  (5, 1, 3, 'FEED2345');
 INSERT INTO deletedItems VALUES (3);
 INSERT INTO fields VALUES (1, 'title'), (2, 'date'), (3, 'publicationTitle'), (4, 'extra'), (5, 'caseName');
 INSERT INTO itemDataValues VALUES
   (1, 'On <i>Quercus</i>'), (2, '2001-05-00 May 2001'), (3, 'Trees'), (4, 'DOI: 10.1234/abc'), (5, 'A v. B');
-INSERT INTO itemData VALUES (1, 1, 1), (1, 2, 2), (1, 3, 3), (1, 4, 4), (3, 1, 1), (4, 5, 5);
+INSERT INTO itemData VALUES (5, 1, 1), (1, 1, 1), (1, 2, 2), (1, 3, 3), (1, 4, 4), (3, 1, 1), (4, 5, 5);
 INSERT INTO creators VALUES (1, 'Jane', 'Doe', 0), (2, '', 'Tree Consortium', 1), (3, 'Ed', 'Itor', 0);
 INSERT INTO creatorTypes VALUES (1, 'author'), (2, 'editor');
 INSERT INTO itemCreators VALUES (1, 2, 1, 1), (1, 1, 1, 0), (1, 3, 2, 2);
@@ -313,6 +326,25 @@ def test_zotero_s_database_is_read_without_its_bin_and_attachments(tmp_path: Pat
     path.with_name("zotero.sqlite-wal").write_bytes(b"changes")
     papers(path, log)
     assert "Zotero seems to be open" in log[1]
+
+
+def test_the_files_around_zotero_s_database_are_not_read(tmp_path: Path, write: Write) -> None:
+    for name in ("zotero.sqlite", "zotero.sqlite.bak"):
+        with closing(sqlite3.connect(tmp_path / name)) as database:
+            database.executescript(ZOTERO)
+    write("@misc{attached, title={A}}", "storage/ABCD/refs.bib")
+
+    assert [paper.id for paper in papers(tmp_path)] == ["ABCD2345", "2/CASE2345"]
+
+
+def test_a_folder_of_two_formats_says_how_they_are_joined(tmp_path: Path, write: Write) -> None:
+    write("@misc{a, title={A}}", "library/refs.bib")
+    write("TY  - JOUR\nTI  - A\nER  -\n", "library/refs.ris")
+
+    with pytest.raises(
+        BadInputError, match=r"bibtex \(refs.bib\) and ris \(refs.ris\).*corpus merge"
+    ):
+        find_source(tmp_path / "library")
 
 
 @pytest.mark.parametrize(
@@ -766,7 +798,7 @@ BAD = {
     "Latin-1 CSV": (SCOPUS.encode() + b'"\xe9"', "a.csv", "byte 0xe9 is not UTF-8"),
     "open quote": (f'{SCOPUS}"open {"x" * 17_000_000}'.encode(), "a.csv", "line 7: not CSV"),
     "cut CSL": (
-        b'[{"id": "a", "title": "A", "DOI": "x"},\n{"id": "b"',
+        b'[{"id": "a", "title": "A", "issued": {}},\n{"id": "b"',
         "a.json",
         "line 2: the file ends",
     ),
@@ -799,16 +831,16 @@ FAULTS = {
     "long BibTeX": ("@misc{a, title={" + "x" * 4_000_001, "a.bib", "is a brace not closed?"),
     "long title": (f"TY  - JOUR\nTI  - {'x' * 20_001}\n", "a.ris", "'title' has 20,001 characters"),
     "wrong CSL year": (
-        '{"id": "a", "title": "A", "issued": 7.5, "DOI": ""}',
+        '{"id": "a", "title": "A", "issued": 7.5}',
         "a.json",
         "must be a year",
     ),
     "wrong CSL title": (
-        '{"id": "a", "title": {}, "DOI": "x"}',
+        '{"id": "a", "title": {}, "issued": {}}',
         "a.json",
         '"title" must be a string',
     ),
-    "wrong CSL id": ('{"id": [], "title": "A", "DOI": "x"}', "a.json", '"id" must be a string'),
+    "wrong CSL id": ('{"id": [], "title": "A", "issued": {}}', "a.json", '"id" must be a string'),
     "WoS without a title": (
         "FN ISI\nPT J\nUT 1\nER\n",
         "a.txt",

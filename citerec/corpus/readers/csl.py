@@ -12,18 +12,19 @@ from citerec.errors import BadInputError, BadRecordError
 from citerec.types import Paper
 
 NOTE = NO_CITATIONS
-_KEYS = ("issued", "container-title", "author", "DOI")
+_KEYS = frozenset({"issued", "container-title"})
 _KEY = re.compile(r'"([A-Za-z_-]+)"\s*:')
-_NOT_CSL = frozenset({"year", "authors", "abstract_inverted_index", "reference", "authorships"})
+_NOT_CSL = frozenset({"_id", "year", "authors", "citations", "authorships", "paperAbstract"})
 
 
 def sniff(head: bytes, name: str) -> bool:
-    """Whether a file is of this format: JSON objects with a title and a key of CSL, but none of other corpora."""
+    """Whether a file is of this format: JSON objects with a title and keys of CSL, but none of other corpora."""
     text = head_text(head).lstrip()
     if not text.startswith(("[", "{")):
         return False
     keys = set(_KEY.findall(text[:16_000]))
-    return "title" in keys and not keys.isdisjoint(_KEYS) and keys.isdisjoint(_NOT_CSL)
+    is_csl = not keys.isdisjoint(_KEYS) or keys >= {"author", "family"}
+    return "title" in keys and is_csl and keys.isdisjoint(_NOT_CSL)
 
 
 def records(stream: BinaryIO) -> Rows:

@@ -35,12 +35,12 @@ def linked_papers(
     """
     linker = Linker()
     for file in source.files:
-        for line, row in read_file(file, records, lambda _: None):
+        for line, row in read_file(file, records, lambda more: done(more - more // 2)):
             paper = located(file, line, row, to_paper).paper
             if isinstance(paper, Paper) and not isinstance(row, Broken):
                 linker.add(paper.id, paper.doi, key_of(row))
     for file in source.files:
-        for line, row in read_file(file, records, done):
+        for line, row in read_file(file, records, lambda more: done(more // 2)):
             record = located(file, line, row, to_paper)
             if isinstance(record.paper, Paper) and not isinstance(row, Broken):
                 citations = linker.link(references_of(row))

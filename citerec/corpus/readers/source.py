@@ -15,6 +15,7 @@ OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
 # how one JSON object over many lines begins: settings, not records
 SPREAD = re.compile(rb"\{\s*\n")
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
+ZOTERO = "zotero"
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
 
 
@@ -73,15 +74,29 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
     by_stem = {plain_name(file): file for file in files if file.parent == folder}
     if by_stem.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
         return [by_stem["corpus.jsonl"]], [f for f in files if f != by_stem["corpus.jsonl"]]
-    shards = [file for file in files if _holds_records(file)] or _of_one_format(files)
+    shards = [file for file in files if _holds_records(file)] or _of_one_format(folder, files)
     return shards, [file for file in files if file not in set(shards)]
 
 
-def _of_one_format(files: list[Path]) -> list[Path]:
-    """Return the files of the format that the first file of a file format has; none if there is no such file."""
+def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
+    """Return the files of a folder that are in a file format; none if there is no such file.
+
+    Zotero's database lies in a folder of attachments, which are not read.
+
+    Raises:
+        BadInputError: If they are in several formats.
+    """
     formats = {file: name for file in files if (name := file_format(file))}
-    first = next(iter(formats.values()), None)
-    return [file for file, name in formats.items() if name == first]
+    if ZOTERO in formats.values():
+        return [file for file, name in formats.items() if name == ZOTERO]
+    examples = {name: file.name for file, name in reversed(formats.items())}
+    if len(examples) > 1:
+        listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))
+        advice = "name one of them, or join them: citerec corpus merge A B -o papers.jsonl"
+        raise BadInputError(
+            folder, f"this folder holds files of several formats: {listed}; {advice}"
+        )
+    return list(formats)
 
 
 def file_format(file: Path) -> str | None:

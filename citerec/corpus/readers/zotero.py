@@ -28,6 +28,7 @@ _ITEMS = """
     JOIN itemTypes ON itemTypes.itemTypeID = items.itemTypeID
     WHERE itemTypes.typeName NOT IN ('attachment', 'note', 'annotation')
       AND items.itemID NOT IN (SELECT itemID FROM deletedItems)
+      AND items.libraryID NOT IN (SELECT libraryID FROM libraries WHERE type = 'feed')
     ORDER BY items.itemID"""
 _FIELDS = """
     SELECT fields.fieldName, itemDataValues.value FROM itemData
@@ -48,7 +49,8 @@ def sniff(head: bytes, name: str) -> bool:
     """Whether a file is of this format: an SQLite database with Zotero's name, or with its tables."""
     if not head.startswith(MAGIC):
         return False
-    return name.lower() == "zotero.sqlite" or b"itemDataValues" in head
+    own_name = name.lower() == "zotero.sqlite"
+    return own_name or (b"itemDataValues" in head and not name.endswith(".bak"))
 
 
 def records(stream: BinaryIO) -> Rows:
