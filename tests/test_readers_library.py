@@ -5,14 +5,16 @@ import gzip
 import io
 import json
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from citerec.build import BuildConfig, build_index
 from citerec.corpus.linking import Linker, Reference, author_key, work_key
 from citerec.corpus.readers import FILE_FORMATS, detect_format, read_papers, scopus, wos
 from citerec.corpus.readers.source import find_source
@@ -504,6 +506,19 @@ def test_references_of_web_of_science_are_linked_by_doi_and_by_place(
     ]
 
 
+def test_an_index_of_an_export_has_its_citations_and_logs_how_many(
+    write: Write, tmp_path: Path
+) -> None:
+    log: list[str] = []
+
+    report = build_index(write(WOS, "savedrecs.txt"), tmp_path / "i", BuildConfig(), log=log.append)
+
+    counts = report.manifest.counts
+    assert report.manifest.corpus["format"] == "wos"
+    assert (counts["papers"], counts["citations"], counts["unknown_references"]) == (6, 3, 1)
+    assert log[0].startswith("references: 2 linked by DOI, 1 by first author")
+
+
 def test_references_are_linked_across_the_files_of_a_folder(write: Write) -> None:
     head, *blocks = WOS.split("PT J\n")
     for number, block in enumerate(blocks):
@@ -772,6 +787,31 @@ def test_a_doi_of_two_papers_links_nothing() -> None:
 
 
 # --- Everything
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("\n" * 60_000 + "x", "a.bib"),
+        ("@misc{a, title={" + "{" * 100_000, "a.bib"),
+        ("@misc{a, title={A}, author={" + "A and " * 20_000 + "B}}", "a.bib"),
+        ("TY  - JOUR\nTI  - A\n" + "more\n" * 50_000, "a.ris"),
+        ("TY  - JOUR\nTI  - A\n" + "AU  - B\n" * 20_000, "a.ris"),
+        ("FN ISI\nPT J\nTI A\nCR " + "A, 2001, V1, " * 20_000, "a.txt"),
+        (as_csv([SCOPUS_ROWS[0] | {"References": "(2001) " * 40_000}]), "a.csv"),
+        (as_csv([SCOPUS_ROWS[0] | {"References": "x; " * 60_000}]), "a.csv"),
+        ('[{"title": "' + "\\\\" * 200_000, "a.json"),
+        ('[{"title": "A", "issued": ' + "{" * 200_000, "a.json"),
+    ],
+    ids=lambda value: value[-8:].strip() if len(value) > 8 else value,
+)
+def test_hostile_texts_are_read_in_linear_time(write: Write, content: str, name: str) -> None:
+    start = time.process_time()
+
+    with suppress(BadInputError):
+        read(write(content, name))
+
+    assert time.process_time() - start < 3
 
 
 @settings(max_examples=60)

@@ -33,7 +33,7 @@ LONGEST = 4_000_000  # characters of a block
 TYPE = "entrytype"  # the field that receives the type of an entry
 _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 _FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
-_ANYWHERE = re.compile(r"^\s*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
+_ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _BRACES = re.compile(r"\\.|([{}])")
 _PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*(?:\{([^{}]*)\}|\"([^\"]*)\")", re.IGNORECASE)
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})

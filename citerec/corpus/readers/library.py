@@ -68,5 +68,6 @@ def library_paper(
 def paper_id(fields: Fields, ids: Sequence[str]) -> str:
     """Return the first usable id; if there is none, the name of the file and the line, such as `refs:12`."""
     usable = (text for value in ids if (text := one_line(value)) and len(text) <= MAX_ID)
-    made = f"{Path(fields.path).name.split('.')[0] or 'paper'}:{fields.line}"
-    return next((text for text in usable if not id_fault(text)), made)
+    if docid := next((text for text in usable if not id_fault(text)), ""):
+        return docid
+    return f"{Path(fields.path).name.split('.')[0] or 'paper'}:{fields.line}"

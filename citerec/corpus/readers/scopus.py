@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from citerec.corpus.readers.source import Source
 
 LONGEST = 16_000_000  # characters of a field
+LONGEST_REFERENCE = 2_000  # characters
 _COLUMNS = (frozenset({"Authors", "Title", "EID"}), frozenset({"Title", "References", "Year"}))
 _EID = re.compile(r"[?&]eid=(2-s2\.0-[0-9]+)")
 _NOTES = "References:"
 _YEAR = re.compile(r"\(([12][0-9]{3})[a-z]?\)")
 _AUTHOR = re.compile(r"\s*([^\W\d_][^,;()0-9]*?),?\s+((?:[^\W\d_]\.-?\s?)+)(?=[,;\s]|$)")
 _NEW = re.compile(
-    r", (?P<volume>\w*[0-9]\w*)(?:, [^,]+)?, pp?\. (?P<page>\w+)[^,]*, \([12][0-9]{3}[a-z]?\)"
+    r", (?P<volume>\w{0,9}[0-9]\w{0,9})(?:, [^,]+)?, pp?\. (?P<page>\w+)[^,]*, \([12][0-9]{3}[a-z]?\)"
 )
 _OLD = re.compile(
-    r"\([12][0-9]{3}[a-z]?\) [^;]*?, (?P<volume>\w*[0-9]\w*)(?: \([^)]*\))?, "
+    r"\([12][0-9]{3}[a-z]?\) [^;]{0,400}?, (?P<volume>\w{0,9}[0-9]\w{0,9})(?: \([^)]*\))?, "
     r"(?:art\. no\. |pp?\. )(?P<page>\w+)"
 )
 _DOI = re.compile(r"10\.[0-9]{4,9}/[^\s,;]+")
@@ -179,7 +180,8 @@ def split_references(text: str) -> list[str]:
     references: list[str] = []
     for piece in filter(None, map(str.strip, text.split(";"))):
         open_end = references and not _YEAR.search(references[-1])
-        if open_end and not _AUTHOR.match(piece):
+        is_short = references and len(references[-1]) + len(piece) <= LONGEST_REFERENCE
+        if open_end and is_short and not _AUTHOR.match(piece):
             references[-1] = f"{references[-1]}; {piece}"
         else:
             references.append(piece)
@@ -189,6 +191,8 @@ def split_references(text: str) -> list[str]:
 def cited_reference(text: str) -> Reference:
     """Parse a reference of either style; parts may be missing."""
     dois = tuple(dict.fromkeys(match.rstrip(".)") for match in _DOI.findall(text)))
+    if len(text) > LONGEST_REFERENCE:
+        return Reference(dois)
     author, years = _AUTHOR.match(text), _YEAR.findall(text)
     place = _NEW.search(text) or _OLD.search(text)
     if not author or not years or not place:

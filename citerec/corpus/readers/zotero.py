@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOTE = NO_CITATIONS
 MAGIC = b"SQLite format 3\0"
 _MARKUP = re.compile(r"</?(?:i|b|sub|sup|span)(?:\s[^<>]*)?>")
-_EXTRA_DOI = re.compile(r"^\s*DOI:\s*(\S+)", re.MULTILINE | re.IGNORECASE)
+_EXTRA_DOI = re.compile(r"^[ \t]*DOI:[ \t]*(\S+)", re.MULTILINE | re.IGNORECASE)
 _ITEMS = """
     SELECT items.itemID, items.libraryID, items.key, itemTypes.typeName FROM items
     JOIN itemTypes ON itemTypes.itemTypeID = items.itemTypeID
