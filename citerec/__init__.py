@@ -4,8 +4,8 @@ corpus/   files of papers             -> papers and the citation graph (build.py
 encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
 rules/    queries, papers, years      -> which papers are eligible, which citations are known, what is held out
 retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
-rerank/   a draft, its candidates     -> the candidates, reordered   (a cross-encoder reads draft and candidate)
-rank/     candidates and their features -> candidates extended by expansion, in their final order (LambdaMART)
+rank/     candidates, citation graph  -> more candidates by expansion, in the order of their features (LambdaMART)
+rerank/   a draft, its candidates     -> the best, reordered         (a cross-encoder reads draft and candidate)
 recommend a draft                     -> recommended papers, best first, with reasons
 api/      what a program calls: open, from_papers, Recommender
 evaluate/ rankings, true citations    -> a report: metrics, intervals, tests
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from citerec.folder import open_index, verify_index
     from citerec.rank.custom import RankModel
     from citerec.rerank.custom import Reranker
-    from citerec.types import Eligible, Hits, Paper, Query, Ranking, Recommendation, Retriever
+    from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation, Retriever
 
 __all__ = [
     "Bm25Config",
     "BuildConfig",
     "CiterecError",
-    "Eligible",
+    "Eligibility",
     "Hits",
     "Paper",
     "Query",
@@ -58,7 +58,7 @@ _HOMES = {
     "Bm25Config": "config",
     "BuildConfig": "build",
     "CiterecError": "errors",
-    "Eligible": "types",
+    "Eligibility": "types",
     "Hits": "types",
     "Paper": "types",
     "Query": "types",

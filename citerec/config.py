@@ -148,16 +148,16 @@ class CrossEncoderConfig:
 
     def __post_init__(self) -> None:
         if not self.model.strip():
-            raise ConfigError("reranker is empty; name a model, or say auto or none")
+            raise ConfigError("reranker is empty; name a model, or use auto or none")
         check_least(self, {"depth": 0, "query_tokens": 0, "candidate_tokens": 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankConfig:
-    """The second stage: a cross-encoder, or several; each scores the best candidates of the one before."""
+    """Reranking by a cross-encoder, or by several; each scores the best candidates of the previous one."""
 
     cross_encoders: tuple[CrossEncoderConfig, ...] = (CrossEncoderConfig(),)  # cheapest first
-    # of the last reranker against the first stages, in [0, 1]; None: the tuned weight, else 1
+    # of the last reranker against the previous order, in [0, 1]; None: the tuned weight, else 1
     weight: float | None = None
     early_stop: bool = False  # stop scoring when the best k cannot change any more
     device: str = "auto"  # or cpu, cuda, cuda:1
@@ -167,7 +167,7 @@ class RerankConfig:
 
     def __post_init__(self) -> None:
         if not self.cross_encoders:
-            raise ConfigError("no reranker is named; name one, or say none")
+            raise ConfigError("no reranker is named; name one, or use none")
         check_least(self, {"threads": 0})
         if self.weight is not None and not 0 <= self.weight <= 1:
             raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
@@ -176,7 +176,7 @@ class RerankConfig:
                 "stopping early needs a weight below 1: with the reranker alone, any paper that it has not scored "
                 "may still be the best"
             )
-        depths = [one.depth for one in self.cross_encoders if one.depth]
+        depths = [encoder.depth for encoder in self.cross_encoders if encoder.depth]
         if any(a <= b for a, b in pairwise(depths)):
             listed = ", ".join(map(str, depths))
             raise ConfigError(
@@ -186,9 +186,11 @@ class RerankConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandConfig:
-    """How papers that the nearest candidates cite are added to the candidates (expansion)."""
+    """How papers that the best candidates cite or are cited together with are added (expansion)."""
 
-    neighbours: int = 50  # the best papers of the first stages, whose references are added
+    neighbours: int = (
+        50  # the best papers of the first stages, which cite or are co-cited with the added papers
+    )
     k0: int = RRF_K0  # a neighbour weighs 1 / (k0 + rank)
     extra: int = RANKING_DEPTH  # papers that the expansion adds per query, at most; 0 for none
     weight: float = 0.3  # of the expansion against the first stages when both are fused
@@ -223,7 +225,7 @@ class RecommendConfig:
 
     def __post_init__(self) -> None:
         if not self.ranker.strip():
-            raise ConfigError("ranker is empty; name a folder, or say auto or none")
+            raise ConfigError("ranker is empty; name a folder, or use auto or none")
         if self.ranker == "none" and not (self.popularity and self.authors):
             raise ConfigError("popularity and authors are read by the ranker only, and it is none")
         if not 0 <= self.diversity <= 1:
@@ -233,7 +235,7 @@ class RecommendConfig:
         if self.k < 1:
             raise ConfigError(f"k must be at least 1, got {self.k}")
         if not self.encoder.strip():
-            raise ConfigError("encoder is empty; name one, or say auto or none")
+            raise ConfigError("encoder is empty; name one, or use auto or none")
         if isinstance(self.reranker, str) and self.reranker not in ("auto", "none"):
             raise ConfigError(
                 f"reranker must be auto, none or a RerankConfig, got {self.reranker!r}"

@@ -99,10 +99,10 @@ def ranks_and_scores(
     scores = np.full(len(rows), np.nan, np.float32)
     if len(hits):
         order = np.argsort(hits.rows)
-        place = order[np.searchsorted(hits.rows, rows, sorter=order).clip(max=len(hits) - 1)]
-        is_hit = hits.rows[place] == rows
-        ranks[is_hit] = place[is_hit] + 1
-        scores[is_hit] = hits.scores[place[is_hit]]
+        position = order[np.searchsorted(hits.rows, rows, sorter=order).clip(max=len(hits) - 1)]
+        is_hit = hits.rows[position] == rows
+        ranks[is_hit] = position[is_hit] + 1
+        scores[is_hit] = hits.scores[position[is_hit]]
     return ranks, scores
 
 
@@ -112,6 +112,11 @@ def min_max(scores: npt.NDArray[np.float32]) -> Points:
         return np.zeros(0)
     wide = scores.astype(np.float64)
     return (wide - wide.min()) / max(np.ptp(wide), _LEAST_SPREAD)
+
+
+def sigmoid(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return 1 / (1 + exp(-logit)) of each number, in [0, 1], same shape; no logit overflows."""
+    return 0.5 * (1 + np.tanh(logits / 2))
 
 
 def _summed(
@@ -126,7 +131,9 @@ def _summed(
         raise ValueError(f"{len(weights)} weights for {len(rankings)} rankings")
     if not rankings:
         return Hits(np.zeros(0, np.int32), np.zeros(0, np.float32))
-    rows, place = np.unique(np.concatenate([hits.rows for hits in rankings]), return_inverse=True)
+    rows, position = np.unique(
+        np.concatenate([hits.rows for hits in rankings]), return_inverse=True
+    )
     weighted = np.concatenate([w * p for w, p in zip(weights, points, strict=True)])
-    scores = np.bincount(place, weighted, len(rows)).astype(np.float32)
+    scores = np.bincount(position, weighted, len(rows)).astype(np.float32)
     return Hits.ordered(rows, scores, id_rank, k)

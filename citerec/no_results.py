@@ -4,10 +4,10 @@ from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import within
 from citerec.text import plural
-from citerec.types import Eligible
+from citerec.types import Eligibility
 
 
-def explain_no_results(index: IndexFolder, rule: Eligible, *, has_vectors: bool) -> str:
+def explain_no_results(index: IndexFolder, rule: Eligibility, *, has_vectors: bool) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
 
     Args:
@@ -18,7 +18,7 @@ def explain_no_results(index: IndexFolder, rule: Eligible, *, has_vectors: bool)
     import numpy as np
 
     years, papers = index.papers.years, len(index.papers)
-    in_time = within(Eligible(rule.year_max), years, np.arange(papers, dtype=np.int32))
+    in_time = within(Eligibility(rule.year_max), years, np.arange(papers, dtype=np.int32))
     too_late = papers - int(in_time.sum())
     excluded = sum(bool(in_time[row]) for row in rule.excluded)
     if too_late == papers:
@@ -40,7 +40,7 @@ def explain_no_results(index: IndexFolder, rule: Eligible, *, has_vectors: bool)
     searched = plural(papers - too_late - excluded, "eligible paper")
     no_match = f"no word of the draft occurs in the {searched}"
     if has_vectors:
-        return f"nothing was found in the {searched}"
+        return f"nothing was found in the {searched}; add an abstract, or a title with more words"
     if index.is_embedded:
         return f"{no_match}, and its vectors were not searched; leave out --encoder none"
     return (

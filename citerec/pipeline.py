@@ -9,7 +9,7 @@ or reorders them. The order depends on whether a learning-to-rank model is in us
 | stage | class | what it does |
 |---|---|---|
 | retrieve, fuse | `HybridRetriever` | searches by BM25, vectors and other retrievers; fuses their hits |
-| expand | `CandidateExpander` | adds papers that the first candidates cite |
+| expand | `CandidateExpander` | adds papers that the first candidates cite or are cited together with |
 | score | `RerankFeatureStage` | cross-encoders score the best candidates, for a model that reads their probability |
 | rank | `LtrStage` | a learning-to-rank model orders all candidates by their features |
 | rerank | `RerankingStage` | cross-encoders reorder the best candidates |
@@ -43,7 +43,7 @@ class Pipeline:
     first_stage: FirstStage
     stages: tuple[Stage, ...] = ()
     depth: int = RANKING_DEPTH  # candidates of the first stage
-    together: int = 64  # queries per part; the candidates of one part are in memory
+    queries_per_part: int = 64  # queries per part; the candidates of one part are in memory
 
     def run(
         self, batch: QueryBatch, progress: Progress = no_progress
@@ -55,17 +55,18 @@ class Pipeline:
             progress: Receives the number of reranked pairs of query and paper.
         """
         retrieved = self.first_stage.candidates(batch.queries, batch.eligible, self.depth)
-        for start in range(0, len(batch), self.together):
-            places = range(start, min(start + self.together, len(batch)))
-            part = batch.at(places)
-            candidates: Sequence[CandidateSet] = [retrieved[i] for i in places]
+        for start in range(0, len(batch), self.queries_per_part):
+            positions = range(start, min(start + self.queries_per_part, len(batch)))
+            part = batch.at(positions)
+            candidates: Sequence[CandidateSet] = [retrieved[i] for i in positions]
             for stage in self.stages:
                 candidates = stage.run(part, candidates, progress)
             yield part, candidates
 
     def all(self, batch: QueryBatch, progress: Progress = no_progress) -> list[CandidateSet]:
         """Return the candidates of each query of a batch."""
-        return [one for _, candidates in self.run(batch, progress) for one in candidates]
+        parts = self.run(batch, progress)
+        return [candidate_set for _, candidates in parts for candidate_set in candidates]
 
 
 def rank_stages(
@@ -106,7 +107,7 @@ def configure_for_ranker(
     """Return cross-encoders configured for a learning-to-rank model.
 
     For a model that reads their probabilities they score all candidates of their depth. Otherwise they rerank after
-    the model, with the requested weight or `WEIGHT_AFTER_RANKER`.
+    the model, with the weight of `weight_after_ranker`.
 
     Args:
         cascade: The cross-encoders.
@@ -115,8 +116,16 @@ def configure_for_ranker(
     """
     if reads_probability(ranker, cascade):
         return replace(cascade.with_weight(1), early_stop=False)
+    return cascade.with_weight(weight_after_ranker(requested))
+
+
+def weight_after_ranker(requested: RerankConfig | None) -> float:
+    """Return the requested weight of a reranker after a learning-to-rank model, else `WEIGHT_AFTER_RANKER`.
+
+    A tuned weight is not used, because `citerec tune` finds it without a learning-to-rank model.
+    """
     weight = requested.weight if requested else None
-    return cascade.with_weight(WEIGHT_AFTER_RANKER if weight is None else weight)
+    return WEIGHT_AFTER_RANKER if weight is None else weight
 
 
 def reads_probability(ranker: LtrModel, cascade: Cascade) -> bool:
@@ -133,5 +142,5 @@ def depth_for(k: int, *, cascade: Cascade | None, ranks: bool, diversifies: bool
         ranks: Whether a learning-to-rank model orders the candidates.
         diversifies: Whether the list is diversified.
     """
-    read = cascade.depth if cascade else 0
-    return max(k, read, RANKING_DEPTH if ranks else 0, DIVERSE if diversifies else 0)
+    scored = cascade.depth if cascade else 0
+    return max(k, scored, RANKING_DEPTH if ranks else 0, DIVERSE if diversifies else 0)

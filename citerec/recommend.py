@@ -5,19 +5,18 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
-from citerec.bibliography.paper_list import PaperList
 from citerec.config import RecommendConfig
 from citerec.describe import describe_cascade, describe_settings
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.matching.recognise import RecognisedQuery, listed_rows, recognise
+from citerec.matching.recognise import RecognisedQuery, recognise
 from citerec.no_results import explain_no_results
 from citerec.pipeline import (
-    WEIGHT_AFTER_RANKER,
     Pipeline,
     configure_for_ranker,
     depth_for,
     rank_stages,
+    weight_after_ranker,
 )
 from citerec.rank import explained
 from citerec.rank.custom import CustomRanker, RankModel
@@ -106,14 +105,17 @@ class BatchRecommender:
                 ranks=self.ranker is not None,
                 diversifies=self.config.diversity > 0,
             ),
-            together=max(1, PAIRS_AT_ONCE // self.cascade.depth) if self.cascade else READ_AT_ONCE,
+            queries_per_part=max(1, PAIRS_AT_ONCE // self.cascade.depth)
+            if self.cascade
+            else READ_AT_ONCE,
         )
 
     def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
         requested = requested_reranking(self.config.reranker, self.index)
-        weight = requested.weight if requested else None
-        if weight is None and self.ranker:  # a tuned weight is one without a ranker
-            weight = WEIGHT_AFTER_RANKER
+        if self.ranker:
+            weight: float | None = weight_after_ranker(requested)
+        else:
+            weight = requested.weight if requested else None
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
@@ -124,13 +126,15 @@ class BatchRecommender:
 
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()
+        diversify = DiversityStage(self._similarity, config.diversity, config.k)
+        exact = diversify.depth if config.diversity else config.k  # what an early stop must keep
         if self.ranker:
             expander = CandidateExpander(self._graph, config.expand or self.ranker.expand)
-            stages += rank_stages(self._graph, self.ranker, cascade, k=config.k, expander=expander)
+            stages += rank_stages(self._graph, self.ranker, cascade, k=exact, expander=expander)
         elif cascade:
-            stages.append(RerankingStage(cascade, config.k))
+            stages.append(RerankingStage(cascade, exact))
         if config.diversity:
-            stages.append(DiversityStage(self._similarity, config.diversity, config.k))
+            stages.append(diversify)
         return tuple(stages)
 
     @property
@@ -216,21 +220,21 @@ class BatchRecommender:
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
                 recognised = self._recognise(queries[start : start + AT_ONCE])
-                part, notices = [one.query for one in recognised], (r.notice for r in recognised)
+                part, notices = [r.query for r in recognised], (r.notice for r in recognised)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
                 batch = QueryBatch(part, rules, [sorted(known)] * len(part))
                 for group, candidates in self.pipeline.run(batch, progress):
-                    best = [replace(one, hits=one.hits.best(self.config.k)) for one in candidates]
+                    best = [replace(c, hits=c.hits.best(self.config.k)) for c in candidates]
                     papers = self._with_papers(best)
-                    for query, one, items in zip(group.queries, best, papers, strict=True):
-                        shown = self._with_reasons(query, one, items) if explain else items
+                    for query, ranked, items in zip(group.queries, best, papers, strict=True):
+                        shown = self._with_reasons(query, ranked, items) if explain else items
                         yield BatchResult(shown, tuple(filter(None, [next(notices)])))
 
     def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
         recognised = recognise(queries, self.index.papers)
-        for one in recognised:
-            if self._log and one.notice:
-                self._log(one.notice)
+        for query in recognised:
+            if self._log and query.notice:
+                self._log(query.notice)
         return recognised
 
     def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
@@ -266,10 +270,6 @@ class BatchRecommender:
         )
         return explain_no_results(self.index, rule, has_vectors=bool(self.encoder))
 
-    def rows_of(self, excluded: PaperList) -> frozenset[int]:
-        """Return the rows of the papers in a list of references, matched by id, DOI or title."""
-        return frozenset[int]().union(*listed_rows(excluded, self.index.papers))
-
     def _similarity(self, rows: Rows) -> SimilarityFunction:
         if self._retriever.dense:
             return by_vectors(self._retriever.dense.vectors(rows))
@@ -282,8 +282,8 @@ class BatchRecommender:
         """Read each paper once for all queries of a part."""
         for start in range(0, len(candidates), READ_AT_ONCE):
             part = candidates[start : start + READ_AT_ONCE]
-            papers = self.index.papers.at(row for one in part for row in one.rows.tolist())
-            yield from (as_recommendations(one, papers) for one in part)
+            papers = self.index.papers.at(row for c in part for row in c.rows.tolist())
+            yield from (as_recommendations(c, papers) for c in part)
 
     def _with_reasons(
         self, query: Query, candidates: CandidateSet, result: tuple[Recommendation, ...]

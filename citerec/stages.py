@@ -12,14 +12,14 @@ from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
 from citerec.rules.known import Rows
-from citerec.types import CandidateSet, Eligible, Hits, Progress, Query, QueryBatch, no_progress
+from citerec.types import CandidateSet, Eligibility, Hits, Progress, Query, QueryBatch, no_progress
 
 
 class FirstStage(Protocol):
     """Retrieves the candidate set of each query; `citerec.retrieve.hybrid.HybridRetriever` is one."""
 
     def candidates(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[CandidateSet]:
         """Return the `k` best eligible papers of each query."""
         ...
@@ -54,7 +54,7 @@ class RerankingStage:
     ) -> list[CandidateSet]:
         """Score the pairs of all queries together; papers below the depth keep their order."""
         done = self.cascade.rerank(
-            batch.queries, [one.hits for one in candidates], self.k, progress
+            batch.queries, [before.hits for before in candidates], self.k, progress
         )
         return [
             replace(
@@ -82,7 +82,7 @@ class RerankFeatureStage:
     ) -> list[CandidateSet]:
         """Add the probabilities to expanded candidates; the order stays."""
         done = self.cascade.rerank(
-            batch.queries, [one.hits for one in candidates], self.k, progress
+            batch.queries, [before.hits for before in candidates], self.k, progress
         )
         return [
             replace(
@@ -94,7 +94,7 @@ class RerankFeatureStage:
         ]
 
     def _probabilities(self, hits: Hits) -> Hits:
-        return Hits(hits.rows, self.cascade.rerankers[-1].scorer.probability(hits.scores))
+        return Hits(hits.rows, self.cascade.rerankers[-1].scorer.to_unit_interval(hits.scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,13 @@ class DiversityStage:
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
         """Choose by maximal marginal relevance."""
-        return [replace(one, hits=self._chosen(one.hits)) for one in candidates]
+        return [replace(before, hits=self._chosen(before.hits)) for before in candidates]
+
+    @property
+    def depth(self) -> int:
+        """The number of candidates to choose from."""
+        return max(self.k, DEPTH)
 
     def _chosen(self, hits: Hits) -> Hits:
-        top = hits.best(max(self.k, DEPTH))
+        top = hits.best(self.depth)
         return diversified(top, self.similarity(top.rows), self.diversity, self.k)

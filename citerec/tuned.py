@@ -25,7 +25,7 @@ FOLDER, FILE = "fusion", "fusion.json"
 
 @dataclass(frozen=True, slots=True)
 class RerankWeight:
-    """The weight of a reranker against the first stages."""
+    """The weight of a reranker against the previous order."""
 
     weight: float  # in [0, 1]
     reranker: str  # sha256 of its weights

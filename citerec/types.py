@@ -224,7 +224,7 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
-class Eligible:
+class Eligibility:
     """Which papers one query may be given; see `citerec.rules.eligible` for the rule."""
 
     # papers of a later year are not eligible; a paper without a year is
@@ -237,22 +237,22 @@ class QueryBatch:
     """Queries that go through the pipeline together."""
 
     queries: Sequence[Query]
-    eligible: Sequence[Eligible]  # one per query
+    eligible: Sequence[Eligibility]  # one per query
     cited: Sequence[Sequence[int]] = ()  # rows of each query's known references; empty for none
 
     def __len__(self) -> int:
         return len(self.queries)
 
-    def known_references(self, place: int) -> Sequence[int]:
+    def known_references(self, position: int) -> Sequence[int]:
         """Return the rows of the references that the query at a place is known to have."""
-        return self.cited[place] if self.cited else ()
+        return self.cited[position] if self.cited else ()
 
-    def at(self, places: Sequence[int]) -> Self:
+    def at(self, positions: Sequence[int]) -> Self:
         """Return the queries at some places as a batch."""
         return type(self)(
-            [self.queries[i] for i in places],
-            [self.eligible[i] for i in places],
-            [self.cited[i] for i in places] if self.cited else (),
+            [self.queries[i] for i in positions],
+            [self.eligible[i] for i in positions],
+            [self.cited[i] for i in positions] if self.cited else (),
         )
 
 
@@ -273,7 +273,7 @@ class Retriever(Protocol):
         ...
 
     def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
         """Return one `Hits` per query, in the order given: its `k` best eligible papers.
 

@@ -27,11 +27,11 @@ from citerec.java import java_class
 from citerec.retrieve.bm25 import Bm25Retriever, resolve
 from citerec.rules.eligible import mask
 from citerec.text import QueryForm, contents
-from citerec.types import Eligible, Hits, Query
+from citerec.types import Eligibility, Hits, Query
 
 Build = Callable[..., IndexFolder]
 
-ANYBODY = Eligible()
+ANYBODY = Eligibility()
 CORNERS = [(1.2, 0.75), (0.9, 0.4), (0.0, 0.75), (2.0, 0.0), (1.2, 1.0)]
 OPERATORS = ["AND", "OR NOT", '"', "*", "?", "~2", "^3", "(", "[a TO b]", "year:2019", "\\", "\0"]
 # Any code point at all, half surrogate pairs too: a shell passes bytes that are no UTF-8 as those.
@@ -84,7 +84,7 @@ def ask(title: str, abstract: str = "", **more: object) -> Query:
 
 
 def search(
-    retriever: Bm25Retriever, query: Query, k: int = 10, eligible: Eligible = ANYBODY
+    retriever: Bm25Retriever, query: Query, k: int = 10, eligible: Eligibility = ANYBODY
 ) -> Hits:
     return retriever.retrieve([query], [eligible], k)[0]
 
@@ -175,7 +175,7 @@ def test_every_year_bound_gives_what_brute_force_gives(
         for bound in bounds:
             within = np.ones(len(years), bool) if bound is None else years <= bound
 
-            hits = search(sample, query, k=20, eligible=Eligible(bound))
+            hits = search(sample, query, k=20, eligible=Eligibility(bound))
 
             keep = within[all_hits.rows]
             assert hits.rows.tolist() == all_hits.rows[keep][:20].tolist(), bound
@@ -192,7 +192,7 @@ def test_a_paper_without_a_year_is_within_every_bound(build: Build, undated: int
     retriever = Bm25Retriever(index)
 
     for bound in (-5, 0, 1, 1850, 2018):
-        hits = search(retriever, ask("tensor"), k=40, eligible=Eligible(bound))
+        hits = search(retriever, ask("tensor"), k=40, eligible=Eligibility(bound))
 
         assert found(index, hits) == [f"p{i:02}" for i in range(undated)]
 
@@ -204,7 +204,7 @@ def test_three_eligible_papers_among_many_better_ones_are_found(build: Build) ->
     retriever = Bm25Retriever(index)
 
     for k in (1, 2, 3, 10, 5000):
-        hits = search(retriever, ask("tensor"), k=k, eligible=Eligible(1950))
+        hits = search(retriever, ask("tensor"), k=k, eligible=Eligibility(1950))
 
         assert found(index, hits) == ["old0", "old1", "old2"][:k]
 
@@ -218,7 +218,7 @@ def test_all_but_two_papers_excluded(
     left = {int(ranked.rows[7]), int(ranked.rows[-1])}
     others = frozenset(range(len(sample_index.papers))) - left
 
-    hits = search(sample, query, k=k, eligible=Eligible(None, others))
+    hits = search(sample, query, k=k, eligible=Eligibility(None, others))
 
     assert hits.rows.tolist() == [ranked.rows[7], ranked.rows[-1]][:k]
 
@@ -232,7 +232,7 @@ def test_a_bound_and_exclusions_together_leave_k_hits_if_the_corpus_holds_them(
     for query in sample_queries:
         ranked = search(sample, query, k=300)
         out = frozenset(rng.choice(len(years), 100, replace=False).tolist())
-        rule = Eligible(int(rng.choice(years)), out)
+        rule = Eligibility(int(rng.choice(years)), out)
 
         hits = search(sample, query, k=30, eligible=rule)
 
@@ -286,7 +286,10 @@ def test_ties_under_a_year_bound_stand_by_id(twins: IndexFolder, year: int) -> N
     rows = {name: int(twins.papers.rows_of([name])[0]) for name in allowed[:7]}
 
     hits = search(
-        Bm25Retriever(twins), ask("graphs"), k=10, eligible=Eligible(year, frozenset(rows.values()))
+        Bm25Retriever(twins),
+        ask("graphs"),
+        k=10,
+        eligible=Eligibility(year, frozenset(rows.values())),
     )
 
     assert found(twins, hits) == allowed[7:17]
@@ -365,7 +368,7 @@ def test_any_text_gives_a_valid_ranking(
     k: int,
 ) -> None:
     for retriever in of_each_form:
-        hits = search(retriever, ask(title, abstract), k=k, eligible=Eligible(year))
+        hits = search(retriever, ask(title, abstract), k=k, eligible=Eligibility(year))
 
         assert len(hits) <= k
         assert len(set(hits.rows.tolist())) == len(hits.rows) == len(hits.scores)
@@ -394,7 +397,7 @@ def test_a_batch_gives_what_its_queries_give_one_by_one(
     sample_index: IndexFolder, sample: Bm25Retriever, sample_queries: list[Query], threads: int
 ) -> None:
     queries = sample_queries * 4
-    rules = [Eligible(1960 + 2 * i) for i in range(len(queries))]
+    rules = [Eligibility(1960 + 2 * i) for i in range(len(queries))]
     retriever = Bm25Retriever(sample_index, Bm25Config(threads=threads))
 
     batch = retriever.retrieve(queries, rules, 20)

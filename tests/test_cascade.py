@@ -13,18 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.tiny import tiny_reranker
 
-from citerec.config import CrossEncoderConfig, FuseConfig, RerankConfig
+from citerec.config import CrossEncoderConfig, FuseConfig, RecommendConfig, RerankConfig
 from citerec.corpus.splits import splits_sha256
 from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
+from citerec.recommend import BatchRecommender
 from citerec.rerank.cascade import Cascade, CascadeReranker
 from citerec.rerank.opening import (
     open_cascade,
     own_reranker,
     requested_reranking,
 )
-from citerec.rerank.rerank import Rows, Scores
+from citerec.rules.known import Rows, Scores
 from citerec.rules.trained_on import trained_on_other_data
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
@@ -51,7 +52,7 @@ class Judge:
         self.asked.append([mine.tolist() for mine in rows])
         return [self.scores[mine] for mine in rows]
 
-    def probability(self, scores: Scores) -> Scores:
+    def to_unit_interval(self, scores: Scores) -> Scores:
         return (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
 
 
@@ -193,6 +194,21 @@ def test_stopping_early_in_the_first_of_two_leaves_all_k_as_they_were(
     [best] = replace(whole, early_stop=True).rerank(QUERIES[:1], [found(range(40))], k=20)
 
     assert best.hits.rows[:20].tolist() == all_of_it.hits.rows[:20].tolist()
+
+
+def test_stopping_early_changes_no_diversified_list(sample_index: IndexFolder) -> None:
+    abstract = "neural language models for ranking documents and learning representations of words"
+    draft = Query(id="d", title="Retrieval of papers", abstract=abstract, year=2022)
+    scores = np.random.default_rng(1).normal(0, 3, len(sample_index.papers))
+    reranker = stage(judge(*scores), depth=200, weight=0.3)
+    recommender = BatchRecommender(sample_index, RecommendConfig(ranker="none", diversity=0.8))
+
+    def recommended(early_stop: bool) -> list[str]:
+        recommender.cascade = Cascade(sample_index, (reranker,), early_stop)
+        [items] = recommender.with_k(5).recommend([draft])
+        return [item.paper.id for item in items]
+
+    assert recommended(early_stop=True) == recommended(early_stop=False)
 
 
 def test_a_stage_that_cannot_stop_early_reads_all_at_once(sample_index: IndexFolder) -> None:
@@ -378,7 +394,7 @@ def test_a_tuned_weight_is_that_of_one_reranker(
     assert "0.35 was tuned at depth 3 with 32+32 tokens, not at depth 7 with 32+32" in notes[0]
 
     write_tuned(index, FuseConfig(), {}, RerankWeight(1, sha, 3, 32, 32))
-    with pytest.raises(ConfigError, match="tuning found 1 to be the best"):
+    with pytest.raises(ConfigError, match="tuning found that 1 is the best"):
         weight(tiny_reranker_model, early_stop=True)
 
 

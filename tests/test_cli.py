@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from citerec.cli import COMMANDS, run
-from citerec.cli.console import without_collection
+from citerec.cli.console import without_garbage_collection
 from citerec.drafts import read_queries
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
@@ -720,7 +720,7 @@ def test_every_command_is_listed_with_its_help_and_runs_by_its_name(
 
 
 def test_the_garbage_collector_runs_again_after_an_error() -> None:
-    with pytest.raises(ValueError, match="while it is paused"), without_collection():
+    with pytest.raises(ValueError, match="while it is paused"), without_garbage_collection():
         raise ValueError("it was not paused" if gc.isenabled() else "while it is paused")
 
     assert gc.isenabled()

@@ -26,14 +26,14 @@ from citerec.index.dense.write import write_dense
 from citerec.manifest import checksums, write_manifest
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import mask
-from citerec.types import Eligible, Hits, Query
+from citerec.types import Eligibility, Hits, Query
 
 Vectors = npt.NDArray[np.float32]
 Build = Callable[..., IndexFolder]
 
 L2, COSINE = Similarity
 KINDS = [DenseKind.EXACT, DenseKind.HNSW, DenseKind.IVF]
-ANYBODY = Eligible()
+ANYBODY = Eligibility()
 DIM = 16
 N = 10_000
 
@@ -97,7 +97,7 @@ def papers(n: int, years: Sequence[int | None] = (None,)) -> list[dict[str, Any]
 
 
 def by_brute_force(
-    index: IndexFolder, vectors: Vectors, query: Vectors, rule: Eligible, k: int
+    index: IndexFolder, vectors: Vectors, query: Vectors, rule: Eligibility, k: int
 ) -> list[int]:
     """The best rows by the scores that count: pair by pair, ties by docid, in plain Python."""
     similarity = Similarity(index.manifest.settings["dense"]["similarity"])
@@ -151,16 +151,16 @@ def every_kind(
 
 
 RULES = [
-    Eligible(),
-    Eligible(2009),
-    Eligible(2004, frozenset([1, 2, 3])),
-    Eligible(2004),
-    Eligible(2000, frozenset(range(0, N, 2))),
-    Eligible(1999),
-    Eligible(None, frozenset(range(5, N))),
-    Eligible(-5, frozenset([0])),
-    Eligible(2**40, frozenset([17])),
-    Eligible(2006, frozenset(range(150))),
+    Eligibility(),
+    Eligibility(2009),
+    Eligibility(2004, frozenset([1, 2, 3])),
+    Eligibility(2004),
+    Eligibility(2000, frozenset(range(0, N, 2))),
+    Eligibility(1999),
+    Eligibility(None, frozenset(range(5, N))),
+    Eligibility(-5, frozenset([0])),
+    Eligibility(2**40, frozenset([17])),
+    Eligibility(2006, frozenset(range(150))),
 ]
 
 
@@ -255,7 +255,7 @@ def test_where_all_papers_are_excluded_nothing_is_found(
 
     nothing = retriever.search(
         some_vectors(2),
-        [Eligible(None, frozenset(range(N))), Eligible(1999, frozenset(range(N)))],
+        [Eligibility(None, frozenset(range(N))), Eligibility(1999, frozenset(range(N)))],
         9,
     )
 
@@ -270,7 +270,7 @@ def test_few_eligible_papers_among_many_nearer_ones_are_found(
     index = every_kind(kind)
     query = some_vectors(1, seed=8)
     far = np.argsort(pairwise(query[0], some_vectors(N), L2))[:eligible].astype(int)
-    rule = Eligible(None, frozenset(range(N)) - set(far.tolist()))
+    rule = Eligibility(None, frozenset(range(N)) - set(far.tolist()))
 
     [hits] = opened(index).search(query, [rule], 10)
 
@@ -285,7 +285,7 @@ def test_a_narrow_rule_does_not_lower_the_recall(
     queries = some_vectors(20, seed=8)
 
     found: list[float] = []
-    for rule in (Eligible(), Eligible(2005), Eligible(2000)):
+    for rule in (Eligibility(), Eligibility(2005), Eligibility(2000)):
         results = opened(index).search(queries, [rule] * 20, 100)
         best = [by_brute_force(index, vectors, query, rule, 100) for query in queries]
         shares = [np.isin(b, hits.rows).mean() for b, hits in zip(best, results, strict=True)]
@@ -345,7 +345,7 @@ def test_ties_under_a_rule_stand_by_id(build: Build) -> None:
     vectors = np.repeat(some_vectors(1), 3000, axis=0)
     index = embedded(build(papers(3000, years=range(2000, 2010))), vectors)
     out = frozenset(index.papers.rows_of([f"p{i:05}" for i in range(50)]).tolist())
-    rules = [Eligible(year, out) for year in range(1999, 2010)]
+    rules = [Eligibility(year, out) for year in range(1999, 2010)]
 
     results = opened(index).search(np.repeat(vectors[:1], 11, axis=0) + 1, rules, 20)
 

@@ -19,12 +19,12 @@ from citerec.index.dense.read import open_dense
 from citerec.index.dense.scan import dropped_bound, pairwise
 from citerec.index.dense.train import parts_of
 from citerec.index.dense.write import resolve, write_dense
-from citerec.types import Eligible
+from citerec.types import Eligibility
 
 Vectors = npt.NDArray[np.float32]
 
 L2, COSINE = Similarity
-ANYBODY = Eligible()
+ANYBODY = Eligibility()
 
 
 def some_vectors(n: int, dim: int = 16, *, unit: bool = False, seed: int = 3) -> Vectors:
@@ -112,7 +112,7 @@ import numpy as np
 from citerec.encode.spec import Similarity
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.write import write_dense
-from citerec.types import Eligible
+from citerec.types import Eligibility
 
 def anonymous():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -131,7 +131,7 @@ def tell(what, done, of):
 folder = Path({str(tmp_path / "large")!r})
 said = write_dense(folder, shards, rows=200_000, dim=256, similarity=Similarity.L2, progress=tell)
 index = open_dense(folder, said, np.zeros(200_000, np.int32))
-rows, scores = index.nearest(np.full((1, 256), 7, np.float32), [Eligible()], 1)[0]
+rows, scores = index.nearest(np.full((1, 256), 7, np.float32), [Eligibility()], 1)[0]
 assert 14_000 in rows and scores.max() == 0
 print(max(most, anonymous()) - before)
 """

@@ -39,7 +39,7 @@ def test_a_folder_is_recorded_by_its_whole_path(tmp_path: Path) -> None:
 
     source = find_model(str(folder), base=tmp_path / "index")
 
-    assert source.place == str(folder.resolve())
+    assert source.location == str(folder.resolve())
 
 
 def test_a_folder_inside_the_index_is_recorded_relative_to_it(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_folder_inside_the_index_is_recorded_relative_to_it(tmp_path: Path) ->
     found = find_model("models/encoder", base=tmp_path / "index")
     whole = find_model(str(tmp_path / "index" / "models" / "encoder"), base=tmp_path / "index")
 
-    assert found.place == whole.place == "./models/encoder"
+    assert found.location == whole.location == "./models/encoder"
     assert found.folder == whole.folder
 
 
@@ -281,7 +281,7 @@ FIND = """
 import sys
 from citerec.encode.source import find_model
 source = find_model(sys.argv[1], log=lambda line: print("told:", line))
-print(source.place, source.revision, *sorted(p.name for p in source.folder.iterdir()))
+print(source.location, source.revision, *sorted(p.name for p in source.folder.iterdir()))
 """
 AUTO = """
 from citerec.encode.source import auto_encoder
@@ -318,8 +318,8 @@ def test_a_model_is_fetched_after_that_was_said_and_then_found_in_the_cache(
     assert first[0].startswith(f"told: fetching some/model from {address}: ")
     assert first[0].endswith(" MB")
     assert first[1:] == second  # nothing is told, nothing is fetched
-    place, revision, *files = second[0].split()
-    assert (place, revision) == ("some/model", COMMIT)
+    location, revision, *files = second[0].split()
+    assert (location, revision) == ("some/model", COMMIT)
     assert {"config.json", "model.safetensors"} < {*files}
     assert "README.md" not in files
 

@@ -25,7 +25,7 @@ from citerec.lab.words.model import WordModel
 from citerec.lab.words.propagated import Propagated, propagate
 from citerec.lab.words.tokens import counted, keys_of, words_of
 from citerec.retrieve.dense import DenseRetriever
-from citerec.types import Eligible, Paper, Query
+from citerec.types import Eligibility, Paper, Query
 
 GRAPH = Paper(id="1", title="graph graph", abstract="search")
 SEARCH = Paper(id="2", title="search", abstract="the tree")
@@ -278,7 +278,7 @@ def test_an_index_is_built_and_searched_with_it(tmp_path: Path, folder: Path) ->
     index = open_index(tmp_path / "index")
 
     dense = DenseRetriever(index, open_encoder(str(folder)))
-    [hits] = dense.retrieve([Query(id="q", title="graph")], [Eligible()], 3)
+    [hits] = dense.retrieve([Query(id="q", title="graph")], [Eligibility()], 3)
 
     scores = dict(zip(index.papers.ids_at(hits.rows), hits.scores.tolist(), strict=True))
     assert scores["1"] == pytest.approx(4 / np.sqrt(17))
@@ -298,7 +298,7 @@ def test_an_index_takes_other_vectors_when_only_ids_differ(
     dense = DenseRetriever(open_index(index.path), encoder)
 
     asked = [Query(id="a", title="Same"), Query(id="b", title="Same")]
-    found = dense.retrieve(asked, [Eligible()] * 2, 1)
+    found = dense.retrieve(asked, [Eligibility()] * 2, 1)
     assert [hits.rows.tolist() for hits in found] == [[0], [1]]
     assert [hits.scores.tolist() for hits in found] == [[0], [0]]  # no distance at all
 

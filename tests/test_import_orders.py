@@ -22,13 +22,13 @@ def jvm():
     from citerec.folder import open_index
     from citerec.java import start_jvm
     from citerec.retrieve.bm25 import Bm25Retriever
-    from citerec.types import Eligible, Query
+    from citerec.types import Eligibility, Query
 
     start_jvm()
     index = open_index(Path(sys.argv[1]))
     retriever = Bm25Retriever(index)
     query = Query(id="draft", title=texts)
-    results["bm25"] = lambda: retriever.retrieve([query], [Eligible()], 10)[0].rows.tolist()
+    results["bm25"] = lambda: retriever.retrieve([query], [Eligibility()], 10)[0].rows.tolist()
 
 def use_faiss():
     import faiss

@@ -29,7 +29,7 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.known import CitationScope
 from citerec.run import read_run
-from citerec.types import Eligible, Hits, Paper, Query
+from citerec.types import Eligibility, Hits, Paper, Query
 
 DEPTH = 1000  # papers per query, of both
 PLAIN = RecommendConfig(k=DEPTH, reranker="none", ranker="none")
@@ -134,7 +134,7 @@ class Shelf:
     name = "shelf"
 
     def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
         falling = np.arange(k, 0, -1, dtype=np.float32)
         allowed = [[row for row in range(300) if row not in rule.excluded][:k] for rule in eligible]

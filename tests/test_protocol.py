@@ -62,7 +62,9 @@ def tiny(tmp_path: Path) -> IndexFolder:
 def counted(
     index: IndexFolder, year: int | None, known: CitationScope, own: int = -1
 ) -> dict[str, int]:
-    counts = TemporalGraph(index, known).at(year, own=(own,) if own >= 0 else ()).counts
+    counts = (
+        TemporalGraph(index, known).snapshot_before(year, own=(own,) if own >= 0 else ()).counts
+    )
     return {index.papers[row].id: int(n) for row, n in enumerate(counts) if n}
 
 

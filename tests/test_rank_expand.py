@@ -33,7 +33,7 @@ def known(build: Build) -> TemporalGraph:
 
 
 def test_a_paper_weighs_what_the_close_papers_weigh_that_cite_it(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.at(2010), [rows(0, 1)], TWO)
+    [said] = neighbour_scores(known, known.snapshot_before(2010), [rows(0, 1)], TWO)
 
     at = said.at(rows(2, 3, 4))
     assert at.cites.tolist() == pytest.approx([2 / 3, 1, 0])
@@ -41,7 +41,7 @@ def test_a_paper_weighs_what_the_close_papers_weigh_that_cite_it(known: Temporal
 
 
 def test_papers_cited_together_with_a_close_one_count_by_the_cosine(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.at(2010), [rows(0)], TWO)
+    [said] = neighbour_scores(known, known.snapshot_before(2010), [rows(0)], TWO)
 
     # The survey, its only citer, cites near and far, which has no other; cited has two.
     at = said.at(rows(5, 2, 0))
@@ -49,7 +49,7 @@ def test_papers_cited_together_with_a_close_one_count_by_the_cosine(known: Tempo
 
 
 def test_papers_that_cite_what_a_close_one_cites_count_by_the_cosine(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.at(2010), [rows(0)], TWO)
+    [said] = neighbour_scores(known, known.snapshot_before(2010), [rows(0)], TWO)
 
     # Near cites cited and classic; next cites classic alone, the survey cited and two others.
     at = said.at(rows(1, 4, 0))
@@ -65,7 +65,7 @@ def test_the_closest_speak_once_more(build: Build) -> None:
     graph = TemporalGraph(index, CitationScope.EARLIER)
     flat = ExpandConfig(neighbours=12, k0=10**6)  # all weigh the same
 
-    [said] = neighbour_scores(graph, graph.at(2010), [rows(*range(12))], flat)
+    [said] = neighbour_scores(graph, graph.snapshot_before(2010), [rows(*range(12))], flat)
 
     at = said.at(rows(12, 13))
     assert at.cites.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
@@ -73,7 +73,7 @@ def test_the_closest_speak_once_more(build: Build) -> None:
 
 
 def test_who_has_nothing_to_say_is_passed_over(known: TemporalGraph) -> None:
-    silent_first = neighbour_scores(known, known.at(2010), [rows(5, 3, 0, 1)], TWO)[0]
+    silent_first = neighbour_scores(known, known.snapshot_before(2010), [rows(5, 3, 0, 1)], TWO)[0]
 
     assert silent_first.at(rows(3)).counts.tolist() == [
         2
@@ -84,7 +84,7 @@ def test_who_has_nothing_to_say_is_passed_over(known: TemporalGraph) -> None:
 
 
 def test_citations_of_the_querys_year_or_later_say_nothing(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.at(2002), [rows(0, 1)], TWO)
+    [said] = neighbour_scores(known, known.snapshot_before(2002), [rows(0, 1)], TWO)
 
     assert said.at(rows(3)).counts.tolist() == [1]  # next is of 2002
     assert not said.at(rows(5)).co.any()  # and the survey of 2003
@@ -93,10 +93,10 @@ def test_citations_of_the_querys_year_or_later_say_nothing(known: TemporalGraph)
 def test_a_batch_says_of_each_query_what_it_says_alone(known: TemporalGraph) -> None:
     lists = [rows(0, 1), rows(), rows(4)]
 
-    together = neighbour_scores(known, known.at(2010), lists, TWO)
+    together = neighbour_scores(known, known.snapshot_before(2010), lists, TWO)
 
     for mine, said in zip(lists, together, strict=True):
-        [alone] = neighbour_scores(known, known.at(2010), [mine], TWO)
+        [alone] = neighbour_scores(known, known.snapshot_before(2010), [mine], TWO)
         assert said.rows.tolist() == alone.rows.tolist()
         assert said.co.tolist() == alone.co.tolist()
     assert not len(together[1].rows)

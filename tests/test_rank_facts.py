@@ -58,7 +58,7 @@ def neighbours() -> list[str]:
 def facts(index: IndexFolder, neighbours: list[str]) -> Facts:
     known = TemporalGraph(index, CitationScope.EARLIER)
     rows = np.array([int(title[1:]) for title in neighbours], np.int32)
-    snapshot = known.at(YEAR)
+    snapshot = known.snapshot_before(YEAR)
     [found] = neighbour_scores(known, snapshot, [rows], ExpandConfig(neighbours=10))
     return Facts(known, snapshot, found, cited=[1, 2, 3, 4, 5])
 

@@ -17,7 +17,7 @@ from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
-from citerec.types import CandidateSet, Eligible, Hits, Query, QueryBatch
+from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
 
@@ -56,7 +56,7 @@ FOUND = CandidateSet(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)})
 def expand(
     expander: CandidateExpander,
     queries: list[Query],
-    rules: list[Eligible],
+    rules: list[Eligibility],
     found: list[CandidateSet],
     cited: list[list[int]] | None = None,
 ) -> list[ExpandedCandidates]:
@@ -84,7 +84,7 @@ def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None
     assert pool.rows.tolist() == [0, 1, 3, 2]  # found, then what they cite: old by both of them
     assert pool.hits_by_source["expand"].rows.tolist() == [3, 2]
     assert pool.neighbour_scores.counts.tolist() == [0, 0, 2, 1]
-    assert pool.neighbour_scores.neighbour_count == 2
+    assert len(pool.neighbour_scores.neighbours) == 2
 
 
 def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:

@@ -113,7 +113,7 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> None:
         spec["variants"]["full"]["calibration"] = bad
         (folder / "ranker.json").write_bytes(orjson.dumps(spec))
         seal_model(folder)
-        with pytest.raises(ModelError, match="cannot be made out"):
+        with pytest.raises(ModelError, match="cannot be parsed"):
             open_ranker(folder)
 
 

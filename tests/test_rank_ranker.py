@@ -19,7 +19,7 @@ from citerec.rank.facts import Facts
 from citerec.rank.features import FEATURES, NAMES, Matrix
 from citerec.rank.neighbours import neighbour_scores
 from citerec.rank.ranker import DEFAULT, Variant, find_ranker, open_ranker
-from citerec.rank.reasons import Case, reasons
+from citerec.rank.reasons import RankedPaper, reasons
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
@@ -81,7 +81,7 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
 
     (only_full / "ranker.json").write_text("{")
     seal_model(only_full)
-    with pytest.raises(ModelError, match="cannot be made out"):
+    with pytest.raises(ModelError, match="cannot be parsed"):
         open_ranker(only_full)
 
 
@@ -92,7 +92,7 @@ def test_a_damaged_model_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"full\.txt is not what was written"):
         open_ranker(broken)
     seal_model(broken)
-    with pytest.raises(ModelError, match=r"full\.txt cannot be made out"):
+    with pytest.raises(ModelError, match=r"full\.txt cannot be parsed"):
         open_ranker(broken)
 
 
@@ -115,11 +115,11 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
     ]
     known = TemporalGraph(build(papers), CitationScope.EARLIER)
     rows = [np.array([2, 1], np.int32)]
-    [found] = neighbour_scores(known, known.at(None), rows, ExpandConfig())
-    return Facts(known, known.at(None), found)
+    [found] = neighbour_scores(known, known.snapshot_before(None), rows, ExpandConfig())
+    return Facts(known, known.snapshot_before(None), found)
 
 
-def case(facts: Facts, **features: float) -> Case:
+def case(facts: Facts, **features: float) -> RankedPaper:
     item = Recommendation(
         rank=1,
         paper=Paper(id="p", title="P", year=2009),
@@ -127,7 +127,9 @@ def case(facts: Facts, **features: float) -> Case:
         stages={"dense": StageHit(3, 0.9)},
     )
     known = dict.fromkeys(NAMES, float("nan")) | features
-    return Case(item=item, features=known, matched=("sparse", "attention"), row=0, facts=facts)
+    return RankedPaper(
+        item=item, features=known, matched=("sparse", "attention"), row=0, facts=facts
+    )
 
 
 def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:

@@ -59,12 +59,15 @@ def put(name: str, value: str) -> Callable[[str], str]:
         (lambda t: t.replace("num_class=1", "num_class=9"), "head"),
         (lambda t: t.replace("max_feature_idx=2", "max_feature_idx=9"), "does not read"),
         (lambda t: t.replace("num_leaves=15", "num_leaves=99", 1), "expected 98"),
-        (lambda t: t.replace("num_cat=0", "num_cat=1", 1), "another kind"),
-        (lambda t: t.replace("is_linear=0", "is_linear=1", 1), "another kind"),
-        (put("split_feature", "99"), "expected|cut off|not there"),
-        (put("left_child", "9"), "no tree|cut off"),
+        (lambda t: t.replace("num_cat=0", "num_cat=1", 1), "categorical splits or linear leaves"),
+        (
+            lambda t: t.replace("is_linear=0", "is_linear=1", 1),
+            "categorical splits or linear leaves",
+        ),
+        (put("split_feature", "99"), "expected|cut off|does not exist"),
+        (put("left_child", "9"), "not form a tree|cut off"),
         (put("leaf_value", "nan"), "leaf_value"),
-        (put("decision_type", "1"), "another way"),
+        (put("decision_type", "1"), "not numerical"),
         (lambda t: t.replace("version=v4", "version=v9"), "head"),
         (lambda t: "", "head"),
     ],
@@ -87,7 +90,7 @@ def test_a_cut_off_model_is_one_line_and_ends_no_process(tmp_path: Path) -> None
     with pytest.raises(ModelDamagedError, match=r"full\.txt is not what was written"):
         open_ranker(folder)
     seal_model(folder)
-    with pytest.raises(ModelError, match=r"full\.txt cannot be made out \(tree .* is cut off\)"):
+    with pytest.raises(ModelError, match=r"full\.txt cannot be parsed \(tree .* is cut off\)"):
         open_ranker(folder)
 
 

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from citerec.rerank.rerank import RerankState, Scores, interpolate_scores, reordered
+from citerec.rerank.rerank import RerankState, interpolate_scores, reordered
+from citerec.rules.known import Scores
 from citerec.types import Hits
 
 ID_RANK = np.arange(10, dtype=np.int32)  # the docid of row 0 is the first of all

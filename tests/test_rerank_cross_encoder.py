@@ -139,7 +139,7 @@ def test_of_two_labels_the_score_is_the_second_minus_the_first(
 def test_a_probability_is_the_calibrated_sigmoid(reranker: CrossEncoder) -> None:
     scores = np.array([2.0, 6.0, -2.0, 400.0, -400.0], np.float32)
 
-    found = reranker.probability(scores)
+    found = reranker.to_unit_interval(scores)
 
     # 0.5 · 2 - 1 = 0; then ± 2: 1 / (1 + e^-2) = 0.8808
     assert found == pytest.approx([0.5, 0.880797, 0.119203, 1.0, 0.0], abs=1e-6)
@@ -223,7 +223,7 @@ def test_auto_takes_openvino_where_it_is_installed(folder: Path) -> None:
     reranker = open_reranker(str(folder), None, how)
 
     assert reranker.backend == ("openvino" if find_spec("openvino") else "torch")
-    assert reranker.place == "cpu"
+    assert reranker.device == "cpu"
 
 
 # --- the tokens of candidates
@@ -263,7 +263,7 @@ def test_of_very_many_papers_so_many_are_enough(
 ) -> None:
     index = build([{"id": str(n), "title": f"paper {n}"} for n in range(100)])
     monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
-    monkeypatch.setattr(cross_encoder, "ENOUGH", 3)  # less than a tenth of 100
+    monkeypatch.setattr(cross_encoder, "MANY_PAPERS", 3)  # less than a tenth of 100
 
     open_reranker(str(folder), None, F32).score(index, QUERIES[:1], [ROWS[0]])
 

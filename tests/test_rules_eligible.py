@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from citerec.corpus.papers import Papers, write_papers
-from citerec.rules.eligible import eligible, mask, own_rows, within
-from citerec.types import Eligible, Paper, Query
+from citerec.rules.eligible import eligible, mask, query_rows, within
+from citerec.types import Eligibility, Paper, Query
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def papers(tmp_path: Path) -> Papers:
     return Papers(tmp_path / "papers.arrow")
 
 
-def allowed(rule: Eligible, papers: Papers) -> list[str]:
+def allowed(rule: Eligibility, papers: Papers) -> list[str]:
     return papers.ids_at(np.flatnonzero(mask(rule, papers.years)))
 
 
@@ -42,7 +42,7 @@ def test_a_draft_that_was_recognised_in_the_corpus_is_not_given_itself(papers: P
 
     (rule,) = eligible([draft], papers)
 
-    assert own_rows([draft], papers) == [(1, 2)]
+    assert query_rows([draft], papers) == [(1, 2)]
     assert allowed(rule, papers) == ["old"]
 
 
@@ -81,7 +81,7 @@ def test_an_id_that_was_made_up_excludes_no_paper(papers: Papers) -> None:
 
 @pytest.mark.parametrize("year_max", [None, -5, 2020, 2**40])
 def test_some_rows_are_judged_as_all_of_them_are(papers: Papers, year_max: int | None) -> None:
-    rule = Eligible(year_max, frozenset({0}))
+    rule = Eligibility(year_max, frozenset({0}))
     rows = np.array([3, 0, 2, 2], np.int32)
 
     assert within(rule, papers.years, rows).tolist() == mask(rule, papers.years)[rows].tolist()

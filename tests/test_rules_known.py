@@ -41,19 +41,31 @@ def published(known: TemporalGraph) -> TemporalGraph:
 def known_to(
     known: TemporalGraph, queries: Sequence[Query], year_max: int | None = None
 ) -> list[GraphSnapshot]:
-    return known.of(queries, eligible(queries, known.index.papers, year_max=year_max))
+    return known.snapshots(queries, eligible(queries, known.index.papers, year_max=year_max))
 
 
 def test_a_query_knows_the_citations_of_earlier_papers_only(known: TemporalGraph) -> None:
-    assert known.at(2001).counts.tolist() == [0, 0, 0, 0, 0]
-    assert known.at(2001).is_empty
-    assert known.at(2005).counts.tolist() == [1, 0, 0, 0, 0]  # of b; of its own year c is unknown
-    assert known.at(2006).counts.tolist() == [2, 1, 0, 0, 0]  # of b and c
+    assert known.snapshot_before(2001).counts.tolist() == [0, 0, 0, 0, 0]
+    assert known.snapshot_before(2001).is_empty
+    assert known.snapshot_before(2005).counts.tolist() == [
+        1,
+        0,
+        0,
+        0,
+        0,
+    ]  # of b; of its own year c is unknown
+    assert known.snapshot_before(2006).counts.tolist() == [2, 1, 0, 0, 0]  # of b and c
 
 
 def test_the_last_years_are_counted_apart(known: TemporalGraph) -> None:
-    assert known.at(2007).counts.tolist() == [3, 1, 0, 0, 0]
-    assert known.at(2007).recent.tolist() == [2, 1, 0, 0, 0]  # of 2004 to 2006: c and d
+    assert known.snapshot_before(2007).counts.tolist() == [3, 1, 0, 0, 0]
+    assert known.snapshot_before(2007).recent.tolist() == [
+        2,
+        1,
+        0,
+        0,
+        0,
+    ]  # of 2004 to 2006: c and d
 
 
 def test_without_a_year_all_is_known_but_what_the_query_itself_cites(known: TemporalGraph) -> None:
@@ -103,7 +115,10 @@ def test_only_train_papers_speak_where_that_is_asked(build: Build) -> None:
     ]
     index = build(papers)  # the latest two are dev and test queries
 
-    counted = {graph: int(TemporalGraph(index, graph).at(2000).counts[0]) for graph in PROTOCOL}
+    counted = {
+        graph: int(TemporalGraph(index, graph).snapshot_before(2000).counts[0])
+        for graph in PROTOCOL
+    }
 
     assert counted == {CitationScope.TRAIN: 7, CitationScope.EARLIER: 9}
 

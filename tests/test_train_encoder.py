@@ -514,7 +514,7 @@ def test_a_checkpoint_is_written_when_one_is_due_whatever_the_settings_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workspace, "EVERY", 0.0)
-    monkeypatch.setattr(workspace, "SHARE", float("inf"))  # after each update
+    monkeypatch.setattr(workspace, "CHECKPOINT_SHARE", float("inf"))  # after each update
     output = tmp_path / "m"
 
     def stop(what: str, done: int, total: int) -> None:
@@ -542,7 +542,7 @@ def test_checkpoints_are_due_by_time_and_take_a_small_share_of_it() -> None:
     now += 30  # it takes half a minute to write
     timer.done()
 
-    now += 30 / workspace.SHARE - 1  # 599 seconds later
+    now += 30 / workspace.CHECKPOINT_SHARE - 1  # 599 seconds later
     assert not timer.is_due()
     now += 1
     assert timer.is_due()
@@ -552,7 +552,7 @@ KILLED = """
 import sys
 from citerec.cli import run
 from citerec.train import workspace
-workspace.EVERY, workspace.SHARE = 0.0, float("inf")  # a checkpoint after each update
+workspace.EVERY, workspace.CHECKPOINT_SHARE = 0.0, float("inf")  # a checkpoint after each update
 sys.exit(run(sys.argv[1:]))
 """
 

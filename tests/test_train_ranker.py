@@ -28,7 +28,7 @@ from citerec.train.ranker.gather import Gatherer, LaggedGraph
 from citerec.train.ranker.queries import dev_queries, train_queries
 from citerec.train.ranker.train import IndexExamples, train_on, train_ranker, was_trained_so
 from citerec.train.workspace import Workspace
-from citerec.types import CandidateSet, Eligible, Hits, Query
+from citerec.types import CandidateSet, Eligibility, Hits, Query
 
 Build = Callable[..., IndexFolder]
 
@@ -59,7 +59,7 @@ class Everything:
         self._years = index.papers.years
 
     def candidates(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[CandidateSet]:
         found: list[CandidateSet] = []
         for rule in eligible:
@@ -95,7 +95,7 @@ def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFold
     asked = train_queries(load_training_data(chain))
 
     assert [query.id for query in asked.queries] == [f"p{n}" for n in range(1, 8)]
-    assert asked.eligible[0] == Eligible(2001, frozenset({1}))  # p8 and p9 are of later years
+    assert asked.eligible[0] == Eligibility(2001, frozenset({1}))  # p8 and p9 are of later years
     assert [rows.tolist() for rows in asked.gold] == [[n] for n in range(7)]
 
 
@@ -105,7 +105,7 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
     known = TemporalGraph(chain, CitationScope.TRAIN)
     citation_lag = LaggedGraph(known, 2)
 
-    now, before = known.at(2006), citation_lag.at(2006)
+    now, before = known.snapshot_before(2006), citation_lag.snapshot_before(2006)
 
     assert np.flatnonzero(now.citing).tolist() == [1, 2, 3, 4, 5]
     assert np.flatnonzero(before.citing).tolist() == [1, 2, 3]  # 2004 and 2005 have not arrived

@@ -433,7 +433,7 @@ def test_a_training_that_was_stopped_resumes_to_the_model_of_an_unbroken_one(
     sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str
 ) -> None:
     monkeypatch.setattr(workspace, "EVERY", 0.0)  # a checkpoint at every opportunity
-    monkeypatch.setattr(workspace, "SHARE", 1e9)
+    monkeypatch.setattr(workspace, "CHECKPOINT_SHARE", 1e9)
     monkeypatch.setattr(vectors_module, "PART", 100)
     config, messages = small(recipe, **STOPS[recipe]), list[str]()
 

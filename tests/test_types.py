@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.types import Eligible, Hits, Paper, Query, Ranking
+from citerec.types import Eligibility, Hits, Paper, Query, Ranking
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -71,4 +71,4 @@ def test_hits_are_as_long_as_their_rows() -> None:
 
 
 def test_without_a_rule_every_paper_is_eligible() -> None:
-    assert Eligible() == Eligible(year_max=None, excluded=frozenset())
+    assert Eligibility() == Eligibility(year_max=None, excluded=frozenset())

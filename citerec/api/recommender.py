@@ -273,8 +273,8 @@ def _queries(
     if isinstance(query, Query):
         return [query]
     queries: list[object] = [query] if isinstance(query, str) else [*query]
-    if strange := [one for one in queries if not isinstance(one, Query)]:
+    if strange := [query for query in queries if not isinstance(query, Query)]:
         raise ConfigError(
             f"expected queries, found {type(strange[0]).__name__}; for a text: title=..."
         )
-    return [one for one in queries if isinstance(one, Query)]
+    return [query for query in queries if isinstance(query, Query)]

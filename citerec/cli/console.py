@@ -111,7 +111,7 @@ class ConsoleOutput:
 
 
 @contextmanager
-def without_collection() -> Generator[None]:
+def without_garbage_collection() -> Generator[None]:
     """Pause Python's garbage collector, which only costs time while imports create many objects."""
     gc.disable()
     try:

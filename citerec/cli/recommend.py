@@ -16,7 +16,7 @@ from citerec.cli.console import (
     Threads,
     Verbose,
     check_output,
-    without_collection,
+    without_garbage_collection,
     write_pieces,
 )
 from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
@@ -59,10 +59,9 @@ if TYPE_CHECKING:
     from citerec.recommend import BatchRecommender, BatchResult
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
-FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
-
-
 B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
+
+FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
 
 
 class Fusion(StrEnum):
@@ -184,9 +183,9 @@ def recommend(
         diversity=diversity,
         few_queries=few,
     )
-    recommender = _opened(folder, config, heap, console)
-    excluded = _listed(exclude, recommender, console)
-    cited_rows = _listed(cited, recommender, console)
+    recommender = _open_recommender(folder, config, heap, console)
+    excluded = _matching_rows(exclude, recommender, console)
+    cited_rows = _matching_rows(cited, recommender, console)
     warn_unreadable(drafts.queries, recommender, console)
     shown = output is None and _is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
@@ -209,8 +208,8 @@ def recommend(
         write_pieces(pieces(results, format, batch=drafts.batch, color=shown, fields=more), output)
 
 
-@without_collection()
-def _opened(
+@without_garbage_collection()
+def _open_recommender(
     folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
 ) -> "BatchRecommender":
     """Open the pipeline; log the reranker, and the retrievers if verbose."""
@@ -222,7 +221,7 @@ def _opened(
         if config.ranker != "none":
             from citerec.rank.library import load
 
-            load(alone=True)
+            load(hide_optional=True)
         recommender = BatchRecommender(folder, config, console.log)
     retrievers = " + ".join(recommender.retriever_names)
     if recommender.encoder:
@@ -256,7 +255,7 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     return QueryFile((Query(id="query", title=words, abstract=abstract.strip(), named=False),))
 
 
-def _listed(
+def _matching_rows(
     path: Path | None, recommender: "BatchRecommender", console: ConsoleOutput
 ) -> frozenset[int]:
     if path is None:

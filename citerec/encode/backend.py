@@ -30,7 +30,7 @@ class Runner(Protocol):
     """Runs a net batch by batch."""
 
     precision: str  # float32, bfloat16, float16 or int8
-    place: str  # cpu, cuda, mps
+    device: str  # cpu, cuda, mps
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None

@@ -44,11 +44,11 @@ Vectors = npt.NDArray[np.float32]
 class EncoderChangedError(EncoderMismatchError):
     """The encoder that an index was embedded by has changed."""
 
-    def __init__(self, index: Path, *, found: str, expected: str, place: str) -> None:
+    def __init__(self, index: Path, *, found: str, expected: str, location: str) -> None:
         ModelError.__init__(
             self,
-            f"{index} was embedded by {expected}, but the model at {place} now is {found}: it was trained again or "
-            f"replaced; embed the index anew: citerec encode --index {index} --encoder {place}",
+            f"{index} was embedded by {expected}, but the model at {location} now is {found}: it was trained again or "
+            f"replaced; embed the index anew: citerec encode --index {index} --encoder {location}",
         )
         self.index, self.found, self.expected = index, found, expected
 
@@ -209,14 +209,16 @@ def reopen(
         EncoderChangedError: If the encoder at its place now would give other vectors.
     """
     source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, log=log)
-    recorded = replace(source, name=fingerprint.name, place=fingerprint.source)
+    recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
     encoder = _open(recorded, config, log)
     if encoder.fingerprint.key != fingerprint.key:
-        place = (
-            str(source.folder) if source.folder.name == Path(source.place).name else source.place
+        location = (
+            str(source.folder)
+            if source.folder.name == Path(source.location).name
+            else source.location
         )
         found = encoder.fingerprint.differs_from(fingerprint)
-        raise EncoderChangedError(base, found=found, expected=str(fingerprint), place=place)
+        raise EncoderChangedError(base, found=found, expected=str(fingerprint), location=location)
     return encoder
 
 
@@ -229,7 +231,7 @@ def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerpr
         weights += [adapter_file(source.adapter), source.adapter / CONFIG]
     return Fingerprint(
         name=source.name,
-        source=source.place,
+        source=source.location,
         revision=source.revision,
         weights=sha256_of_files(weights),
         tokenizer=sha256_of_files(tokenizer_files(source.folder)),
@@ -277,6 +279,6 @@ def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) 
 def spec_of(source: ModelSource) -> EncoderSpec:
     """Return how a model reads text, by its folder; Sentence-BERT reads sentence by sentence, as in SPECTER's paper."""
     spec = read_spec(source.folder)
-    if source.place == SENT_BERT:
+    if source.location == SENT_BERT:
         return replace(spec, reads=Reads.SENTENCES, similarity=Similarity.COSINE)
     return spec

@@ -21,7 +21,7 @@ TOKENS = 2048  # per batch
 class OpenVinoBackend:
     """Runs a net batch by batch, with as many parallel batches as threads."""
 
-    place = "cpu"
+    device = "cpu"
 
     def __init__(self, net: Net, config: EncodeConfig) -> None:
         """Convert a net.

@@ -34,7 +34,7 @@ class ModelSource:
     """A model folder, and how to find it again."""
 
     name: str  # as the user gave it
-    place: str  # how it is found again: a name, a hub id, an absolute path, or ./ and a path inside the index
+    location: str  # how it is found again: a name, a hub id, an absolute path, or ./ and a path inside the index
     folder: Path
     adapter: Path | None = None  # the folder of its adapter
     revision: str = ""  # the commit of a hub model; with an adapter followed by + and the adapter's
@@ -75,12 +75,12 @@ def find_model(
 
 
 def find_again(
-    place: str, *, base: Path, revision: str = "", log: Log | None = None
+    location: str, *, base: Path, revision: str = "", log: Log | None = None
 ) -> ModelSource:
     """Find the model that an index was embedded by.
 
     Args:
-        place: `ModelSource.place`.
+        location: `ModelSource.place`.
         base: The index folder.
         revision: `ModelSource.revision`.
         log: Receives what is fetched, before the download starts.
@@ -88,18 +88,18 @@ def find_again(
     Raises:
         ModelError: If it does not exist any more.
     """
-    inside = place.startswith(INSIDE)
-    if inside and (fault := name_fault(place.removeprefix(INSIDE))):
-        raise ModelError(f"{base} was embedded by the model {shown(place)}, which {fault}")
-    folder = base / place if inside else Path(place)
+    inside = location.startswith(INSIDE)
+    if inside and (fault := name_fault(location.removeprefix(INSIDE))):
+        raise ModelError(f"{base} was embedded by the model {shown(location)}, which {fault}")
+    folder = base / location if inside else Path(location)
     if not (inside or folder.is_absolute()):
-        return find_model(place, revision=revision, log=log)
+        return find_model(location, revision=revision, log=log)
     if not folder.is_dir():
         raise ModelError(
             f"the model that {base} was embedded by is missing: {folder} is not a folder; restore it, or embed the "
             f"index anew: citerec encode --index {base} --encoder MODEL"
         )
-    return ModelSource(place, place, folder, _adapter_in(folder))
+    return ModelSource(location, location, folder, _adapter_in(folder))
 
 
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:

@@ -42,12 +42,12 @@ class TorchBackend:
         self._torch: Any = torch
         self._net, self._log = net, log
         self._device = _device(torch, config.device)
-        self.place = str(self._device.type)
+        self.device = str(self._device.type)
         self.precision = _precision(torch, config.precision, self._device)
         self._threads = config.thread_count
-        self._budget = config.batch_tokens or (CPU_TOKENS if self.place == "cpu" else GPU_TOKENS)
+        self._budget = config.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
-        if self.place == "cuda" and self.precision != "float32" and find_spec("flash_attn"):
+        if self.device == "cuda" and self.precision != "float32" and find_spec("flash_attn"):
             # A model that does not support it keeps its own attention.
             with suppress(ValueError, ImportError):
                 self._module.model.set_attn_implementation(FLASH)
@@ -62,7 +62,7 @@ class TorchBackend:
         """
         groups = batches([len(ids) for ids in tokens], self._budget)
         work = partial(self._fitting, tokens, firsts)
-        if self.place != "cpu":
+        if self.device != "cpu":
             yield from _one_ahead(groups, work)
             return
         previous = self._torch.get_num_threads()
@@ -114,7 +114,7 @@ class TorchBackend:
             )
             self._log = None
         self._budget = min(self._budget, budget)
-        if self.place == "cuda":
+        if self.device == "cuda":
             self._torch.cuda.empty_cache()
 
     def _batch(self, tokens: Tokens, firsts: Sequence[int] | None) -> Any:

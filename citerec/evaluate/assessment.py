@@ -91,7 +91,7 @@ class Assessment:
     @property
     def rivals(self) -> list[SystemResult]:
         """The systems that are compared: all but ceilings."""
-        return [one for one in self.systems if one.name not in self.evaluation.ceilings]
+        return [system for system in self.systems if system.name not in self.evaluation.ceilings]
 
 
 def assess(evaluation: Evaluation) -> Assessment:
@@ -150,7 +150,8 @@ def as_json(assessment: Assessment) -> dict[str, Any]:
         "by_citations": [_pairs_json(part) for part in assessment.by_citations],
         "by_year": {name: [*map(asdict, years)] for name, years in assessment.by_year.items()},
         "calibration": {
-            name: _calibration_json(one) for name, one in assessment.calibration.items()
+            name: _calibration_json(calibration)
+            for name, calibration in assessment.calibration.items()
         },
         "provenance": dict(evaluation.provenance),
     }

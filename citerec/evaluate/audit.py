@@ -23,7 +23,7 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, Features, Matrix
-from citerec.rules.eligible import own_rows, within
+from citerec.rules.eligible import query_rows, within
 from citerec.rules.known import (
     PROTOCOL,
     CitationScope,
@@ -114,7 +114,7 @@ def _knowing_the_same(
     groups: defaultdict[tuple[int | None, int | None, tuple[int, ...]], list[int]] = defaultdict(
         list
     )
-    own = own_rows(task.queries, index.papers)
+    own = query_rows(task.queries, index.papers)
     for i, (query, rule, rows) in enumerate(zip(task.queries, task.eligible, own, strict=True)):
         year = first_unknown_year(query, rule, scope, in_corpus=bool(rows))
         last = query.year if scope in PROTOCOL else rule.year_max

@@ -90,8 +90,11 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     Citations are counted once for all queries with the same known citations.
     """
     graph, years = TemporalGraph(index, config.known_graph), index.papers.years
-    snapshots = graph.of(task.queries, task.eligible)
-    orders = {one: citation_order(one.counts, index.id_rank) for one in dict.fromkeys(snapshots)}
+    snapshots = graph.snapshots(task.queries, task.eligible)
+    orders = {
+        snapshot: citation_order(snapshot.counts, index.id_rank)
+        for snapshot in dict.fromkeys(snapshots)
+    }
     return [
         most_cited_hits(orders[snapshot], snapshot.counts, mask(rule, years), config.depth)
         for rule, snapshot in zip(task.eligible, snapshots, strict=True)

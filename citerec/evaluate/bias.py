@@ -32,7 +32,7 @@ def cited_stats(index: IndexFolder, task: EvalSet, scope: CitationScope) -> Cite
     rows = dict(zip(docids, index.papers.rows_of(docids).tolist(), strict=True))
     ages: dict[str, dict[str, int]] = {}
     citations: dict[str, dict[str, int]] = {}
-    snapshots = TemporalGraph(index, scope).of(task.queries, task.eligible)
+    snapshots = TemporalGraph(index, scope).snapshots(task.queries, task.eligible)
     for query, snapshot in zip(task.queries, snapshots, strict=True):
         gold = [(docid, rows[docid]) for docid in sorted(task.qrels[query.id])]
         citations[query.id] = {docid: int(snapshot.counts[row]) for docid, row in gold}

@@ -9,8 +9,8 @@ import numpy as np
 
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import Scorer
-from citerec.rerank.rerank import Rows, Scores
-from citerec.types import Eligible, Hits, Progress, Query, Retriever
+from citerec.rules.known import Rows, Scores
+from citerec.types import Eligibility, Hits, Progress, Query, Retriever
 
 
 class Cached(Protocol):
@@ -37,7 +37,7 @@ class CachedRetriever:
         return self._retriever.name
 
     def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
         """Return one `Hits` per query. The cache assumes the same rules for the same query ids."""
         key = tuple(query.id for query in queries), k
@@ -81,9 +81,9 @@ class CachedScorer:
         self._cached += sum(map(len, rows)) - scored
         return [self._of_cache(query, candidates) for query, candidates in pairs]
 
-    def probability(self, scores: Scores) -> Scores:
-        """Return the calibrated probability of each score."""
-        return self._scorer.probability(scores)
+    def to_unit_interval(self, scores: Scores) -> Scores:
+        """Return each score in [0, 1], as the scorer maps it."""
+        return self._scorer.to_unit_interval(scores)
 
     @property
     def saved(self) -> float:

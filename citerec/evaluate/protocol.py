@@ -30,7 +30,7 @@ from citerec.rules.held_out import train_papers
 from citerec.rules.known import CitationScope
 from citerec.run import Qrels, Run
 from citerec.text import contents
-from citerec.types import Eligible, Hits, Query, Ranking
+from citerec.types import Eligibility, Hits, Query, Ranking
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
@@ -60,7 +60,7 @@ class EvalSet:
 
     split: str
     queries: tuple[Query, ...]
-    eligible: tuple[Eligible, ...]  # one per query
+    eligible: tuple[Eligibility, ...]  # one per query
     qrels: Qrels
     left_out: Mapping[str, int] = field(
         default_factory=dict[str, int]

@@ -109,7 +109,7 @@ class Systems:
         candidates = self._hybrid("rrf").candidates(
             batch.queries, batch.eligible, self._config.depth
         )
-        return [one.hits_by_source for one in candidates]
+        return [candidate_set.hits_by_source for candidate_set in candidates]
 
     def hits(self, name: str) -> list[Hits]:
         """Return the hits of a system, except a ceiling, for each query.
@@ -144,7 +144,7 @@ class Systems:
             cascade: `cascade`, or the same models with other weights.
         """
         done = cascade.rerank(self._eval_set.queries, hits, self._config.depth, self._progress)
-        return [one.hits for one in done]
+        return [reranked.hits for reranked in done]
 
     @cached_property
     def cascade(self) -> Cascade:
@@ -161,7 +161,9 @@ class Systems:
                 "or name a model: --reranker MODEL"
             )
         opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
-        cached = [replace(one, scorer=CachedScorer(one.scorer)) for one in opened.rerankers]
+        cached = [
+            replace(reranker, scorer=CachedScorer(reranker.scorer)) for reranker in opened.rerankers
+        ]
         return replace(opened, rerankers=(*cached,))
 
     @property
@@ -207,9 +209,11 @@ class Systems:
     def _saved(self) -> float:
         """Return the seconds that the caches have saved so far."""
         cascade: Cascade | None = self.__dict__.get("cascade")
-        scorers = [one.scorer for one in cascade.rerankers] if cascade else []
+        scorers = [reranker.scorer for reranker in cascade.rerankers] if cascade else []
         cached = [*self._retrievers.values(), *scorers]
-        return sum(one.saved for one in cached if isinstance(one, CachedRetriever | CachedScorer))
+        return sum(
+            cache.saved for cache in cached if isinstance(cache, CachedRetriever | CachedScorer)
+        )
 
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in BASELINES:
@@ -220,7 +224,8 @@ class Systems:
             return lambda: system.search(self._index, self._eval_set, self._config, encoder)
         pipeline = self._pipeline(name)
         return lambda: [
-            one.hits.best(self._config.depth) for one in pipeline.all(self._batch, self._progress)
+            candidate_set.hits.best(self._config.depth)
+            for candidate_set in pipeline.all(self._batch, self._progress)
         ]
 
     def _pipeline(self, name: str) -> Pipeline:
@@ -229,7 +234,7 @@ class Systems:
         retriever, depth = self._hybrid(name), config.depth
         if name in RERANKED:
             stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name), depth),)
-            return Pipeline(retriever, stages, depth, together=len(self._eval_set.queries))
+            return Pipeline(retriever, stages, depth, queries_per_part=len(self._eval_set.queries))
         if name == EXPANDED:
             return Pipeline(retriever, (CandidateExpander(self._graph),), depth)
         if name not in RANKED:
@@ -243,7 +248,7 @@ class Systems:
         """Return the retrievers of a system; all systems share their cached hits."""
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
-        retrievers = [self._retriever(one) for one in names]
+        retrievers = [self._retriever(part) for part in names]
         return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
 
     def _retriever(self, name: str) -> CachedRetriever:

@@ -74,8 +74,8 @@ def _heading(query: Query) -> Text:
 
 def figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
     """Return the heading and texts of the last column: probabilities if any is known, else raw scores."""
-    if any(one.probability is not None for one in recommendations):
-        return "Probability", [percentage(one.probability) for one in recommendations]
+    if any(paper.probability is not None for paper in recommendations):
+        return "Probability", [percentage(paper.probability) for paper in recommendations]
     decimals = _decimals(recommendations[0].score)
     return "Score", [f"{recommendation.score:.{decimals}f}" for recommendation in recommendations]
 

@@ -17,7 +17,7 @@ from citerec.index.dense.scan import pairwise
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import within
 from citerec.rules.known import GraphSnapshot, TemporalGraph
-from citerec.types import Eligible, Hits, Query
+from citerec.types import Eligibility, Hits, Query
 
 Rows = npt.NDArray[np.int32]
 
@@ -49,7 +49,7 @@ def nn_select(
     encoder: Encoder,
     graph: TemporalGraph,
     queries: Sequence[Query],
-    eligible: Sequence[Eligible],
+    eligible: Sequence[Eligibility],
     *,
     k: int,
     nearest: int = NEAREST,
@@ -76,7 +76,7 @@ def nn_select(
     vectors, years = encoder.encode(queries), index.papers.years
     neighbours = dense.search(vectors, eligible, nearest)
     chosen: list[Hits] = []
-    snapshots = graph.of(queries, eligible)
+    snapshots = graph.snapshots(queries, eligible)
     for vector, hits, rule, snapshot in zip(vectors, neighbours, eligible, snapshots, strict=True):
         rows = with_cited(hits.rows, graph.cites, snapshot)
         rows = rows[within(rule, years, rows)]

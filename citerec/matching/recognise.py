@@ -10,7 +10,7 @@ from citerec.bibliography.keys import id_key, title_key
 from citerec.bibliography.paper_list import PaperList
 from citerec.corpus.papers import Papers, as_rows, compute, strings
 from citerec.matching.same import is_draft_of, rows_of_entry, similar_titles
-from citerec.rules.eligible import own_rows
+from citerec.rules.eligible import query_rows
 from citerec.types import Query
 
 # drafts whose titles are searched one by one; more are compared with all titles in one pass
@@ -31,7 +31,7 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]
 
     A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged.
     """
-    in_corpus = [bool(rows) for rows in own_rows(queries, papers)]
+    in_corpus = [bool(rows) for rows in query_rows(queries, papers)]
     unknown = [query for query, is_known in zip(queries, in_corpus, strict=True) if not is_known]
     by_title = _title_rows([query.title for query in unknown], papers)
     return [
@@ -89,7 +89,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     """Return the rows of the papers that each entry of a list matches by id, DOI or title; empty if there are none."""
     ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
-    by_doi = _doi_rows(paper_list.ids, papers)
+    by_doi = _rows_by_doi(paper_list.ids, papers)
     similar = similar_titles(paper_list.titles, papers.titles())
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
@@ -103,7 +103,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     ]
 
 
-def _doi_rows(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
+def _rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus."""
     rows_by_key: dict[str, set[int]] = {}
     for column in papers.doi_columns:

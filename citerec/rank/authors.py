@@ -39,6 +39,6 @@ class Authors:
         """Return the papers with at least one of the given authors."""
         keys = {key for name in names if (key := name_key(name))}
         wanted = sorted(self._numbers[key] for key in keys if key in self._numbers)
-        places = np.flatnonzero(np.isin(self._authors, wanted))
-        pairs = np.unique(np.stack([self._rows[places], self._authors[places]]), axis=1)
+        positions = np.flatnonzero(np.isin(self._authors, wanted))
+        pairs = np.unique(np.stack([self._rows[positions], self._authors[positions]]), axis=1)
         return Written(pairs[0], len(keys))

@@ -44,11 +44,11 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
             weighted_relevance - np.float32(diversity) * max_similarity,
             np.float32(-np.inf),
         )
-        place = int(np.argmax(value))  # the first of equal values
-        chosen.append(place)
-        scores.append(float(value[place]))
-        is_left[place] = False
-        max_similarity = np.maximum(max_similarity, similarity(place))
+        position = int(np.argmax(value))  # the first of equal values
+        chosen.append(position)
+        scores.append(float(value[position]))
+        is_left[position] = False
+        max_similarity = np.maximum(max_similarity, similarity(position))
     return Hits(hits.rows[chosen], np.array(scores, np.float32))
 
 
@@ -56,14 +56,14 @@ def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
     """Return the cosine of vectors as a similarity function."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.maximum(length, 1e-9)
-    return lambda place: (unit @ unit[place]).astype(np.float32)
+    return lambda position: (unit @ unit[position]).astype(np.float32)
 
 
 def by_words(words: Sequence[frozenset[str]]) -> SimilarityFunction:
     """Return the Jaccard similarity of sets of words as a similarity function."""
 
-    def similarity(place: int) -> Similarities:
-        paper_words = words[place]
+    def similarity(position: int) -> Similarities:
+        paper_words = words[position]
         shared = np.array([len(paper_words & other_words) for other_words in words])
         either = np.array([len(paper_words | other_words) for other_words in words])
         return (shared / np.maximum(either, 1)).astype(np.float32)

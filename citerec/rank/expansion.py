@@ -1,4 +1,4 @@
-"""Expansion: adds papers that the neighbours of a query cite to its candidates."""
+"""Expansion: adds papers to the candidates that the neighbours of a query cite or are cited together with."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from citerec.fuse import Rank, rrf
 from citerec.rank.neighbours import NeighbourScores, neighbour_scores
 from citerec.rules.eligible import within
 from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
-from citerec.types import CandidateSet, Eligible, Hits, Progress, QueryBatch, no_progress
+from citerec.types import CandidateSet, Eligibility, Hits, Progress, QueryBatch, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
 
@@ -31,7 +31,7 @@ class ExpandedCandidates(CandidateSet):
 
 
 class CandidateExpander:
-    """A stage that adds the papers that the neighbours of each query cite."""
+    """A stage that adds the papers that the neighbours of each query cite or are cited together with."""
 
     def __init__(self, graph: TemporalGraph, config: ExpandConfig | None = None) -> None:
         """Prepare; `graph` defines the known citations, `config` the number and the weights of neighbours."""
@@ -57,19 +57,21 @@ class CandidateExpander:
             One per query, in the order given.
         """
         same: defaultdict[GraphSnapshot, list[int]] = defaultdict(list)
-        for i, snapshot in enumerate(self.graph.of(batch.queries, batch.eligible)):
+        for i, snapshot in enumerate(self.graph.snapshots(batch.queries, batch.eligible)):
             same[snapshot].append(i)
         expanded: dict[int, ExpandedCandidates] = {}
-        for snapshot, places in same.items():
-            lists = [_closest_first(candidates[i].rows, batch.known_references(i)) for i in places]
+        for snapshot, positions in same.items():
+            lists = [
+                _closest_first(candidates[i].rows, batch.known_references(i)) for i in positions
+            ]
             scores = neighbour_scores(self.graph, snapshot, lists, self.config)
-            for i, of_query in zip(places, scores, strict=True):
+            for i, of_query in zip(positions, scores, strict=True):
                 expanded[i] = self._joined(batch.eligible[i], candidates[i], of_query, snapshot)
         return [expanded[i] for i in range(len(batch))]
 
     def _joined(
         self,
-        rule: Eligible,
+        rule: Eligibility,
         retrieved: CandidateSet,
         scores: NeighbourScores,
         snapshot: GraphSnapshot,
@@ -83,7 +85,7 @@ class CandidateExpander:
             snapshot=snapshot,
         )
 
-    def _added(self, rule: Eligible, scores: NeighbourScores) -> Hits:
+    def _added(self, rule: Eligibility, scores: NeighbourScores) -> Hits:
         """Return the eligible papers with a neighbour score above 0, highest first."""
         weight = scores.cites + scores.co
         keep = within(rule, self._years, scores.rows) & (weight > 0)

@@ -39,8 +39,8 @@ def ranker_reasons(
             for i in result
         ]
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = probabilities
-    cases = [
-        reasons.Case(
+    papers = [
+        reasons.RankedPaper(
             item=item,
             features=dict(zip(NAMES, features.tolist(), strict=True)),
             matched=matched,
@@ -52,8 +52,8 @@ def ranker_reasons(
         )
     ]
     return tuple(
-        replace(case.item, reasons=reasons.reasons(case, of_paper))
-        for case, of_paper in zip(cases, contributions, strict=True)
+        replace(paper.item, reasons=reasons.reasons(paper, of_paper))
+        for paper, of_paper in zip(papers, contributions, strict=True)
     )
 
 

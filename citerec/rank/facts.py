@@ -18,7 +18,7 @@ class CitedBy:
     """The neighbours that cite the candidate."""
 
     count: int  # neighbours that cite the candidate
-    of: int  # all neighbours whose references are known
+    neighbours: int  # all neighbours whose references are known
     closest: str  # the title of the closest neighbour that cites the candidate
 
 

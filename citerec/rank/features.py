@@ -205,12 +205,12 @@ def _retrieval(candidates: ExpandedCandidates) -> Columns:
     for name, hits in candidates.hits_by_source.items():
         if name == EXPAND or name.startswith(RERANK):
             continue
-        places, _ = ranks_and_scores(hits, candidates.rows)
-        is_hit = places > 0
-        ranked.append(np.where(is_hit, 1 / (RRF_K0 + places), 0))
+        positions, _ = ranks_and_scores(hits, candidates.rows)
+        is_hit = positions > 0
+        ranked.append(np.where(is_hit, 1 / (RRF_K0 + positions), 0))
         if scaled := _SCALES.get(name):
             points = np.zeros(len(candidates.rows))
-            points[is_hit] = scaled(hits.scores)[places[is_hit] - 1]
+            points[is_hit] = scaled(hits.scores)[positions[is_hit] - 1]
             columns |= {name: points, f"{name}_rank": ranked[-1]}
     if candidates.rerank_probabilities is not None:
         columns["rerank"] = ranks_and_scores(candidates.rerank_probabilities, candidates.rows)[1]

@@ -28,14 +28,14 @@ _OPTIONAL = (
 )  # lightgbm imports them if they are installed
 
 
-def load(*, alone: bool = False) -> Any:
+def load(*, hide_optional: bool = False) -> Any:
     """Import lightgbm.
 
     Args:
-        alone: Hide the optional libraries of lightgbm, whose import takes longer than its own. lightgbm does not
-            use them until the process ends, so set it in a command only.
+        hide_optional: Hide the optional libraries of lightgbm, whose import takes longer than its own. lightgbm does
+            not use them until the process ends, so set it in a command only.
     """
-    lightgbm = _import(alone=alone)
+    lightgbm = _import(hide_optional=hide_optional)
     lightgbm.register_logger(_Log())  # its default logger writes to stdout
     return lightgbm
 
@@ -52,8 +52,8 @@ class _Log:
         LOG.info(message.strip())
 
 
-def _import(*, alone: bool) -> Any:
-    if not alone or not sys.modules.keys().isdisjoint({"lightgbm", *_OPTIONAL}):
+def _import(*, hide_optional: bool) -> Any:
+    if not hide_optional or not sys.modules.keys().isdisjoint({"lightgbm", *_OPTIONAL}):
         return import_module("lightgbm")
     hidden: dict[str, Any] = dict.fromkeys(_OPTIONAL)
     sys.modules.update(hidden)
@@ -96,7 +96,7 @@ def read_booster(file: Path, features: int) -> Booster:
         model = lightgbm.Booster(model_str=text)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{file} cannot be made out ({reason}); train the ranker again") from error
+        raise ModelError(f"{file} cannot be parsed ({reason}); train the ranker again") from error
     if model.num_feature() != features:
         raise ModelError(f"{file} reads {model.num_feature()} features, expected {features}")
     return Booster(model)

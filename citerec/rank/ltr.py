@@ -64,8 +64,10 @@ class LtrStage:
             TypeError: If the candidates were not expanded.
         """
         return [
-            self._ranked(query, expanded(one), batch.known_references(place))
-            for place, (query, one) in enumerate(zip(batch.queries, candidates, strict=True))
+            self._ranked(query, expanded(of_query), batch.known_references(position))
+            for position, (query, of_query) in enumerate(
+                zip(batch.queries, candidates, strict=True)
+            )
         ]
 
     def _ranked(

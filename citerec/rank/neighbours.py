@@ -37,19 +37,14 @@ class NeighbourScores:
     neighbours: Rows  # those with known references, closest first; shape (neighbours,)
     cited_neighbours: Rows  # those with known citations, closest first; shape (neighbours,)
 
-    @property
-    def neighbour_count(self) -> int:
-        """The number of neighbours with known references."""
-        return len(self.neighbours)
-
     def at(self, rows: Rows) -> Self:
         """Return the scores of other rows, 0 for rows without a score; `self.rows` must rise."""
-        place = np.searchsorted(self.rows, rows).clip(max=max(len(self.rows) - 1, 0))
-        is_known = self.rows[place] == rows if len(self.rows) else np.zeros(len(rows), np.bool_)
+        position = np.searchsorted(self.rows, rows).clip(max=max(len(self.rows) - 1, 0))
+        is_known = self.rows[position] == rows if len(self.rows) else np.zeros(len(rows), np.bool_)
 
         def of(values: Any) -> Any:
             column = np.zeros(len(rows), values.dtype)
-            column[is_known] = values[place[is_known]]
+            column[is_known] = values[position[is_known]]
             return column
 
         columns = of(self.cites), of(self.closest), of(self.counts), of(self.co), of(self.coupled)
@@ -129,11 +124,11 @@ def _weights(lists: Sequence[Rows], mask: Flags, config: ExpandConfig) -> Any:
     """Return the weights of the neighbours, a sparse matrix of shape (queries, papers)."""
     from scipy.sparse import csr_array
 
-    places = [np.flatnonzero(mask[rows])[: config.neighbours] for rows in lists]
-    neighbours = [rows[of_query] for rows, of_query in zip(lists, places, strict=True)]
+    positions = [np.flatnonzero(mask[rows])[: config.neighbours] for rows in lists]
+    neighbours = [rows[of_query] for rows, of_query in zip(lists, positions, strict=True)]
     of_rank: Weights = 1 / (config.k0 + np.arange(1, max(map(len, lists), default=0) + 1))
     whole = (1 / (config.k0 + np.arange(1, config.neighbours + 1))).sum()
-    data = of_rank[np.concatenate([*places, np.zeros(0, np.int64)])] / whole
+    data = of_rank[np.concatenate([*positions, np.zeros(0, np.int64)])] / whole
     ends = np.cumsum([0, *map(len, neighbours)])
     indices = np.concatenate([*neighbours, np.zeros(0, np.int32)])
     return csr_array((data, indices, ends), shape=(len(lists), len(mask)))

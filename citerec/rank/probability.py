@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from citerec.fuse import sigmoid
 from citerec.rules.known import Scores
 
 TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
@@ -48,8 +49,7 @@ class Calibration:
 
     def probabilities(self, scores: Scores) -> npt.NDArray[np.float64]:
         """Return the probability of each paper, shape (papers,); `scores` are those of one whole list, in any order."""
-        z = self.scale * relative(scores) + self.offset
-        return 0.5 * (1 + np.tanh(z / 2))
+        return sigmoid(self.scale * relative(scores) + self.offset)
 
 
 def relative(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

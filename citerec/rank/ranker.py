@@ -24,11 +24,11 @@ from citerec.manifest import check_model, sha256_of
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
 from citerec.rank.library import Booster, read_booster
 from citerec.rank.probability import Calibration
+from citerec.rerank.cascade import NAME as RERANK
 from citerec.rules.known import Scores
 from citerec.rules.trained_on import RANKER, own_model
 
 SPEC, FORMAT = "ranker.json", 1
-RERANKED = "rerank"  # the feature with the probability of a reranker
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 
 Contributions = npt.NDArray[np.float64]
@@ -81,7 +81,7 @@ class Ranker:
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        return self.booster.predict(self._read(matrix)).astype(np.float32)
+        return self.booster.predict(self._inputs(matrix)).astype(np.float32)
 
     def contributions(self, matrix: Matrix) -> Contributions:
         """Return what each feature adds to each score, shape (papers, len(FEATURES) + 1); the last is the base.
@@ -90,13 +90,13 @@ class Ranker:
         """
         whole = np.zeros((len(matrix), len(NAMES) + 1))
         if len(matrix):
-            whole[:, [*self._columns, -1]] = self.booster.contributions(self._read(matrix))
+            whole[:, [*self._columns, -1]] = self.booster.contributions(self._inputs(matrix))
         return whole
 
     @property
     def reads_reranker(self) -> bool:
         """Whether at least one tree reads the probability of a reranker."""
-        return self._used.get(RERANKED, False)
+        return self._used.get(RERANK, False)
 
     @cached_property
     def _used(self) -> dict[str, bool]:
@@ -111,7 +111,7 @@ class Ranker:
     def _columns(self) -> list[int]:
         return [NAMES.index(name) for name in self.features]
 
-    def _read(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+    def _inputs(self, matrix: Matrix) -> npt.NDArray[np.float64]:
         return matrix[:, self._columns].astype(np.float64)
 
 
@@ -199,7 +199,7 @@ def read_spec(folder: Path) -> dict[str, Any]:
                 Calibration.from_json(variant_spec["calibration"])
         ExpandConfig(neighbours=spec["neighbours"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise ModelError(f"{folder / SPEC} cannot be made out; train the ranker again") from error
+        raise ModelError(f"{folder / SPEC} cannot be parsed; train the ranker again") from error
     return spec
 
 

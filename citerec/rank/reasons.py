@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from citerec.rank.facts import Facts
 from citerec.rank.features import NAMES
-from citerec.rules.known import LATELY
+from citerec.rules.known import RECENT_YEARS
 from citerec.text import percentage, plural
 from citerec.types import Recommendation
 
@@ -20,7 +20,7 @@ MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class RankedPaper:
     """One recommended paper with its features and facts."""
 
     item: Recommendation
@@ -40,57 +40,57 @@ class Reason:
     """A reason and the features that contribute to it."""
 
     features: tuple[str, ...]
-    describe: Callable[[Case], str]  # its text; empty if the reason does not apply
+    describe: Callable[[RankedPaper], str]  # its text; empty if the reason does not apply
 
 
-def reasons(case: Case, contributions: npt.NDArray[np.floating]) -> tuple[str, ...]:
+def reasons(paper: RankedPaper, contributions: npt.NDArray[np.floating]) -> tuple[str, ...]:
     """Return the reasons that raised a paper's score, largest contribution first.
 
     Args:
-        case: The paper.
+        paper: The paper.
         contributions: The contribution of each feature to the score, in the order of `NAMES`.
     """
     added = dict(zip(NAMES, contributions.tolist(), strict=False))
-    weighted = [(sum(added[name] for name in one.features), one) for one in REASONS]
+    weighted = [(sum(added[name] for name in reason.features), reason) for reason in REASONS]
     weighted.sort(key=lambda pair: -pair[0])
-    texts = _texts(case, [one for weight, one in weighted if weight > 0])
+    texts = _texts(paper, [reason for weight, reason in weighted if weight > 0])
     return tuple(islice(texts, MOST))  # facts of further reasons are not looked up
 
 
-def _texts(case: Case, best: Sequence[Reason]) -> Iterator[str]:
+def _texts(paper: RankedPaper, best: Sequence[Reason]) -> Iterator[str]:
     for reason in best:
-        if words := reason.describe(case):
+        if words := reason.describe(paper):
             yield words
 
 
-def _cited_by_similar(case: Case) -> str:
-    fact = case.facts.cited_by_similar(case.row)
+def _cited_by_similar(paper: RankedPaper) -> str:
+    fact = paper.facts.cited_by_similar(paper.row)
     if fact is None:
         return ""
-    if fact.of == 1:
+    if fact.neighbours == 1:
         return f"cited by the most similar paper, {_quoted(fact.closest)}"
     such_as = "," if fact.count == 1 else ", such as"
-    return f"cited by {fact.count} of the {fact.of} most similar papers{such_as} {_quoted(fact.closest)}"
+    return f"cited by {fact.count} of the {fact.neighbours} most similar papers{such_as} {_quoted(fact.closest)}"
 
 
-def _co_cited(case: Case) -> str:
-    fact = case.facts.co_citation(case.row)
+def _co_cited(paper: RankedPaper) -> str:
+    fact = paper.facts.co_citation(paper.row)
     if fact is None:
         return ""
     others = "" if not fact.others else f" and {plural(fact.others, 'other')}"
     return f"cited together with {_quoted(fact.partner)} by {_quoted(fact.citing)}{others}"
 
 
-def _coupled(case: Case) -> str:
-    fact = case.facts.shared_references(case.row)
+def _coupled(paper: RankedPaper) -> str:
+    fact = paper.facts.shared_references(paper.row)
     if fact is None:
         return ""
     what = "the same paper" if fact.count == 1 else f"the same {fact.count:,} papers"
     return f"cites {what} as {_quoted(fact.with_paper)}"
 
 
-def _coupling(case: Case) -> str:
-    fact = case.facts.own_references(case.row)
+def _coupling(paper: RankedPaper) -> str:
+    fact = paper.facts.own_references(paper.row)
     if fact is None:
         return ""
     such_as = "," if fact.count == 1 else ", such as"
@@ -101,17 +101,17 @@ def _quoted(title: str) -> str:
     return f'"{shorten(title, _TITLE, placeholder="…")}"' if title.strip() else "an untitled paper"
 
 
-def _matches(case: Case) -> str:
-    return matching(case.matched)
+def _matches(paper: RankedPaper) -> str:
+    return matching(paper.matched)
 
 
-def _semantic(case: Case) -> str:
-    dense = case.item.stages.get("dense")
+def _semantic(paper: RankedPaper) -> str:
+    dense = paper.item.stages.get("dense")
     return semantic(dense.rank) if dense else ""
 
 
-def _reranked(case: Case) -> str:
-    return reranked(case.features["rerank"])
+def _reranked(paper: RankedPaper) -> str:
+    return reranked(paper.features["rerank"])
 
 
 def matching(words: Sequence[str]) -> str:
@@ -131,33 +131,33 @@ def reranked(probability: float) -> str:
     return f"reranker: probability {percentage(probability)}"
 
 
-def _much_cited(case: Case) -> str:
-    count = case.number("citations")
+def _much_cited(paper: RankedPaper) -> str:
+    count = paper.number("citations")
     return f"cited {plural(count, 'time')} in this corpus" if count else ""
 
 
-def _cited_of_late(case: Case) -> str:
-    count = case.number("citations_3y")
-    return f"cited {plural(count, 'time')} in the last {LATELY} years" if count else ""
+def _cited_of_late(paper: RankedPaper) -> str:
+    count = paper.number("citations_3y")
+    return f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years" if count else ""
 
 
-def _age(case: Case) -> str:
-    year = case.item.paper.year
+def _age(paper: RankedPaper) -> str:
+    year = paper.item.paper.year
     return "" if year is None else f"published {year}"
 
 
-def _shares_author(case: Case) -> str:
-    return "shares an author with you" if case.features["author_overlap"] > 0 else ""
+def _shares_author(paper: RankedPaper) -> str:
+    return "shares an author with you" if paper.features["author_overlap"] > 0 else ""
 
 
-def _cited_before(case: Case) -> str:
-    count = case.number("self_cited")
+def _cited_before(paper: RankedPaper) -> str:
+    count = paper.number("self_cited")
     return f"cited by {plural(count, 'earlier paper')} of your authors" if count else ""
 
 
-def _same_venue(case: Case) -> str:
-    is_same = case.features["venue_match"] > 0
-    return f"in the same venue: {case.item.paper.venue}" if is_same else ""
+def _same_venue(paper: RankedPaper) -> str:
+    is_same = paper.features["venue_match"] > 0
+    return f"in the same venue: {paper.item.paper.venue}" if is_same else ""
 
 
 REASONS = (

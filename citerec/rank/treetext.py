@@ -97,7 +97,7 @@ def _check_tree(text: str, number: int, features: int) -> None:
     if not _INTEGER.fullmatch(leaves) or not 1 <= int(leaves) <= MAX_LEAVES:
         raise ValueError(f"tree {number} has {leaves[:20]!r} leaves")
     if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
-        raise ValueError(f"tree {number} is of another kind")
+        raise ValueError(f"tree {number} has categorical splits or linear leaves")
     if leaves == "1":  # LightGBM reads no other field
         _numbers(fields, "leaf_value", 1)
         return
@@ -111,9 +111,9 @@ def _check_tree(text: str, number: int, features: int) -> None:
 
 def _check_nodes(tree: dict[str, list[int]], number: int, leaves: int, features: int) -> None:
     if not all(0 <= feature < features for feature in tree["split_feature"]):
-        raise ValueError(f"tree {number} splits by a feature that is not there")
+        raise ValueError(f"tree {number} splits by a feature that does not exist")
     if not _NUMERICAL.issuperset(tree["decision_type"]):
-        raise ValueError(f"tree {number} splits in another way")
+        raise ValueError(f"tree {number} has a split that is not numerical")
     if any(count < 0 for name in ("leaf_count", "internal_count") for count in tree[name]):
         raise ValueError(f"tree {number} has a negative count")
     pairs = [*enumerate(tree["left_child"]), *enumerate(tree["right_child"])]
@@ -123,7 +123,7 @@ def _check_nodes(tree: dict[str, list[int]], number: int, leaves: int, features:
     if not is_tree or any(
         0 <= child <= parent for parent, child in pairs
     ):  # nodes are numbered in the order of splits
-        raise ValueError(f"the nodes of tree {number} form no tree")
+        raise ValueError(f"the nodes of tree {number} do not form a tree")
 
 
 def _fields(lines: list[str], known: set[str]) -> dict[str, str]:

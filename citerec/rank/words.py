@@ -10,7 +10,7 @@ from citerec.rules.known import Rows, Scores
 from citerec.text import STOP_WORDS
 
 _WORD = re.compile(r"[^\W_]+")
-_KEPT = 100_000  # titles whose words are in memory at once
+_MAX_TITLES = 100_000  # titles whose words are in memory at once
 
 
 class Titles:
@@ -37,7 +37,7 @@ class Titles:
         )
 
     def _of(self, rows: Rows) -> Sequence[frozenset[str]]:
-        if len(self._words) > _KEPT:
+        if len(self._words) > _MAX_TITLES:
             self._words.clear()
         fresh = [row for row in rows.tolist() if row not in self._words]
         texts = self._papers.texts("title", np.array(fresh, np.int32)).to_pylist()

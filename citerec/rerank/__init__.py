@@ -1,1 +1,1 @@
-"""The second stage: a cross-encoder reads query and candidate together, and scores whether to cite the candidate."""
+"""Reranking: a cross-encoder reads query and candidate together, and scores whether the query should cite it."""

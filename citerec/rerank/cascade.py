@@ -9,7 +9,8 @@ import numpy as np
 
 from citerec.folder import IndexFolder
 from citerec.fuse import ranks_and_scores
-from citerec.rerank.rerank import RerankState, Rows, Scores
+from citerec.rerank.rerank import RerankState
+from citerec.rules.known import Rows, Scores
 from citerec.types import Hits, Progress, Query
 
 NAME = "rerank"  # the name of the last reranker's hits; those of earlier ones are rerank-1, rerank-2, ...
@@ -29,8 +30,8 @@ class Scorer(Protocol):
         """Return the score of each candidate of each query, float32, in the order of `rows`."""
         ...
 
-    def probability(self, scores: Scores) -> Scores:
-        """Return the calibrated probability of each score, same shape."""
+    def to_unit_interval(self, scores: Scores) -> Scores:
+        """Return each score in [0, 1], same shape; a calibrated scorer returns probabilities."""
         ...
 
 
@@ -42,7 +43,7 @@ class CascadeReranker:
     shown: str  # the model's name for users
     scorer: Scorer
     depth: int  # candidates per query
-    weight: float  # against the first stages, in [0, 1]
+    weight: float  # against the previous order, in [0, 1]
     settings: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
@@ -104,7 +105,7 @@ class Cascade:
 
     def probability(self, score: float) -> float:
         """Return the calibrated probability of a score of the last reranker."""
-        return float(self.rerankers[-1].scorer.probability(np.array([score], np.float32))[0])
+        return float(self.rerankers[-1].scorer.to_unit_interval(np.array([score], np.float32))[0])
 
     def probabilities(self, reranked: "Reranked") -> Hits | None:
         """Return the calibrated probabilities of the papers that the last reranker scored, or None.
@@ -115,7 +116,7 @@ class Cascade:
         if not last.calibrated or last.weight < 1:
             return None
         hits = reranked.scored[last.name]
-        return Hits(hits.rows, last.scorer.probability(hits.scores))
+        return Hits(hits.rows, last.scorer.to_unit_interval(hits.scores))
 
     def rerank(
         self,
@@ -128,7 +129,7 @@ class Cascade:
 
         Args:
             queries: The queries.
-            candidates: One per query, ordered by the first stages.
+            candidates: One per query, in the order before reranking.
             k: How many of the best must be correct, if scoring may stop early.
             progress: Receives how many pairs are scored.
 
@@ -140,11 +141,11 @@ class Cascade:
         required = [*(max(reranker.depth, k) for reranker in self.rerankers[1:]), k]
         for reranker, count in zip(self.rerankers, required, strict=True):
             pairs = zip(reranked, candidates, strict=True)
-            states = [_state(reranker, one.hits, first) for one, first in pairs]
-            self._read(reranker, queries, states, count, progress)
+            states = [_state(reranker, after.hits, before) for after, before in pairs]
+            self._score(reranker, queries, states, count, progress)
             reranked = [
-                self._after(reranker, one, state)
-                for one, state in zip(reranked, states, strict=True)
+                self._after(reranker, before, state)
+                for before, state in zip(reranked, states, strict=True)
             ]
         return reranked
 
@@ -153,7 +154,7 @@ class Cascade:
         by_reranker = {reranker.name: state.by_reranker(id_rank)}
         return Reranked(state.reranked(id_rank), {**previous.scored, **by_reranker})
 
-    def _read(
+    def _score(
         self,
         reranker: CascadeReranker,
         queries: Sequence[Query],
@@ -177,7 +178,7 @@ class Cascade:
             open_ = [(query, state) for query, state in open_ if not state.is_settled(count)]
 
 
-def _state(reranker: CascadeReranker, hits: Hits, first: Hits) -> RerankState:
-    """Return the state of a reranker for one query; `first` is the list of the first stages."""
-    first_scores = ranks_and_scores(first, hits.rows[: reranker.depth])[1]
-    return RerankState(hits, first_scores, reranker.weight, reranker.scorer.probability)
+def _state(reranker: CascadeReranker, hits: Hits, previous: Hits) -> RerankState:
+    """Return the state of a reranker for one query; `previous` is the list before the cascade."""
+    previous_scores = ranks_and_scores(previous, hits.rows[: reranker.depth])[1]
+    return RerankState(hits, previous_scores, reranker.weight, reranker.scorer.to_unit_interval)

@@ -14,6 +14,7 @@ from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
+from citerec.fuse import sigmoid
 from citerec.index.tokens import FreshTokens, Tokens, TokenStore, open_tokens, write_tokens
 from citerec.rerank.depth import default_depth
 from citerec.rerank.model import RerankerParts, load_reranker, reranker_net
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from citerec.types import Rows, Scores
 
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
-SHARE = 10  # the tokens of all papers are stored once a tenth of them were requested,
-ENOUGH = 20_000  # or this many,
-SMALL_INDEX = 5000  # or at once, for an index of at most so many
+# the tokens of all papers are stored once a tenth of them (1 / STORING_SHARE) or MANY_PAPERS were requested
+STORING_SHARE = 10
+MANY_PAPERS = 20_000
+SMALL_INDEX = 5000  # papers of an index whose tokens are stored at the first request
 
 
 class CrossEncoder:
@@ -93,14 +95,14 @@ class CrossEncoder:
         return str(self.config.backend)
 
     @property
-    def place(self) -> str:
+    def device(self) -> str:
         """The device that it runs on: cpu, cuda, mps."""
-        return self._runner.place
+        return self._runner.device
 
     @property
     def default_depth(self) -> int:
         """How many candidates it scores within the time that a user waits; see `depth`."""
-        return default_depth(self.parts, self.place, self.config.thread_count)
+        return default_depth(self.parts, self.device, self.config.thread_count)
 
     def score(
         self,
@@ -129,19 +131,19 @@ class CrossEncoder:
             for first in range(0, len(candidate_rows), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
                 query_ids = [texts[i] for i in owners[part].tolist()]
-                self._read(query_ids, candidate_rows[part], tokens, scores[part])
+                self._score_pairs(query_ids, candidate_rows[part], tokens, scores[part])
                 if progress:
                     progress("reranking", min(part.stop, len(candidate_rows)), len(candidate_rows))
         return (
             np.split(scores, np.cumsum([len(query_ids) for query_ids in rows])[:-1]) if rows else []
         )
 
-    def probability(self, scores: "Scores") -> "Scores":
+    def to_unit_interval(self, scores: "Scores") -> "Scores":
         """Return the probability that each query cites the candidate, in [0, 1], as calibrated in training."""
         z = self.spec.scale * scores.astype(np.float64) + self.spec.offset
-        return (0.5 * (1 + np.tanh(z / 2))).astype(np.float32)
+        return sigmoid(z).astype(np.float32)
 
-    def _read(
+    def _score_pairs(
         self, queries: Sequence[list[int]], rows: "Rows", tokens: Tokens, scores: "Scores"
     ) -> None:
         """Score pairs into `scores`, shape (pairs,)."""
@@ -209,7 +211,7 @@ class CrossEncoder:
 
 def _papers_before_storing(papers: int) -> int:
     """Return how many papers must be requested before the tokens of all papers are stored."""
-    return 0 if papers <= SMALL_INDEX else min(papers // SHARE, ENOUGH)
+    return 0 if papers <= SMALL_INDEX else min(papers // STORING_SHARE, MANY_PAPERS)
 
 
 def open_reranker(

@@ -9,7 +9,7 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import min_max
 from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
-from citerec.rerank.rerank import Rows, Scores
+from citerec.rules.known import Rows, Scores
 from citerec.types import Paper, Progress, Query
 
 DEPTH = 50  # candidates per query
@@ -55,7 +55,7 @@ class PaperScorer:
             scores.append(values)
         return scores
 
-    def probability(self, scores: Scores) -> Scores:
+    def to_unit_interval(self, scores: Scores) -> Scores:
         """Return the scores of one query scaled to [0, 1], for interpolation; they are no calibrated probabilities."""
         return min_max(scores).astype(np.float32)
 
@@ -66,7 +66,7 @@ def cascade_of(index: IndexFolder, reranker: Reranker, weight: float | None) -> 
     Args:
         index: Whose papers it scores.
         reranker: The object.
-        weight: Against the order before, in [0, 1]; None for 1.
+        weight: Against the previous order, in [0, 1]; None for 1.
 
     Raises:
         ConfigError: If its depth is no whole number of at least 1.

@@ -8,17 +8,19 @@ CORES = 2  # of the processor, if the number is not given
 DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 
 
-def default_depth(parts: RerankerParts, place: str, cores: int = CORES) -> int:
+def default_depth(parts: RerankerParts, device: str, cores: int = CORES) -> int:
     """Return how many pairs of full length take about `SECONDS`: a round number from 10 to 1000.
 
     A pair takes 4.4 GFLOP in MiniLM of 6 layers at 128 + 64 tokens: 100 on two cores; 97 in BERT at 256 + 256: 10.
 
     Args:
         parts: The cross-encoder.
-        place: cpu, or another device.
+        device: cpu, or another device.
         cores: Processor cores in use.
     """
-    affordable = SECONDS * (cores * CORE_FLOPS if place == "cpu" else GPU_FLOPS) / pair_flops(parts)
+    affordable = (
+        SECONDS * (cores * CORE_FLOPS if device == "cpu" else GPU_FLOPS) / pair_flops(parts)
+    )
     return next((depth for depth in DEPTHS if depth <= affordable), DEPTHS[-1])
 
 

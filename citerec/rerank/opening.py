@@ -93,10 +93,10 @@ def _cannot_stop(index: IndexFolder, config: RerankConfig, last: CascadeReranker
     """Return the message for an early stop that could not skip any candidate."""
     start = "stopping early needs a weight below 1, and"
     if config.weight == 1:
-        return f"{start} --rerank-weight is 1; give another, such as --rerank-weight 0.5"
+        return f"{start} --rerank-weight is 1; use a lower one, such as --rerank-weight 0.5"
     if read_rerank_weight(index, str(last.settings["weights"])):
         return (
-            f"{start} tuning found 1 to be the best; leave --early-stop out, or trade quality for speed, such as by "
+            f"{start} tuning found that 1 is the best; omit --early-stop, or accept a worse list for speed: "
             "--rerank-weight 0.5"
         )
     return (
@@ -147,7 +147,7 @@ def _open(
             "candidate_tokens": model.spec.candidate_tokens,
             "backend": model.backend,
             "precision": model.precision,
-            "device": model.place,
+            "device": model.device,
         },
     )
 
@@ -166,9 +166,9 @@ def _open_model(
                 f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a "
                 "model: --reranker MODEL"
             )
-        # so that folders in the working folder are not used by mistake
+        # an absolute path, because a relative one could also name a folder in the working folder
         name = str(folder.resolve())
-    # what does not rerank starts sooner without
+    # imported here, because runs without a reranker do not need torch
     from citerec.rerank.cross_encoder import open_reranker
 
     return open_reranker(

@@ -24,7 +24,7 @@ from citerec.retrieve.lucene import Lucene
 from citerec.retrieve.parts import UNREADABLE, opening
 from citerec.rules.eligible import within
 from citerec.text import STOP_WORDS, contents
-from citerec.types import Eligible, Hits, Query
+from citerec.types import Eligibility, Hits, Query
 
 # eligible share below which Lucene filters by year; above, more hits are fetched
 FILTER_BELOW = 0.4
@@ -64,7 +64,7 @@ class Bm25Retriever:
             self._lucene.check_documents(len(self._rows))
 
     def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
         """Return the `k` best eligible papers of each query; queries are searched in parallel.
 
@@ -108,7 +108,7 @@ class Bm25Retriever:
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
         return documents
 
-    def _search(self, query: Query, eligible: Eligible, k: int) -> Hits:
+    def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
         later = self._later_than(eligible.year_max)
         filtered = later > (1 - FILTER_BELOW) * len(self._years)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.text import WORD, contents, normalized
-from citerec.types import Eligible, Query
+from citerec.types import Eligibility, Query
 
 # token ids of each text, with special tokens at both ends
-Tokens = Callable[[Sequence[str]], list[list[int]]]
+Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
 SPLIT = 0.8  # tokens per letter from which a word counts as unreadable
 _MOST = 40  # characters of a word that are examined
@@ -25,7 +25,7 @@ class Unreadable:
     share: float  # of the letters of the text, in [0, 1]
 
 
-def unreadable(text: str, tokens: Tokens | None) -> Unreadable:
+def unreadable(text: str, tokens: Tokenize | None) -> Unreadable:
     """Find the words of a text that an encoder cannot read.
 
     ASCII words always count as readable: names, units and symbols of formulas are split into letters in any language.
@@ -59,7 +59,7 @@ def unreadable(text: str, tokens: Tokens | None) -> Unreadable:
     return Unreadable(unreadable_words, share)
 
 
-def unreadable_share(query: Query, bm25: Bm25Retriever, tokens: Tokens | None) -> float:
+def unreadable_share(query: Query, bm25: Bm25Retriever, tokens: Tokenize | None) -> float:
     """Return the share of a query's letters in words that no retriever can read, in [0, 1].
 
     These are words that the encoder spells letter by letter, unless the best paper of BM25 holds one of them.
@@ -72,7 +72,7 @@ def unreadable_share(query: Query, bm25: Bm25Retriever, tokens: Tokens | None) -
     checked = unreadable(contents(query), tokens)
     if not checked.words:
         return 0.0
-    [hits] = bm25.retrieve([query], [Eligible()], 1)
+    [hits] = bm25.retrieve([query], [Eligibility()], 1)
     [matched] = bm25.matches(query, hits.rows.tolist(), most=1000) or [[]]
     known = {word.lower() for word in matched}
     return 0.0 if any(word.lower() in known for word in checked.words) else checked.share

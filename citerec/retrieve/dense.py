@@ -13,13 +13,11 @@ from citerec.errors import (
     IndexDamagedError,
     ModelError,
 )
-from citerec.folder import IndexFolder
+from citerec.folder import DENSE, IndexFolder
 from citerec.index.dense.library import Vectors, on_threads
 from citerec.index.dense.read import open_dense
 from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
-from citerec.types import Eligible, Hits, Query
-
-FOLDER = "dense"
+from citerec.types import Eligibility, Hits, Query
 
 
 class QueryEncoder(Protocol):
@@ -56,13 +54,13 @@ class DenseRetriever:
         self._encoder = encoder
         self._dim = int(dense_settings["dim"])
         self._id_rank: npt.NDArray[np.int32] = index.id_rank
-        with opening(index, FOLDER, _is_fault):
+        with opening(index, DENSE, _is_fault):
             self._vectors = open_dense(
-                index.path / FOLDER, dense_settings, index.papers.years, self.config
+                index.path / DENSE, dense_settings, index.papers.years, self.config
             )
 
     def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
         """Return the `k` best eligible papers of each query; all are encoded as one batch.
 
@@ -72,7 +70,7 @@ class DenseRetriever:
         """
         return self.search(self._encoder.encode(queries), eligible, k) if queries else []
 
-    def search(self, vectors: Vectors, eligible: Sequence[Eligible], k: int) -> list[Hits]:
+    def search(self, vectors: Vectors, eligible: Sequence[Eligibility], k: int) -> list[Hits]:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).
 
         A score is the inner product (cosine) or minus the Euclidean distance (L2). An exact index gives a pair of query

@@ -10,10 +10,10 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.coverage import Tokens
+from citerec.retrieve.coverage import Tokenize
 from citerec.retrieve.parts import check_embedded
 from citerec.tuned import tuned_fusion
-from citerec.types import CandidateSet, Eligible, Hits, Log, Query, Retriever
+from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, Retriever
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -47,10 +47,12 @@ class HybridRetriever:
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
         self.dense = dense
-        self.bm25 = next((one for one in retrievers if isinstance(one, Bm25Retriever)), None)
+        self.bm25 = next(
+            (retriever for retriever in retrievers if isinstance(retriever, Bm25Retriever)), None
+        )
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
         parts = getattr(encoder, "parts", None)  # only a transformer has a tokenizer
-        self.tokens: Tokens | None = parts.tokens if parts else None
+        self.tokens: Tokenize | None = parts.tokens if parts else None
         self._id_rank = index.id_rank
         if not self.names:
             raise ConfigError("there is no retriever; give at least one")
@@ -68,7 +70,7 @@ class HybridRetriever:
         return tuple(retriever.name for retriever in self.retrievers)
 
     def candidates(
-        self, queries: Sequence[Query], eligible: Sequence[Eligible], k: int
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[CandidateSet]:
         """Return the `k` best eligible papers of each query, with the hits of each retriever.
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR, Papers
-from citerec.types import Eligible, Query
+from citerec.types import Eligibility, Query
 
 
 def eligible(
@@ -15,7 +15,7 @@ def eligible(
     *,
     year_max: int | None = None,
     excluded: Iterable[int] = (),
-) -> list[Eligible]:
+) -> list[Eligibility]:
     """Decide which papers are eligible for each query: not itself, not later than it, not excluded.
 
     A paper or query of unknown year passes the rule: dropping it would lower recall silently.
@@ -28,12 +28,12 @@ def eligible(
     """
     out = frozenset(excluded)
     return [
-        Eligible(query.year if year_max is None else year_max, out.union(docids))
-        for query, docids in zip(queries, own_rows(queries, papers), strict=True)
+        Eligibility(query.year if year_max is None else year_max, out.union(docids))
+        for query, docids in zip(queries, query_rows(queries, papers), strict=True)
     ]
 
 
-def own_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]]:
+def query_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]]:
     """Return the rows of the papers that are the query itself, rising; none for a draft outside the corpus.
 
     These papers are not recommended to the query, and no stage may read their references. They are identified by the
@@ -45,7 +45,7 @@ def own_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]]:
 
 
 def within(
-    eligible: Eligible, years: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
+    eligible: Eligibility, years: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
     """Return which of `rows` are eligible, same shape; `years` holds the year of each row of the index."""
     out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
@@ -56,6 +56,6 @@ def within(
     return keep
 
 
-def mask(eligible: Eligible, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def mask(eligible: Eligibility, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Return which rows are eligible, shape (n,): `within` for a stage that reads every row."""
     return within(eligible, years, np.arange(len(years), dtype=np.int32))

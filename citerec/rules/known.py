@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
-from citerec.rules.eligible import own_rows
+from citerec.rules.eligible import query_rows
 from citerec.rules.held_out import train_papers
-from citerec.types import Eligible, Query
+from citerec.types import Eligibility, Query
 from citerec.valid import YEARS
 
 Flags = npt.NDArray[np.bool_]
@@ -33,8 +33,8 @@ Counts = npt.NDArray[np.int32]
 
 Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
 
-LATELY = 3  # years of recent citations
-_KEPT = 16  # snapshots in memory at once
+RECENT_YEARS = 3  # years of recent citations
+_MAX_SNAPSHOTS = 16  # snapshots in memory at once
 
 
 class CitationScope(StrEnum):
@@ -49,7 +49,7 @@ PROTOCOL = (CitationScope.TRAIN, CitationScope.EARLIER)  # the choices of an eva
 
 
 def first_unknown_year(
-    query: Query, eligible: Eligible, scope: CitationScope, *, in_corpus: bool
+    query: Query, eligible: Eligibility, scope: CitationScope, *, in_corpus: bool
 ) -> int | None:
     """Return the first year whose citations are unknown for a query; None if all citations are known.
 
@@ -79,10 +79,10 @@ def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
 class GraphSnapshot:
     """The citations that are known at one query's time."""
 
-    year: int  # the query's, for ages; `TemporalGraph.at` defines it for a query without a year
+    year: int  # the query's, for ages; `TemporalGraph.snapshot_before` defines it for a query without a year
     citing: Flags  # whether the references of a paper are known, shape (papers,)
     counts: Counts  # known citations of each paper, shape (papers,)
-    recent: Counts  # those of the last `LATELY` years, shape (papers,)
+    recent: Counts  # those of the last `RECENT_YEARS` years, shape (papers,)
 
     @property
     def is_empty(self) -> bool:
@@ -99,7 +99,9 @@ class TemporalGraph:
         self._years = index.papers.years
         self._snapshots: dict[Key, GraphSnapshot] = {}
 
-    def of(self, queries: Sequence[Query], eligible: Sequence[Eligible]) -> list[GraphSnapshot]:
+    def snapshots(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility]
+    ) -> list[GraphSnapshot]:
         """Return the snapshot of each query; queries with the same known citations share one object.
 
         Args:
@@ -108,15 +110,18 @@ class TemporalGraph:
         """
         keys: list[Key] = []
         for query, rule, own in zip(
-            queries, eligible, own_rows(queries, self.index.papers), strict=True
+            queries, eligible, query_rows(queries, self.index.papers), strict=True
         ):
             year = first_unknown_year(query, rule, self.scope, in_corpus=bool(own))
             is_draft = self.scope not in PROTOCOL and not own
             keys.append((year, self._known_rows(year, own), is_draft))
-        made = {key: self.at(key[0], own=key[1], is_draft=key[2]) for key in dict.fromkeys(keys)}
+        made = {
+            key: self.snapshot_before(key[0], own=key[1], is_draft=key[2])
+            for key in dict.fromkeys(keys)
+        }
         return [made[key] for key in keys]
 
-    def at(
+    def snapshot_before(
         self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False
     ) -> GraphSnapshot:
         """Return the snapshot before the first day of a year.
@@ -124,15 +129,15 @@ class TemporalGraph:
         Args:
             year: The first year of unknown citations. None if all are known; the snapshot's year is then the year after
                 the latest paper.
-            own: The query's own rows, as `own_rows` returns them; empty for a query outside the corpus.
+            own: The query's own rows, as `query_rows` returns them; empty for a query outside the corpus.
             is_draft: Whether the query is a draft of the previous year, whose citations are known.
         """
         own = self._known_rows(year, own)
         key = year, own, is_draft
         if key not in self._snapshots:
-            if len(self._snapshots) >= _KEPT:
+            if len(self._snapshots) >= _MAX_SNAPSHOTS:
                 self._snapshots.pop(next(iter(self._snapshots)))
-            snapshot = self._at(year, own)
+            snapshot = self._new_snapshot(year, own)
             self._snapshots[key] = (
                 replace(snapshot, year=snapshot.year - 1) if is_draft else snapshot
             )
@@ -156,11 +161,11 @@ class TemporalGraph:
         """The transpose of `cites`, shape (cited papers, citing papers)."""
         return self.cites.T.tocsr()
 
-    def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
+    def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
         citing = citing_before(year, self._years) & self._papers_with_references
         citing[list(own)] = False
         now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
-        recent = citing & (self._years != NO_YEAR) & (self._years >= now - LATELY)
+        recent = citing & (self._years != NO_YEAR) & (self._years >= now - RECENT_YEARS)
         return GraphSnapshot(now, citing, self._counted(citing), self._counted(recent))
 
     def _counted(self, citing: Flags) -> Counts:

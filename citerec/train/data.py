@@ -19,7 +19,7 @@ from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
 from citerec.rules.held_out import held_out_rows, train_rows
 from citerec.train.lists import Flags, Lists, Pairs, Rows
-from citerec.types import Eligible, Query
+from citerec.types import Eligibility, Query
 
 CHUNK = 4096  # queries whose lists are built at once
 
@@ -66,7 +66,7 @@ class TrainingData:
         """
         return no_later(self.years[rows], self.years[queries])
 
-    def rules(self, queries: Rows) -> list[Eligible]:
+    def rules(self, queries: Rows) -> list[Eligibility]:
         """Return which papers may be candidates of some train queries: no dev or test query, none of a later year."""
         hidden = np.flatnonzero(~self.pool)
         years = self.years[queries].tolist()
@@ -75,7 +75,7 @@ class TrainingData:
             for year in set(years)
         }
         return [
-            Eligible(year if year != NO_YEAR else None, of_year[year] | {row})
+            Eligibility(year if year != NO_YEAR else None, of_year[year] | {row})
             for year, row in zip(years, queries.tolist(), strict=True)
         ]
 
@@ -113,7 +113,7 @@ class DevQueries:
     """A random sample of the dev queries of an index."""
 
     queries: tuple[Query, ...]
-    eligible: tuple[Eligible, ...]
+    eligible: tuple[Eligibility, ...]
     gold: tuple[Rows, ...]  # the rows of the papers that each cites
 
     @classmethod

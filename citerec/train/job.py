@@ -233,7 +233,7 @@ def base_facts(source: ModelSource, weights: str, index: IndexFolder) -> dict[st
 
     The name of a base model in a folder is recorded without its local path.
     """
-    local = source.place.startswith(INSIDE) or Path(source.place).is_absolute()
+    local = source.location.startswith(INSIDE) or Path(source.location).is_absolute()
     base = source.folder.name if local else source.name
     return {"base": base, "weights": weights, "index": index.manifest.name, **corpus_facts(index)}
 

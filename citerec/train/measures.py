@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from citerec.fuse import sigmoid
+
 F1_DEPTH = 20
 LEAST_SCALE = 1e-3  # above 0, so that a model worse than chance is not inverted
 RATE = "examples_per_second"  # in the log
@@ -61,7 +63,7 @@ def platt(scores: Scores, cited: npt.NDArray[np.bool_]) -> tuple[float, float]:
 
     def loss(at: Scores) -> tuple[float, Scores]:
         z = at[0] * x + at[1]
-        gap = 0.5 * (1 + np.tanh(z / 2)) - targets
+        gap = sigmoid(z) - targets
         value = np.mean(np.logaddexp(0, z) - targets * z)
         return float(value), np.array([np.mean(gap * x), np.mean(gap)])
 

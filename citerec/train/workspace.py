@@ -22,7 +22,7 @@ from citerec.errors import ConfigError, writing
 from citerec.types import Log
 
 EVERY = 180.0  # seconds between checkpoints at least
-SHARE = 0.05  # of the training time that checkpoints may take at most
+CHECKPOINT_SHARE = 0.05  # of the training time that checkpoints may take at most
 PLAN, WHOLE = "training.json", "whole"
 FACTS = "facts"  # JSON, among the arrays of a file
 Numbers = npt.NDArray[Any]
@@ -186,7 +186,7 @@ class CheckpointTimer:
         """Record that a checkpoint was written."""
         self._last = self._clock()
         if self._began is not None:
-            self._wait = max(EVERY, (self._last - self._began) / SHARE)
+            self._wait = max(EVERY, (self._last - self._began) / CHECKPOINT_SHARE)
             self._began = None
 
 

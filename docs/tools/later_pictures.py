@@ -36,7 +36,7 @@ def expansion() -> Picture:
 
 
 def reranking() -> Picture:
-    """What a cross-encoder reads, and how its probability joins the first stages' score."""
+    """What a cross-encoder reads, and how its probability is mixed with the score before reranking."""
     parts = [
         (24, 62, "[CLS]", "b-main"),
         (86, 250, "draft: at most 254 tokens", "b-box"),
@@ -56,7 +56,7 @@ def reranking() -> Picture:
         box(290, 110, 180, 44, ["cross-encoder"]),
         arrow(380, 154, 380, 184),
         box(262, 186, 236, 50, ["p", "calibrated probability of a citation"], "b-main"),
-        box(24, 186, 200, 50, ["f", "first stages' score, in [0, 1]"]),
+        box(24, 186, 200, 50, ["f", "score before, in [0, 1]"]),
         box(538, 186, 198, 50, ["w · p + (1 − w) · f", "orders the list"], "b-main"),
         arrow(498, 211, 536, 211),
         '<path class="l-edge" d="M124,236 V258 H637 V246"/>',

@@ -16,15 +16,15 @@ FOLDER = Path(__file__).parent.parent / "pictures"
 
 def pipeline() -> Picture:
     """From a draft to a list."""
-    title = "A draft goes to BM25 and vectors; fusion, expansion, reranking and LambdaMART make one list"
+    title = "A draft goes to BM25 and vectors; fusion, expansion, LambdaMART and reranking make one list"
     boxes = [
         box(16, 76, 104, 76, ["draft", "title,", "abstract"]),
         box(156, 34, 132, 62, ["BM25", "lexical · Lucene"]),
         box(156, 132, 132, 62, ["vectors", "semantic · faiss"]),
         box(322, 76, 98, 76, ["fusion", "RRF or", "tuned weights"], "b-main"),
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
-        box(452, 132, 138, 62, ["cross-encoder", "if there is one"]),
-        box(624, 76, 120, 76, ["LambdaMART", "21 features"], "b-main"),
+        box(452, 132, 138, 62, ["LambdaMART", "21 features"], "b-main"),
+        box(624, 76, 120, 76, ["cross-encoder", "reranks the best,", "if there is one"]),
     ]
     ends = [
         ((120, 100), (154, 72)),
@@ -34,7 +34,6 @@ def pipeline() -> Picture:
         ((420, 96), (450, 72)),
         ((521, 96), (521, 130)),
         ((590, 152), (622, 128)),
-        ((590, 72), (622, 100)),
         ((684, 152), (684, 186)),
     ]
     result = ["ranked list with", "probabilities", "and reasons"]

@@ -111,13 +111,13 @@ def _citerec(work: Work, *, bounded: bool) -> Search:
     from citerec.evaluate.protocol import load_task
     from citerec.folder import open_index
     from citerec.retrieve.bm25 import Bm25Retriever
-    from citerec.types import Eligible
+    from citerec.types import Eligibility
 
     index = open_index(work.index)
     task = load_task(index, "test")
     config = Bm25Config(stop_words=StopWords.ANSERINI, threads=work.threads)
     retriever = Bm25Retriever(index, config)
-    rules = task.eligible if bounded else [Eligible()] * len(task.queries)
+    rules = task.eligible if bounded else [Eligibility()] * len(task.queries)
     ids = index.papers.ids
 
     def search() -> Answers:

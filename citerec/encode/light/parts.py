@@ -68,7 +68,7 @@ class NumpyBackend:
     """Runs a BERT text by text on one thread: on a busy machine OpenBLAS's threads cost more than they gain."""
 
     precision = "float32"
-    place = "cpu"
+    device = "cpu"
 
     def __init__(self, parts: LightParts) -> None:
         from threadpoolctl import ThreadpoolController

@@ -111,7 +111,11 @@ def columns(first: str, *others: str) -> list[Column]:
 
 def non_empty(sections: Iterable[Section]) -> list[Section]:
     """Return the sections with content besides text."""
-    return [one for one in sections if one.tables or one.figures or one.notes or one.code]
+    return [
+        section
+        for section in sections
+        if section.tables or section.figures or section.notes or section.code
+    ]
 
 
 def is_address(text: str) -> bool:

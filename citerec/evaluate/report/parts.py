@@ -99,13 +99,17 @@ def calibration(
         by_system: The bands of each system.
         all_systems: All systems of the report; their order fixes the style of each line.
     """
-    scores = {name: one.scores for name, one in by_system.items() if one.scores}
-    ranks = {name: one.ranks for name, one in by_system.items() if one.ranks}
+    scores = {
+        name: calibration.scores for name, calibration in by_system.items() if calibration.scores
+    }
+    ranks = {
+        name: calibration.ranks for name, calibration in by_system.items() if calibration.ranks
+    }
     if not scores:
         return []
-    place = "score between the last (0) and the best (1)"
+    axis_label = "score between the last (0) and the best (1)"
     return [
-        _bands(all_systems, scores, place, is_log=False),
+        _bands(all_systems, scores, axis_label, is_log=False),
         _bands(all_systems, ranks, "rank", is_log=True),
     ]
 
@@ -115,8 +119,8 @@ def by_year(by_system: Mapping[str, Sequence[Year]], metric: str) -> list[Figure
     shown = {name: years for name, years in by_system.items() if years}
     if not shown:
         return []
-    queries = {one.year: one.queries for years in shown.values() for one in years}
-    means = {name: {one.year: one.mean for one in years} for name, years in shown.items()}
+    queries = {point.year: point.queries for years in shown.values() for point in years}
+    means = {name: {point.year: point.mean for point in years} for name, years in shown.items()}
     rows = [
         [
             Cell(text=str(year)),
@@ -166,9 +170,13 @@ def _gains(gains: Mapping[str, Floats], caption: str) -> Table:
 
 
 def _bands(
-    all_systems: Iterable[str], bands: Mapping[str, Sequence[Band]], place: str, *, is_log: bool
+    all_systems: Iterable[str],
+    bands: Mapping[str, Sequence[Band]],
+    axis_label: str,
+    *,
+    is_log: bool,
 ) -> Figure:
-    caption = f"Share of the papers at a {place} that are cited; below, how many papers."
+    caption = f"Share of the papers at a {axis_label} that are cited; below, how many papers."
     by_label = {name: {band.label: band for band in points} for name, points in bands.items()}
     order = {band.label: band.at for points in bands.values() for band in points}
     rows = [
@@ -178,10 +186,10 @@ def _bands(
         ]
         for label in sorted(order, key=lambda label: order[label])
     ]
-    heads = columns(place.split(maxsplit=1)[0], *bands)
-    shares = f"Share of the papers at a {place} that are cited, and how many papers"
+    heads = columns(axis_label.split(maxsplit=1)[0], *bands)
+    shares = f"Share of the papers at a {axis_label} that are cited, and how many papers"
     table = Table(caption=shares, columns=heads, rows=rows)
-    draw = partial(calibration_svg, place=place, is_log=is_log)
+    draw = partial(calibration_svg, axis_label=axis_label, is_log=is_log)
     return _figure(draw, bands, caption, all_systems, table)
 
 

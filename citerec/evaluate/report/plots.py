@@ -106,7 +106,12 @@ def differences_svg(differences: Mapping[int, Floats], key: str, title: str, *, 
 
 
 def calibration_svg(
-    bands: Mapping[int, Sequence[Band]], key: str, title: str, *, place: str, is_log: bool = False
+    bands: Mapping[int, Sequence[Band]],
+    key: str,
+    title: str,
+    *,
+    axis_label: str,
+    is_log: bool = False,
 ) -> str:
     """Draw the share of cited papers, and below it the number of papers, by score or rank.
 
@@ -114,7 +119,7 @@ def calibration_svg(
         bands: By number of the system.
         key: Prefix of the ids in the SVG, see `as_svg`.
         title: A description of the figure.
-        place: The label of the axis.
+        axis_label: The label of the axis.
         is_log: Whether the axis is logarithmic (for ranks).
     """
 
@@ -125,7 +130,7 @@ def calibration_svg(
             upper.plot(at, [band.share for band in points], **marked(number))
             lower.plot(at, [band.papers for band in points], **marked(number))
         upper.set(ylabel="share cited", ylim=(0, None))
-        lower.set(ylabel="papers", yscale="log", xlabel=place)
+        lower.set(ylabel="papers", yscale="log", xlabel=axis_label)
         counts = [band.papers for points in bands.values() for band in points]
         powers = [10**n for n in range(8) if min(counts) <= 10**n <= max(counts)]
         _plain_ticks(lower.yaxis, powers or [min(counts)])
@@ -151,9 +156,9 @@ def by_year_svg(years: Mapping[int, Sequence[Year]], key: str, title: str, *, me
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         for number, points in years.items():
-            at, height = [one.year for one in points], [one.mean for one in points]
+            at, height = [point.year for point in points], [point.mean for point in points]
             axes.plot(at, height, **marked(number))
-        all_years = sorted({one.year for points in years.values() for one in points})
+        all_years = sorted({point.year for points in years.values() for point in points})
         axes.set_xticks(all_years[:: len(all_years) // 12 + 1])
         axes.set(xlim=(all_years[0] - 0.4, all_years[-1] + 0.4), ylim=(0, None))
         axes.set(xlabel="year of the query", ylabel=metric)

@@ -17,7 +17,7 @@ from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import RowsAndScores
 from citerec.index.dense.library import Vectors, load
 from citerec.rules.eligible import mask
-from citerec.types import Eligible
+from citerec.types import Eligibility
 
 Scores = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class ApproximateIndex:
         self._years = years
 
     def nearest(
-        self, vectors: Vectors, eligible: Sequence[Eligible], k: int
+        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
     ) -> list[RowsAndScores]:
         """Return rows and scores of the nearest eligible papers of each query, at least `k` if so many exist."""
         results: list[RowsAndScores] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(
@@ -70,7 +70,12 @@ class ApproximateIndex:
         return np.stack([self._index.reconstruct(int(row)) for row in rows])
 
     def _nearest(
-        self, vectors: Vectors, eligible: Sequence[Eligible], group: list[int], k: int, keep: Mask
+        self,
+        vectors: Vectors,
+        eligible: Sequence[Eligibility],
+        group: list[int],
+        k: int,
+        keep: Mask,
     ) -> Iterator[tuple[int, RowsAndScores]]:
         """Search for the queries of a group; queries with too few hits are searched again over all vectors."""
         count = int(np.count_nonzero(keep))
@@ -149,21 +154,21 @@ def find(
     return index.search(np.ascontiguousarray(vectors, np.float32), fetch, params=params)
 
 
-def _groups(eligible: Sequence[Eligible]) -> dict[Eligible, list[int]]:
+def _groups(eligible: Sequence[Eligibility]) -> dict[Eligibility, list[int]]:
     """Group the queries that one selector can serve: those of one year limit with few exclusions."""
-    groups: dict[Eligible, list[int]] = {}
+    groups: dict[Eligibility, list[int]] = {}
     for i, rule in enumerate(eligible):
-        shared = rule if len(rule.excluded) > FEW_EXCLUDED else Eligible(rule.year_max)
+        shared = rule if len(rule.excluded) > FEW_EXCLUDED else Eligibility(rule.year_max)
         groups.setdefault(shared, []).append(i)
     return groups
 
 
-def _few_exclusions(eligible: Eligible) -> int:
+def _few_exclusions(eligible: Eligibility) -> int:
     return len(eligible.excluded) if len(eligible.excluded) <= FEW_EXCLUDED else 0
 
 
 def _eligible_hits(
-    eligible: Eligible, scores: Scores, rows: Numbers, k: int, *, is_complete: bool
+    eligible: Eligibility, scores: Scores, rows: Numbers, k: int, *, is_complete: bool
 ) -> RowsAndScores | None:
     """Remove excluded rows; None if fewer than `k` remain, or a hit that was not fetched may tie with the last one."""
     is_hit = rows >= 0

@@ -23,7 +23,7 @@ from citerec.index.dense.scan import (
     scan,
 )
 from citerec.rules.eligible import within
-from citerec.types import Eligible
+from citerec.types import Eligibility
 
 # rows and scores, in any order
 RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
@@ -43,7 +43,7 @@ class ExactIndex:
         self._years = years
 
     def nearest(
-        self, vectors: Vectors, eligible: Sequence[Eligible], k: int
+        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
     ) -> list[RowsAndScores]:
         """Return rows and scores of each query's `k` nearest eligible papers, and of all that tie with the last one."""
         results: list[RowsAndScores] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(
@@ -108,12 +108,12 @@ def _use_one_thread() -> None:
     load().omp_set_num_threads(1)  # for the calling thread: each thread has its own setting
 
 
-def _year(eligible: Eligible) -> float:
+def _year(eligible: Eligibility) -> float:
     return float("inf") if eligible.year_max is None else eligible.year_max
 
 
 def _batches(
-    queries: Sequence[int], eligible: Sequence[Eligible], fetch: int
+    queries: Sequence[int], eligible: Sequence[Eligibility], fetch: int
 ) -> Iterator[list[int]]:
     """Split the queries so that candidates and exclusions of a batch stay within the memory limit."""
     batch, cells = list[int](), 0
@@ -128,7 +128,7 @@ def _batches(
         yield batch
 
 
-def _masking(eligible: Sequence[Eligible], years: npt.NDArray[np.int32]) -> MaskOut:
+def _masking(eligible: Sequence[Eligibility], years: npt.NDArray[np.int32]) -> MaskOut:
     """Return a function that sets the closeness of the papers of a block that are not eligible to -inf.
 
     Args:
@@ -147,7 +147,7 @@ def _masking(eligible: Sequence[Eligible], years: npt.NDArray[np.int32]) -> Mask
         last = first + closeness.shape[1]
         rows = np.arange(first, last, dtype=np.int32)
         for group in groups:
-            keep = within(Eligible(rules[group.start]), years, rows)
+            keep = within(Eligibility(rules[group.start]), years, rows)
             if not keep.all():
                 closeness[group, ~keep] = -np.inf
         size = slice(*np.searchsorted(excluded, [first, last]))

@@ -12,7 +12,7 @@ from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import ExactIndex, RowsAndScores
 from citerec.index.dense.flat import map_flat
 from citerec.index.dense.library import NAME, Vectors, metric_of
-from citerec.types import Eligible
+from citerec.types import Eligibility
 
 MAX_DIM = 2**16
 
@@ -21,7 +21,7 @@ class DenseIndex(Protocol):
     """The vectors of an index of any kind."""
 
     def nearest(
-        self, vectors: Vectors, eligible: Sequence[Eligible], k: int
+        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
     ) -> list[RowsAndScores]:
         """Return rows and scores of at least the `k` best eligible papers of each query, in any order.
 

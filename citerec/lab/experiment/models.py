@@ -110,7 +110,7 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
         index_of(replace(experiment, corpus=corpus), indexes, progress) for corpus in corpora
     ]
     model = index.models / f"ranker-{settings.stem}"
-    apart = [] if any(one.path == index.path for one in train_indexes) else [index]
+    apart = [] if any(other.path == index.path for other in train_indexes) else [index]
     if not was_trained_so(model, train_indexes, config):
         train_ranker(
             train_indexes, model, config, apart=apart, resume=True, force=True, progress=progress

@@ -85,7 +85,7 @@ def _settings(
         "encoder": index.manifest.settings["encoder"],
         "fuse": asdict(fuse) if fuse else None,
         "candidates": retriever if reranks else None,
-        "rerank": [one.as_json() for one in cascade.rerankers] if cascade else None,
+        "rerank": [reranker.as_json() for reranker in cascade.rerankers] if cascade else None,
         "ranker": _ranker_facts(experiment, config),
         "known_graph": experiment.known_graph,
         "rules": asdict(experiment.rules),

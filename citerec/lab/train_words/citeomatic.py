@@ -88,7 +88,7 @@ def _state(
     stated, tensors = best.parts()
     arrays = learner.arrays | {f"{BEST}{name}": array for name, array in tensors.items()}
     facts = {
-        "tried": [asdict(one) for one in tried],
+        "tried": [asdict(trial) for trial in tried],
         "best": dict(stated),
         "random": rng.bit_generator.state,
     }
@@ -102,7 +102,7 @@ def _restore(
     learner.load(arrays)
     rng.bit_generator.state = facts["random"]
     tensors = {n.removeprefix(BEST): array for n, array in arrays.items() if n.startswith(BEST)}
-    return Bag.of_parts(facts["best"], tensors), [GridTrial(**one) for one in facts["tried"]]
+    return Bag.of_parts(facts["best"], tensors), [GridTrial(**trial) for trial in facts["tried"]]
 
 
 class _Learner:

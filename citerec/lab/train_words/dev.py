@@ -93,7 +93,7 @@ class GridSearch:
                 best, model = number, trained
                 self.saved_state.save_model(number, trained)
             if len(grid) > 1:
-                facts = {"tried": [asdict(one) for one in tried], "best": best}
+                facts = {"tried": [asdict(trial) for trial in tried], "best": best}
                 self.saved_state.save(TRIED, {}, facts)
                 self.saved_state.remove_models(but=best)
                 self.progress("choosing", number + 1, len(grid))
@@ -108,7 +108,7 @@ class GridSearch:
         if state is None:
             return [], 0, None
         facts = state[1]
-        tried = [GridTrial(**one) for one in facts["tried"]]
+        tried = [GridTrial(**trial) for trial in facts["tried"]]
         return tried, facts["best"], self.saved_state.load_model(facts["best"])
 
     def measured(self, model: WordModel, setting: Setting) -> GridTrial:
@@ -124,7 +124,7 @@ class GridSearch:
 
 def best_of(tried: Iterable[GridTrial]) -> GridTrial:
     """Return the trial with the highest MRR, the first of equal ones."""
-    return max(tried, key=lambda one: one.mrr or 0.0)
+    return max(tried, key=lambda trial: trial.mrr or 0.0)
 
 
 def _shown(value: Any) -> str:

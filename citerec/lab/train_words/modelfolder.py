@@ -54,8 +54,12 @@ def write_model(
 def _card(trained: TrainedModel, recipe: WordRecipe, record: dict[str, Any]) -> str:
     by = "cosine" if trained.model.similarity is Similarity.COSINE else "Euclidean distance"
     rows = [
-        (", ".join(f"{k} = {_short(v)}" for k, v in one.setting.items()) or "–", one.mrr, one.f1)
-        for one in trained.tried
+        (
+            ", ".join(f"{k} = {_short(v)}" for k, v in trial.setting.items()) or "–",
+            trial.mrr,
+            trial.f1,
+        )
+        for trial in trained.tried
     ]
     measures = table(("setting", "dev MRR", "dev F1@20"), rows)
     return model_card(

@@ -9,7 +9,7 @@ from citerec.fuse import rrf
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.train.data import TrainingData
 from citerec.train.lists import Lists, Rows
-from citerec.types import Eligible, Hits, Progress, Query
+from citerec.types import Eligibility, Hits, Progress, Query
 
 MINE_FROM, MINE_TO = 10, 100  # ranks of mined negatives and of distant neighbours, from 1
 BLOCK = 512  # queries searched at once, papers encoded at once
@@ -69,7 +69,7 @@ def _bm25(data: TrainingData, bm25: Bm25Retriever, rows: Rows, depth: int) -> li
     papers = data.index.papers.at(rows.tolist())
     queries = [Query.of(papers[row]) for row in rows.tolist()]
     rules = [
-        Eligible(q.year, frozenset({row})) for q, row in zip(queries, rows.tolist(), strict=True)
+        Eligibility(q.year, frozenset({row})) for q, row in zip(queries, rows.tolist(), strict=True)
     ]
     results = bm25.retrieve(
         queries, rules, BM25_FACTOR * depth

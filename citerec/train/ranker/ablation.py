@@ -69,9 +69,10 @@ def measure(
         kept: Features of these groups that stay enabled.
     """
     scores = [
-        one.trees.scores(without_groups(one.dev.matrix, missing, keep=kept)) for one in evaluations
+        evaluation.trees.scores(without_groups(evaluation.dev.matrix, missing, keep=kept))
+        for evaluation in evaluations
     ]
-    return RankerExamples.joined([one.dev for one in evaluations]).measures(
+    return RankerExamples.joined([evaluation.dev for evaluation in evaluations]).measures(
         np.concatenate([np.zeros(0), *scores])
     )
 

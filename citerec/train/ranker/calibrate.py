@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.evaluate.calibration import Reliability, reliability
+from citerec.fuse import sigmoid
 from citerec.rank.probability import TOP, Calibration, relative
 from citerec.train.measures import F1_DEPTH, platt
 from citerec.train.ranker.ablation import DevEvaluation
@@ -58,14 +59,17 @@ def calibrated(evaluations: Sequence[DevEvaluation]) -> Calibration | None:
     Returns:
         The calibration; None if fewer than `LEAST` of the papers are cited.
     """
-    lists = [TopLists.of(one.dev, one.trees.scores(one.dev.matrix), TOP) for one in evaluations]
+    lists = [
+        TopLists.of(evaluation.dev, evaluation.trees.scores(evaluation.dev.matrix), TOP)
+        for evaluation in evaluations
+    ]
     return fitted(lists)
 
 
 def fitted(lists: Sequence[TopLists]) -> Calibration | None:
     """Fit a calibration to lists of scores; None if too few papers are cited."""
-    scores = np.concatenate([np.zeros(0), *(one.scores for one in lists)])
-    cited = np.concatenate([np.zeros(0, np.bool_), *(one.cited for one in lists)])
+    scores = np.concatenate([np.zeros(0), *(top.scores for top in lists)])
+    cited = np.concatenate([np.zeros(0, np.bool_), *(top.cited for top in lists)])
     if cited.sum() < LEAST or cited.all():
         return None
     scale, offset = platt(scores, cited)
@@ -77,5 +81,5 @@ def measured_at_top(
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
     lists = TopLists.of(examples, scores, top)
-    z = calibration.scale * lists.scores + calibration.offset
-    return reliability(0.5 * (1 + np.tanh(z / 2)), lists.cited)
+    z = calibration.scale * lists.scores.astype(np.float64) + calibration.offset
+    return reliability(sigmoid(z), lists.cited)

@@ -22,7 +22,7 @@ from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import auto_reranker, open_cascade
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import LATELY, CitationScope, GraphSnapshot, TemporalGraph
+from citerec.rules.known import RECENT_YEARS, CitationScope, GraphSnapshot, TemporalGraph
 from citerec.stages import FirstStage, RerankFeatureStage, Stage
 from citerec.train.data import TrainingData
 from citerec.train.ranker.config import RankerTraining
@@ -106,10 +106,10 @@ class LaggedGraph(TemporalGraph):
         super().__init__(graph.index, graph.scope)
         self._stale = years
 
-    def _at(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
-        snapshot = super()._at(year, own)
+    def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
+        snapshot = super()._new_snapshot(year, own)
         citing = snapshot.citing & (self._years < snapshot.year - self._stale)
-        recent = citing & (self._years >= snapshot.year - LATELY)
+        recent = citing & (self._years >= snapshot.year - RECENT_YEARS)
         return replace(
             snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(recent)
         )
@@ -222,7 +222,7 @@ class Gatherer:
         stages: tuple[Stage, ...] = (CandidateExpander(graph, EXPAND),)
         if self._cascade:
             stages = (*stages, RerankFeatureStage(self._cascade, self._cascade.depth))
-        pipeline = Pipeline(self._finder, stages, RANKING_DEPTH, together=BLOCK)
+        pipeline = Pipeline(self._finder, stages, RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
             yield [

@@ -37,11 +37,11 @@ def write_ranker(folder: Path, result: RankerResult, config: RankerTraining) -> 
     for variant, trees in result.models.items():
         (folder / f"{variant}.txt").write_text(trees.text, encoding="utf-8")
     features = {variant: trees.features for variant, trees in result.models.items()}
-    names = [one["name"] for one in result.indexes]
+    names = [facts["name"] for facts in result.indexes]
     origin = {"citerec": version("citerec"), "learned_from": names}
     write_spec(folder, features, EXPAND, origin, result.calibrations)
     facts = {
-        "indexes": [dict(one) for one in result.indexes],
+        "indexes": [dict(facts) for facts in result.indexes],
         "before": dict(result.before),
         "after": dict(result.after),
         "ablations": [asdict(row) for row in result.ablations],
@@ -58,7 +58,7 @@ def _card(result: RankerResult, config: RankerTraining) -> str:
     ablation_rows = [(row.label, row.f1, row.mrr) for row in result.ablations]
     return model_card(
         "A learning-to-rank model for citations, trained on "
-        + ", ".join(str(one["name"]) for one in result.indexes),
+        + ", ".join(str(facts["name"]) for facts in result.indexes),
         f"""It ranks the candidates of a draft by lexical and semantic similarity, the references of neighbours,
 citations, age, authors and venue: LambdaMART of LightGBM, {full.rounds} trees.
 If an index has no vectors, authors, citation graph or reranker, these features are disabled, as in training copies.""",
@@ -79,12 +79,12 @@ the variants that were trained without citation counts and age, and without auth
 def _data(result: RankerResult) -> str:
     rows = [
         (
-            str(one["name"]),
-            f"{one['papers']:,}",
-            f"{one['train_queries']:,}",
-            f"{one['dev_queries']:,}" + (", training data" if one["dev_queries_teach"] else ""),
+            str(facts["name"]),
+            f"{facts['papers']:,}",
+            f"{facts['train_queries']:,}",
+            f"{facts['dev_queries']:,}" + (", training data" if facts["dev_queries_teach"] else ""),
         )
-        for one in result.indexes
+        for facts in result.indexes
     ]
     return f"""{table(("index", "papers", "train queries", "dev queries"), rows)}
 
@@ -96,8 +96,8 @@ queries did not know the newest citations, of up to {CITATION_LAG} years. Each t
 
 def _measures(result: RankerResult) -> str:
     variants = [
-        (name, one["f1@20"], one["mrr"])
-        for name, one in {"first stage": result.before, **result.after}.items()
+        (name, measured["f1@20"], measured["mrr"])
+        for name, measured in {"first stage": result.before, **result.after}.items()
     ]
     text = f"On the dev queries:\n\n{table(('variant', 'F1@20', 'MRR'), variants)}"
     if len(result.by_index) < 2:

@@ -24,13 +24,13 @@ class LabelledQueries(QueryBatch):
 
     gold: Sequence[Rows] = field(kw_only=True)  # per query, the rows of its references
 
-    def at(self, places: Sequence[int]) -> Self:
+    def at(self, positions: Sequence[int]) -> Self:
         """Return the queries at the given positions."""
         return type(self)(
-            [self.queries[i] for i in places],
-            [self.eligible[i] for i in places],
-            [self.cited[i] for i in places] if self.cited else (),
-            gold=[self.gold[i] for i in places],
+            [self.queries[i] for i in positions],
+            [self.eligible[i] for i in positions],
+            [self.cited[i] for i in positions] if self.cited else (),
+            gold=[self.gold[i] for i in positions],
         )
 
     def with_known_half(self, share: float, rng: np.random.Generator) -> "LabelledQueries":

@@ -91,7 +91,7 @@ def train_ranker(
             examples_by_index.append(
                 _examples_of(index, others, config, progress, log, finder, kept)
             )
-    fits = len(Variant) * (1 + FOLDS * any(one.dev_teaches for one in examples_by_index))
+    fits = len(Variant) * (1 + FOLDS * any(examples.dev_teaches for examples in examples_by_index))
     kept_trees = KeptTrees(workspace.folder, fits, progress)
     report = train_on(examples_by_index, output, config, log, kept_trees)
     workspace.remove()
@@ -127,15 +127,15 @@ def train_on(
     """Train a model on gathered examples; otherwise as `train_ranker`. By default no state is saved."""
     kept = kept or KeptTrees()
     fits = {variant: fit_variant(examples_by_index, variant, config, kept) for variant in Variant}
-    dev = RankerExamples.joined([one.dev for one in examples_by_index])
+    dev = RankerExamples.joined([examples.dev for examples in examples_by_index])
     full = fits[Variant.FULL]
-    after = {variant: one.measures for variant, one in fits.items()}
+    after = {variant: fit.measures for variant, fit in fits.items()}
     report = RankerReport(
         output=output,
         queries=full.queries,
         before=_first_stage_measures(dev),
         after=after,
-        trees={variant: one.trees.rounds for variant, one in fits.items()},
+        trees={variant: fit.trees.rounds for variant, fit in fits.items()},
         calibrated=full.calibration is not None,
     )
     for variant, measures in after.items():
@@ -145,13 +145,13 @@ def train_on(
             "too few cited papers in the dev lists to calibrate: recommendations have no probability"
         )
     result = RankerResult(
-        indexes=[_index_facts(one) for one in examples_by_index],
+        indexes=[_index_facts(examples) for examples in examples_by_index],
         before=report.before,
         after={str(variant): dict(measures) for variant, measures in after.items()},
         by_index=_by_index(examples_by_index, full.evaluations),
         ablations=ablations(full.evaluations),
-        models={variant: one.trees for variant, one in fits.items()},
-        calibrations={v: one.calibration for v, one in fits.items() if one.calibration},
+        models={variant: fit.trees for variant, fit in fits.items()},
+        calibrations={v: fit.calibration for v, fit in fits.items() if fit.calibration},
     )
     with building(output) as folder:
         write_ranker(folder, result, config)
@@ -206,23 +206,23 @@ def _by_index(
 ) -> list[tuple[str, Measures, Measures]]:
     return [
         (
-            _name(one.index),
-            _first_stage_measures(one.dev),
-            measure([by for by in evaluations if by.index is one.index]),
+            _name(examples.index),
+            _first_stage_measures(examples.dev),
+            measure([by for by in evaluations if by.index is examples.index]),
         )
-        for one in examples_by_index
-        if len(one.dev)
+        for examples in examples_by_index
+        if len(examples.dev)
     ]
 
 
-def _index_facts(one: IndexExamples) -> dict[str, Any]:
+def _index_facts(examples: IndexExamples) -> dict[str, Any]:
     return {
-        "name": _name(one.index),
-        **_identity(one.index),
-        "papers": len(one.index.papers),
-        "train_queries": len(one.train),
-        "dev_queries": len(one.dev),
-        "dev_queries_teach": one.dev_teaches,
+        "name": _name(examples.index),
+        **_identity(examples.index),
+        "papers": len(examples.index.papers),
+        "train_queries": len(examples.train),
+        "dev_queries": len(examples.dev),
+        "dev_queries_teach": examples.dev_teaches,
     }
 
 

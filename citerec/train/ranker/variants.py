@@ -100,9 +100,9 @@ def fit_variant(
     """Train one variant, and evaluate it on dev queries that it was not trained on."""
     features = [feature.name for feature in variant.features]
     copied = partial(_copied, config=config)
-    train = RankerExamples.joined([one.train for one in examples_by_index])
+    train = RankerExamples.joined([examples.train for examples in examples_by_index])
     dev_as_training = RankerExamples.joined(
-        [one.dev for one in examples_by_index if one.dev_teaches]
+        [examples.dev for examples in examples_by_index if examples.dev_teaches]
     )
     if not len(train.learnable()) and not len(dev_as_training.learnable()):
         raise ConfigError(
@@ -111,7 +111,7 @@ def fit_variant(
     evaluations: list[DevEvaluation] = []
     trees = None
     validation = RankerExamples.joined(
-        [one.dev for one in examples_by_index if not one.dev_teaches]
+        [examples.dev for examples in examples_by_index if not examples.dev_teaches]
     )
     if len(dev_as_training):
         evaluations, trees = _in_folds(examples_by_index, train, validation, features, config, kept)
@@ -123,7 +123,9 @@ def fit_variant(
         copied(train), validation if len(validation.learnable()) else None, features, config, trees
     )
     evaluations += [
-        DevEvaluation(one.index, model, one.dev) for one in examples_by_index if not one.dev_teaches
+        DevEvaluation(examples.index, model, examples.dev)
+        for examples in examples_by_index
+        if not examples.dev_teaches
     ]
     return FittedVariant(model, evaluations, len(train), calibrated(evaluations))
 
@@ -139,15 +141,17 @@ def _in_folds(
     """Return models trained on most of the dev queries, evaluated on the rest, and the best number of trees."""
     rng = np.random.default_rng([config.seed, 8])
     folds = [
-        (one, rng.permutation(np.arange(len(one.dev)) % FOLDS))
-        for one in examples_by_index
-        if one.dev_teaches
+        (examples, rng.permutation(np.arange(len(examples.dev)) % FOLDS))
+        for examples in examples_by_index
+        if examples.dev_teaches
     ]
     evaluations: list[DevEvaluation] = []
     rounds: list[int] = []
     for k in range(FOLDS):
-        fold_train = RankerExamples.joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
-        held_out_folds = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
+        fold_train = RankerExamples.joined(
+            [train, *(examples.dev.of(fold != k) for examples, fold in folds)]
+        )
+        held_out_folds = [(examples.index, examples.dev.of(fold == k)) for examples, fold in folds]
         fold_validation = RankerExamples.joined([validation, *(dev for _, dev in held_out_folds)])
         if not len(fold_train.learnable()):
             continue

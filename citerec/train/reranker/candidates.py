@@ -22,7 +22,7 @@ from citerec.train.reranker.config import (
     RerankerPositives,
     RerankerTraining,
 )
-from citerec.types import Eligible, Hits, Log, Progress, Query
+from citerec.types import Eligibility, Hits, Log, Progress, Query
 
 BLOCK = 256  # queries searched at once
 
@@ -44,9 +44,11 @@ class CandidateLists:
         return cls(
             Lists(
                 np.cumsum([0, *map(len, hits)]),
-                np.concatenate([np.zeros(0, np.int32), *(one.rows for one in hits)]),
+                np.concatenate(
+                    [np.zeros(0, np.int32), *(hits_of_query.rows for hits_of_query in hits)]
+                ),
             ),
-            np.concatenate([*empty, *(one.scores for one in hits)]),
+            np.concatenate([*empty, *(hits_of_query.scores for hits_of_query in hits)]),
             np.concatenate([*empty, *similarity]),
         )
 
@@ -129,7 +131,7 @@ class CandidateFinder:
         return CandidateLists.joined(blocks)
 
     def find(
-        self, queries: Sequence[Query], rules: Sequence[Eligible], depth: int
+        self, queries: Sequence[Query], rules: Sequence[Eligibility], depth: int
     ) -> CandidateLists:
         """Return the candidates of some queries, at most `depth` each."""
         hits: list[Hits] = []
