@@ -47,11 +47,7 @@ def library_paper(
         BadRecordError: If it has no title, or a text is too long.
     """
     title, abstract = one_line(title), CONTROL.sub(" ", abstract).strip()
-    if not title:
-        fields.fail("this record has no title", kind="missing_fields")
-    for name, text, most in (("title", title, MAX_TITLE), ("abstract", abstract, MAX_ABSTRACT)):
-        if len(text) > most:
-            fields.fail(f"{name!r} has {len(text):,} characters; expected at most {most:,}")
+    _check_texts(fields, title, abstract)
     short = {name: one_line(bibliographic.get(name, "")) for name in BIBLIOGRAPHIC}
     return Paper(
         id=paper_id(fields, ids),
@@ -63,6 +59,14 @@ def library_paper(
         citations=tuple(citations),
         **{name: text if len(text) <= MAX_SHORT else "" for name, text in short.items()},
     )
+
+
+def _check_texts(fields: Fields, title: str, abstract: str) -> None:
+    if not title:
+        fields.fail("this record has no title", kind="missing_fields")
+    for name, text, most in (("title", title, MAX_TITLE), ("abstract", abstract, MAX_ABSTRACT)):
+        if len(text) > most:
+            fields.fail(f"{name!r} has {len(text):,} characters; expected at most {most:,}")
 
 
 def paper_id(fields: Fields, ids: Sequence[str]) -> str:
