@@ -102,7 +102,7 @@ def build_index(
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
-        records = read_papers(source, name, _bytes_read(source, progress), log or no_log)
+        records = read_papers(source, name, _bytes_read(source, progress), log or no_log, folder)
         _read(folder, records, collector, config, corpus=source.path)
         _finish(folder, source, collector, progress)
         vectors: dict[str, Any] = {"encoder": None}

@@ -113,6 +113,7 @@ def read_papers(
     format_name: str,
     read: Callable[[int], None] = lambda _: None,
     log: Log = no_log,
+    scratch: Path | None = None,
 ) -> Iterator[Located]:
     """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
@@ -121,6 +122,7 @@ def read_papers(
         format_name: One of `format_names()`.
         read: Receives from time to time how many more bytes have been read.
         log: Receives what the format lacks, and how many references were linked.
+        scratch: The folder for temporary files of large dumps; the system's by default.
 
     Raises:
         BadInputError: If a file cannot be read to its end: truncated, damaged, or not text.
@@ -131,7 +133,7 @@ def read_papers(
     own = FORMATS.get(format_name) or FILE_FORMATS.get(format_name)
     reader: Any = own or registered.load(format_name)
     if format_name in FILE_FORMATS:
-        records = file_papers(source, reader, read, log)
+        records = file_papers(source, reader, read, log, scratch)
     else:
         to_paper = own.read if own else registered.paper_reader(format_name, reader)
         records = _line_papers(source, format_name, reader, to_paper, read)

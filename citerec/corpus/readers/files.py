@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from citerec.corpus.readers import bibtex, csl, ris, scopus, wos, zotero
+from citerec.corpus.readers import (
+    aminer,
+    bibtex,
+    crossref,
+    csl,
+    openalex,
+    pubmed,
+    ris,
+    s2ag,
+    scopus,
+    wos,
+    zotero,
+)
 from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.streams import Located, Rows, head_of, located, read_file
 from citerec.types import Log, Paper
@@ -24,6 +36,8 @@ class FileFormat(Protocol):
     `Located` for each record of all `source.files`, calls `read` with the number of further bytes read, and `log` with
     lines for the user.
     `streams.read_file` and `streams.located` do most of it.
+    A format that needs room on disk has `papers_on_disk(source, read, log, scratch)` instead; `scratch` is the folder
+    for its temporary files, or None.
     """
 
     def sniff(self, head: bytes, name: str) -> bool:
@@ -52,9 +66,14 @@ FILE_FORMATS: Mapping[str, Any] = {
     "bibtex": bibtex,
     "scopus": scopus,  # before RIS, in which it exports, too
     "ris": ris,
+    "openalex": openalex,
+    "s2ag": s2ag,
+    "crossref": crossref,  # before CSL-JSON, whose keys it has
     "csl": csl,
     "wos": wos,
     "zotero": zotero,
+    "pubmed": pubmed,
+    "aminer": aminer,
 }
 
 
@@ -75,13 +94,20 @@ def sniffed(file: Path, name: str, more: Mapping[str, Any] | None = None) -> str
 
 
 def file_papers(
-    source: "Source", reader: Any, read: Callable[[int], None], log: Log
+    source: "Source",
+    reader: Any,
+    read: Callable[[int], None],
+    log: Log,
+    scratch: Path | None = None,
 ) -> Iterator[Located]:
     """Yield every record of a corpus in one of `FILE_FORMATS`, as a paper or as its fault.
 
     Raises:
         BadInputError: If a file cannot be read to its end.
     """
+    if hasattr(reader, "papers_on_disk"):
+        yield from reader.papers_on_disk(source, read, log, scratch)
+        return
     if hasattr(reader, "papers"):
         yield from reader.papers(source, read, log)
         return

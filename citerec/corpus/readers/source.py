@@ -13,6 +13,8 @@ from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
 # how one JSON object over many lines begins: settings, not records
+# how the list of the files of a snapshot of OpenAlex begins
+MANIFEST = re.compile(rb'\{\s*"entries"\s*:')
 SPREAD = re.compile(rb"\{\s*\n")
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 ZOTERO = "zotero"
@@ -130,6 +132,8 @@ def _holds_records(file: Path) -> bool:
             head = stream.read(64).removeprefix(BOM).lstrip()
     except UNREADABLE:
         return True  # the reader will report what is wrong
+    if MANIFEST.match(head):
+        return False
     if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
         return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
     return OPENING.match(head) is not None
