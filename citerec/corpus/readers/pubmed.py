@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.etree.ElementTree import Element
 
@@ -21,6 +21,7 @@ from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.numbers import NumberSet
 from citerec.corpus.readers.pubmed_xml import DELETED, elements
 from citerec.corpus.readers.streams import Broken, Located, Rows, located, read_file
+from citerec.errors import writing
 from citerec.types import Log, Paper
 
 if TYPE_CHECKING:
@@ -29,11 +30,7 @@ if TYPE_CHECKING:
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _TRANSLATED = re.compile(r"\[(.*)\](\.?)", re.DOTALL)
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
-_LEFT_OUT = {
-    "deleted": "that a later DeleteCitation removes",
-    "replaced": "that later versions replace",
-    "retracted": "that were retracted",
-}
+_LEFT_OUT = {"replaced": "that later ones replace or delete", "retracted": "that were retracted"}
 Row = Mapping[str, Any] | Broken
 
 
@@ -45,7 +42,9 @@ def sniff(head: bytes, name: str) -> bool:
 def records(stream: BinaryIO) -> Rows:
     """Yield the records of one file, and what it deletes, each with the line where it begins."""
     for line, element in elements(stream):
-        if element.tag == DELETED:
+        if isinstance(element, Broken):
+            yield line, element
+        elif element.tag == DELETED:
             yield line, {"deleted": [_text(pmid) for pmid in element.findall("PMID")]}
         else:
             yield line, _record(element)
@@ -85,7 +84,7 @@ def _latest(
     place: dict[int, int] = {}  # of the latest version of each record in the temporary file
     versions: dict[int, int] = {}  # above 1
     deleted: set[int] = set()
-    with TemporaryFile(dir=scratch) as spill:
+    with writing(scratch or Path(gettempdir())), TemporaryFile(dir=scratch) as spill:
         for line, row in read_file(file, records, read_bytes):
             if isinstance(row, Broken) or "deleted" not in row:
                 pmid, version = _identity(row)
@@ -96,7 +95,8 @@ def _latest(
                 if version > 1:
                     versions[pmid] = version
                 place[pmid or -1 - len(place)] = spill.tell()
-                spill.write(orjson.dumps([line, row]) + b"\n")
+                fault = isinstance(row, Broken)
+                spill.write(orjson.dumps([line, row.message if fault else row]) + b"\n")
             else:
                 deleted.update(int(pmid) for pmid in row["deleted"] if pmid.isdecimal())
         yield from _replay(spill, place, deleted, later, counts)
@@ -110,12 +110,12 @@ def _replay(
 ) -> Iterator[tuple[int, Row]]:
     for pmid, start in place.items():
         if pmid in deleted or (pmid >= 0 and pmid in later):
-            counts["deleted" if pmid in deleted else "replaced"] += 1
+            counts["replaced"] += 1
             continue
         if spill.tell() != start:
             spill.seek(start)
         line, row = orjson.loads(spill.readline())
-        yield line, row
+        yield line, Broken(row) if isinstance(row, str) else row
 
 
 def _identity(row: Row) -> tuple[int, int]:
@@ -215,9 +215,9 @@ def _doi(element: Element, body: Element) -> str:
 def _references(element: Element) -> Iterator[str]:
     """Yield the PMID of each reference, else its DOI in lower case; lists may be inside lists."""
     for reference in element.iterfind("PubmedData/ReferenceList//Reference"):
-        ids = {kind.get("IdType", ""): kind for kind in reference.iterfind("ArticleIdList/ArticleId")}
-        pmid = _text(ids.get("pubmed"))
-        if pmid.isdecimal():
-            yield pmid
-        elif doi := doi_of(_text(ids.get("doi"))):
-            yield doi.lower()
+        ids = reference.findall("ArticleIdList/ArticleId")
+        pmids = (_text(one) for one in ids if one.get("IdType") == "pubmed")
+        dois = (doi_of(_text(one)).lower() for one in ids if one.get("IdType") == "doi")
+        docid = next(filter(str.isdecimal, pmids), "") or next(filter(None, dois), "")
+        if docid:
+            yield docid
