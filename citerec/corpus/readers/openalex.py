@@ -110,7 +110,9 @@ def _id(fields: Fields) -> str:
     """Return the short id, such as W2741809807, as API clients use it."""
     value = fields.id()
     if not (work := _number(value)):
-        fields.fail(f"'id' must be that of a work, such as https://openalex.org/W1; found {value!r}")
+        fields.fail(
+            f"'id' must be that of a work, such as https://openalex.org/W1; found {value!r}"
+        )
     return f"W{work}"
 
 
@@ -151,9 +153,7 @@ def _references(fields: Fields, merged: "NumberMap | None") -> Iterator[str]:
             fields.fail(f"'referenced_works' must hold ids of works, found {shown(reference)}")
 
 
-def _left_out(
-    row: Mapping[str, Any], work: int, later: NumberSet, merged: NumberMap
-) -> str | None:
+def _left_out(row: Mapping[str, Any], work: int, later: NumberSet, merged: NumberMap) -> str | None:
     if work and work in later:
         return "replaced"
     if work and merged.get(work, work) != work:

@@ -63,7 +63,8 @@ def _check_prolog(head: bytes) -> tuple[str, bool]:
     prolog = head[: root.start()]
     if b"<!ENTITY" in prolog:
         raise StreamFaultError(
-            "this XML declares entities, which that of PubMed does not, and they may be harmful; it was not read", 1
+            "this XML declares entities, which that of PubMed does not, and they may be harmful; it was not read",
+            1,
         )
     declared = _ENCODING.search(prolog)
     encoding = declared[1].decode(errors="replace").lower() if declared else "utf-8"
