@@ -81,9 +81,10 @@ def joined(
         import duckdb
 
     with TemporaryDirectory(prefix=".joining-", dir=scratch, ignore_cleanup_errors=True) as folder:
-        config = {
+        config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": MEMORY,
             "threads": THREADS,
+            "enable_progress_bar": False,  # which it prints on stdout
             "temp_directory": f"{folder}/spill",
             "allow_unsigned_extensions": False,
             "autoinstall_known_extensions": False,
