@@ -226,7 +226,7 @@ def test_a_format_that_there_is_not_lists_those_that_there_are(
     path = write_jsonl([CANONICAL])
 
     with pytest.raises(ConfigError, match="openresearch, citeomatic, beir, canonical"):
-        read(path, "pubmed")
+        read(path, "endnote")
 
 
 def test_records_of_no_format_are_shown_with_their_fields(write_jsonl: Callable[..., Path]) -> None:

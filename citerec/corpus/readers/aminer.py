@@ -57,12 +57,12 @@ def json_of_shell(record: bytes) -> bytes:
 
 def read(fields: Fields) -> Paper:
     """Turn one record into a paper."""
-    raw = dict(fields.record)
+    raw, year = fields.record, _plain(fields.record.get("year"))
     identified = {
         **raw,
         "id": _id(raw.get("id")) or _id(raw.get("_id")) or raw.get("id", raw.get("_id")),
         "title": "" if raw.get("title") is None else raw["title"],
-        "year": None if raw.get("year") in {0, "0", -1} else _plain(raw.get("year")),
+        "year": None if year in (0, "0", -1) else year,
     }
     if raw.keys().isdisjoint({"id", "_id"}):
         del identified["id"]  # which the error names

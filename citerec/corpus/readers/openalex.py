@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LIST = re.compile(rb'(?<!\\)"results"\s*:\s*\[')
 _ENTITY = re.compile(rb'"id"\s*:\s*"(?:https?://openalex\.org/)?[A-Z][0-9]+"')
 _WORK = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?[Ww]([0-9]{1,18})")
-_OWN_KEYS = {"abstract_inverted_index", "referenced_works", "authorships", "cited_by_api_url"}
+_OWN_KEYS = {"abstract_inverted_index", "referenced_works", "authorships", "works_count"}
 _DATE = re.compile(r"updated_date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _LEFT_OUT = {
     "merged": "that were merged into others",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from citerec.corpus.readers.source import Source
 
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
-_TRANSLATED = re.compile(r"\[(.*)\](\.?)", re.DOTALL)
+_TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
 _LEFT_OUT = {"replaced": "that later ones replace or delete", "retracted": "that were retracted"}
 Row = Mapping[str, Any] | Broken

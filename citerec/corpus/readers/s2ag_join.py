@@ -19,7 +19,7 @@ from citerec.corpus.readers.streams import Broken, Located, located, read_file
 from citerec.errors import BadRecordError, OutputError, extra
 from citerec.types import Log
 
-MEMORY = "384MB"  # the limit of DuckDB, which then uses the disk
+MEMORY = "256MB"  # the limit of DuckDB, which then uses the disk
 THREADS = 2
 BATCH = 8_192  # rows that are appended or read at once
 _TEXT, _NUMBER = pa.string(), pa.int64()
@@ -84,7 +84,6 @@ def joined(
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": MEMORY,
             "threads": THREADS,
-            "enable_progress_bar": False,  # which it prints on stdout
             "temp_directory": f"{folder}/spill",
             "allow_unsigned_extensions": False,
             "autoinstall_known_extensions": False,
@@ -92,6 +91,7 @@ def joined(
         }
         try:
             with closing(duckdb.connect(f"{folder}/tables.duckdb", config=config)) as tables:
+                tables.execute("SET enable_progress_bar = false")  # it would go to stdout
                 yield from _fill(tables, files, read_bytes)
                 counts = {kind: _count(tables, kind) for kind in files}
                 log("joining " + ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n))
