@@ -1,51 +1,16 @@
-"""Invented dumps of any size in each format that citerec reads, and how fast and in how much memory it reads them.
+"""Invented dumps of any size in the formats of OpenAlex, Semantic Scholar, AMiner, PubMed and Crossref.
 
-    python experiments/dumps.py 50 200              # MB of each dump, unpacked
-    python experiments/dumps.py 50 200 openalex s2ag
-
-Each dump is read in a process of its own, whose peak memory is printed with that of the same process before it reads.
+python experiments/readers.py openalex s2ag aminer pubmed crossref
 """
 
 import gzip
 import json
 import random
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-WORDS = [a + b + c for a in "bdfglmnprst" for b in ("a", "e", "io", "u") for c in ("rn", "l", "st")]
-READ = """
-import resource, sys, time
-from pathlib import Path
-from citerec.corpus.readers import FILE_FORMATS, detect_format, read_papers
-from citerec.corpus.readers.source import find_source
-import citerec.corpus.readers.s2ag_join, duckdb
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-source = find_source(Path(sys.argv[1]))
-name = detect_format(source)
-before, start = peak(), time.process_time()
-papers = faults = references = 0
-for located in read_papers(source, name, scratch=Path(sys.argv[2])):
-    if isinstance(located.paper, Exception):
-        faults += 1
-    else:
-        papers += 1
-        references += len(located.paper.citations)
-seconds = time.process_time() - start
-print(name, papers, faults, references, seconds, before, peak())
-"""
-
-
-def text(draw: random.Random, words: int) -> str:
-    """Return a text of invented words."""
-    return " ".join(draw.choices(WORDS, k=words))
+from readers import text
 
 
 def numbers(draw: random.Random, most: int) -> list[int]:
@@ -233,31 +198,3 @@ DUMPS: dict[str, Callable[[Path, int], Any]] = {
         folder / "0.json.gz", endless(crossref), size, '{"items":[', ",", "]}"
     ),
 }
-
-
-def main(arguments: list[str]) -> None:
-    """Print a table of the dumps named, at the sizes named."""
-    sizes = [int(word) for word in arguments if word.isdigit()] or [50, 200]
-    named = [word for word in arguments if not word.isdigit()]
-    print("| dump | MB | papers | references | papers/s | MB/s | memory, MB | before reading |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
-    for name, make in DUMPS.items():
-        for size in sizes if not named or any(map(name.startswith, named)) else ():
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = Path(scratch) / "dump"
-                folder.mkdir(exist_ok=True)
-                make(folder, size * 10**6)
-                command = [sys.executable, "-c", READ, str(folder), scratch]
-                output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            _, papers, faults, references, *figures = islice(output.stdout.split(), 7)
-            seconds, before, peak = map(float, figures)
-            assert faults == "0", output.stdout
-            print(
-                f"| {name} | {size} | {int(papers):,} | {int(references):,} | {int(papers) / seconds:,.0f} "
-                f"| {size / seconds:.1f} | {peak:.0f} | {before:.0f} |",
-                flush=True,
-            )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

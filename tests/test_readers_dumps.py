@@ -825,12 +825,12 @@ CUT: dict[str, tuple[str, bytes, str]] = {
         gzip.compress(PUBMED.format(ARTICLE).encode())[:-8] + bytes(8),
         "damaged",
     ),
-    "cut array": ("a.json", f"[{V12},{V12[:-9]}".encode(), "JSON ends inside record 2; it is cut"),
-    "cut after a comma": ("a.json", f"[{V12},".encode(), "the JSON ends inside record 2"),
+    "cut array": ("a.json", f"[{V12},{V12[:-9]}".encode(), "the file ends inside record 2; it is cut"),
+    "cut after a comma": ("a.json", f"[{V12},".encode(), "the file ends inside record 2"),
     "cut list": (
         "a.json",
         json.dumps({"items": [CROSSREF]})[:-3].encode(),
-        "the JSON ends inside record 1",
+        "the file ends inside record 1",
     ),
     "cut record of XML": (
         "a.xml",

@@ -5,8 +5,8 @@ from typing import Any, BinaryIO, cast
 
 from citerec.bibliography import json_records
 from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.json_stream import json_records as objects_of
 from citerec.corpus.readers.library import NO_CITATIONS, bibliography_record, library_paper
-from citerec.corpus.readers.objects import object_records
 from citerec.corpus.readers.streams import Rows, head_text
 from citerec.errors import BadInputError, BadRecordError
 from citerec.types import Paper
@@ -29,7 +29,7 @@ def sniff(head: bytes, name: str) -> bool:
 
 def records(stream: BinaryIO) -> Rows:
     """Yield the items of one file: a list, or one object after another."""
-    return object_records(stream)
+    return objects_of(stream)
 
 
 def read(fields: Fields) -> Paper:

@@ -23,7 +23,7 @@ _LITERAL = re.compile(rb"[^\s,\]][^\s,\]]*+(?=[\s,\]])")
 _BETWEEN = re.compile(rb"[\s,]*+")
 _KEY = re.compile(rb'"([^"\\]{1,60})"\s*:')
 _OPENING, _CLOSING = b"{[", b"}]"
-_CUT = "the JSON ends inside record {}; it is cut off or damaged: fetch it again"
+_CUT = "the file ends inside record {}; it is cut off or damaged: fetch it again"
 
 Repair = Callable[[bytes], bytes]  # turns what is almost JSON into JSON
 
