@@ -17,16 +17,21 @@ def restored(index: object) -> str:
     words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
     if isinstance(words.get("InvertedIndex"), dict):
         words = cast("dict[str, Any]", words["InvertedIndex"])
+    lists = [(w, cast("list[Any]", found)) for w, found in words.items() if isinstance(found, list)]
+    if (length := sum((len(word) + 1) * len(found) for word, found in lists)) > MAX_ABSTRACT:
+        message = f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}"
+        raise ValueError(message)
     places: list[tuple[int, str]] = []
-    length = 0
-    for word, positions in words.items():
-        for place in cast("list[Any]", positions) if isinstance(positions, list) else ():
-            if isinstance(place, str) and place.isdecimal() and len(place) < 10:
-                place = int(place)  # noqa: PLW2901
-            if isinstance(place, int):
-                places.append((place, word))
-                length += len(word) + 1
-                if length > MAX_ABSTRACT:
-                    message = f"an abstract of over {MAX_ABSTRACT:,} characters as its index"
-                    raise ValueError(message)
-    return " ".join(word for _, word in sorted(places))
+    for word, found in lists:
+        start = len(places)
+        places += [(place, word) for place in found if type(place) is int]
+        if len(places) - start < len(found):
+            places[start:] = [(n, word) for place in found if (n := _whole(place)) is not None]
+    places.sort()
+    return " ".join([word for _, word in places])
+
+
+def _whole(place: Any) -> int | None:
+    if type(place) is int:
+        return place
+    return int(place) if isinstance(place, str) and place.isdecimal() and len(place) < 10 else None

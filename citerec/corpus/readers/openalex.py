@@ -1,8 +1,8 @@
-"""OpenAlex works: JSON lines, parts of its snapshot in folders, or pages of its API (`{"meta": ..., "results": [...]}`).
+"""OpenAlex works: JSON lines, parts of its snapshot in folders, or pages of its API.
 
-In a folder `updated_date=...` of a snapshot, a record replaces those of the same work in folders of earlier dates; works
-that were merged into others are left out, and references to them follow (`merged_ids/works/*.csv.gz`). Retracted works
-and paratext, such as covers, are left out, too. Source: https://developers.openalex.org.
+In a folder `updated_date=...` of a snapshot, a record replaces those of the same work in folders of earlier dates.
+Works that were merged into others are left out, and references to them follow (`merged_ids/works/*.csv.gz`).
+Retracted works and paratext, such as covers, are left out, too. Source: https://developers.openalex.org.
 """
 
 import re

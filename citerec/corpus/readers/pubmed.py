@@ -98,7 +98,7 @@ def _latest(
                 fault = isinstance(row, Broken)
                 spill.write(orjson.dumps([line, row.message if fault else row]) + b"\n")
             else:
-                deleted.update(int(pmid) for pmid in row["deleted"] if pmid.isdecimal())
+                deleted.update(filter(None, map(_number, row["deleted"])))
         yield from _replay(spill, place, deleted, later, counts)
     for pmid in (*place, *deleted):
         if pmid >= 0:
@@ -120,9 +120,12 @@ def _replay(
 
 def _identity(row: Row) -> tuple[int, int]:
     """Return the number and the version of a record; 0 if it has no number."""
-    if isinstance(row, Broken) or not str(row.get("id", "")).isdecimal():
-        return 0, 1
-    return int(row["id"]), int(row["version"])
+    return (0, 1) if isinstance(row, Broken) else (_number(row.get("id", "")), row["version"])
+
+
+def _number(pmid: str) -> int:
+    """Return a PMID as a number; 0 if it is not one."""
+    return int(pmid) if pmid.isdecimal() and len(pmid) < 18 else 0
 
 
 def _record(element: Element) -> dict[str, Any]:

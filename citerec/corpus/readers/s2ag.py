@@ -72,7 +72,7 @@ def papers_on_disk(
 
 
 def read(fields: Fields) -> Paper:
-    """Turn one record of the dump of papers into a paper; what was joined to it has the keys of citerec's own format."""
+    """Turn one record of the dump of papers into a paper; what was joined to it has the keys of a canonical one."""
     external, journal = inner(fields, "externalids"), inner(fields, "journal")
     title = fields.record.get("title")
     more = Fields(

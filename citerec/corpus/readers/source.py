@@ -12,9 +12,9 @@ from citerec.errors import BadInputError
 from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
-# how one JSON object over many lines begins: settings, not records
 # how the list of the files of a snapshot of OpenAlex begins
 MANIFEST = re.compile(rb'\{\s*"entries"\s*:')
+# how one JSON object over many lines begins: settings, not records
 SPREAD = re.compile(rb"\{\s*\n")
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 ZOTERO = "zotero"
