@@ -6,6 +6,7 @@ id; they are then read together, a range of corpus ids at a time. Source: https:
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from os import cpu_count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,8 +20,12 @@ from citerec.corpus.readers.streams import Broken, Located, located, read_file
 from citerec.errors import BadRecordError, OutputError, extra
 from citerec.types import Log
 
-MEMORY = "256MB"  # the limit of DuckDB, which then uses the disk
-THREADS = 2
+MEMORY = (
+    256,
+    4096,
+)  # the least and the greatest memory limit of DuckDB, in MB; beyond it, DuckDB uses the disk
+SHARE = 32  # the limit is this part of the packed dumps: a sort in too little memory fails
+PER_THREAD = 256  # MB
 BATCH = 8_192  # rows that are appended or read at once
 _TEXT, _NUMBER = pa.string(), pa.int64()
 _SCHEMAS = {
@@ -81,9 +86,10 @@ def joined(
         import duckdb
 
     with TemporaryDirectory(prefix=".joining-", dir=scratch, ignore_cleanup_errors=True) as folder:
+        memory = _memory(files)
         config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": MEMORY,
-            "threads": THREADS,
+            "memory_limit": f"{memory}MB",
+            "threads": min(memory // PER_THREAD, cpu_count() or 1),
             "temp_directory": f"{folder}/spill",
             "allow_unsigned_extensions": False,
             "autoinstall_known_extensions": False,
@@ -101,6 +107,13 @@ def joined(
         except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
             reason = str(error).splitlines()[0][:200]
             raise OutputError(f"cannot join the dumps in {folder}: {reason}") from error
+
+
+def _memory(files: Mapping[str, Sequence[Path]]) -> int:
+    """Return the memory limit for these dumps, in MB."""
+    size = sum(file.stat().st_size for dumps in files.values() for file in dumps)
+    least, most = MEMORY
+    return min(max(size // SHARE >> 20, least), most)
 
 
 def _fill(
