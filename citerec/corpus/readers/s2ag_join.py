@@ -86,17 +86,10 @@ def joined(
         import duckdb
 
     with TemporaryDirectory(prefix=".joining-", dir=scratch, ignore_cleanup_errors=True) as folder:
-        memory = _memory(files)
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": f"{memory}MB",
-            "threads": min(memory // PER_THREAD, cpu_count() or 1),
-            "temp_directory": f"{folder}/spill",
-            "allow_unsigned_extensions": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
         try:
-            with closing(duckdb.connect(f"{folder}/tables.duckdb", config=config)) as tables:
+            with closing(
+                duckdb.connect(f"{folder}/tables", config=_config(folder, files))
+            ) as tables:
                 tables.execute("SET enable_progress_bar = false")  # it would go to stdout
                 yield from _fill(tables, files, read_bytes)
                 counts = {kind: _count(tables, kind) for kind in files}
@@ -109,11 +102,19 @@ def joined(
             raise OutputError(f"cannot join the dumps in {folder}: {reason}") from error
 
 
-def _memory(files: Mapping[str, Sequence[Path]]) -> int:
-    """Return the memory limit for these dumps, in MB."""
+def _config(folder: str, files: Mapping[str, Sequence[Path]]) -> Any:
+    """Return the settings of DuckDB: memory by the size of the dumps, temporary files in `folder`, no extensions."""
     size = sum(file.stat().st_size for dumps in files.values() for file in dumps)
     least, most = MEMORY
-    return min(max(size // SHARE >> 20, least), most)
+    memory = min(max(size // SHARE >> 20, least), most)
+    return {
+        "memory_limit": f"{memory}MB",
+        "threads": min(memory // PER_THREAD, cpu_count() or 1),
+        "temp_directory": f"{folder}/spill",
+        "allow_unsigned_extensions": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
 
 
 def _fill(
