@@ -31,7 +31,7 @@ from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
-from citerec.types import Log, Paper, Progress, no_progress
+from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
 LUCENE_QUEUE = 2  # batches that may wait for Lucene
@@ -81,7 +81,7 @@ def build_index(
         index: The folder to create.
         config: How the corpus is read and indexed.
         progress: Receives the stage of the build and how much of it is done.
-        log: Receives what is fetched from the hub, before the download starts.
+        log: Receives what is fetched from the hub, before the download starts, and what the corpus lacks.
 
     Raises:
         IndexExistsError: If the folder exists and `config.force` is not set.
@@ -102,7 +102,7 @@ def build_index(
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
-        records = read_papers(source, name, _bytes_read(source, progress))
+        records = read_papers(source, name, _bytes_read(source, progress), log or no_log, folder)
         _read(folder, records, collector, config, corpus=source.path)
         _finish(folder, source, collector, progress)
         vectors: dict[str, Any] = {"encoder": None}

@@ -111,7 +111,7 @@ def read_lines(
                     yield number, line
             read(raw.tell() - position)
     except UNREADABLE as error:
-        raise _fault(path, number, error) from error
+        raise damaged(path, number, error) from error
 
 
 def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
@@ -172,7 +172,8 @@ def _refuse_other_formats(path: Path, line: bytes, expected: str) -> None:
         raise BadInputError(path, f"this is binary data; expected {expected} in UTF-8")
 
 
-def _fault(path: Path, line: int, error: Exception) -> BadInputError:
+def damaged(path: Path, line: int, error: Exception) -> BadInputError:
+    """Return the error for one of `UNREADABLE`: a file that is cut off, damaged or gone after `line`."""
     if isinstance(error, OSError) and error.errno is not None:
         return BadInputError(path, f"cannot be read: {error.strerror}")
     condition = "cut off" if isinstance(error, EOFError) else "damaged"

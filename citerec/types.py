@@ -260,6 +260,10 @@ def no_progress(task: str, done: int, total: int) -> None:
     """Ignore progress: a `Progress` for callers that show none."""
 
 
+def no_log(message: str) -> None:
+    """Ignore messages: a `Log` for callers that show none."""
+
+
 class Retriever(Protocol):
     """Finds candidates in an index: a first-stage retriever."""
 

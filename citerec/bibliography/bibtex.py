@@ -38,17 +38,23 @@ class Broken:
     fault: str
 
 
-def read_records(text: str) -> tuple[list[Record], list[Broken]]:
+def read_records(
+    text: str, macros: dict[str, str] | None = None
+) -> tuple[list[Record], list[Broken]]:
     """Read every entry of a BibTeX file; values are not decoded, field names are in lower case.
 
     A key may be repeated; if a field is repeated in one entry, the first one counts.
+
+    Args:
+        text: The file, or a part of it.
+        macros: The strings that earlier parts defined; it receives those of this part.
 
     Returns:
         The valid entries, in file order, and the broken blocks.
     """
     from bibtexparser.model import String
 
-    macros: dict[str, str] = {}
+    macros = {} if macros is None else macros
     records: list[Record] = []
     broken: list[Broken] = []
     length = 0
@@ -196,7 +202,7 @@ def _draft(record: Record) -> Draft:
 
 def record_dois(record: Record) -> tuple[str, ...]:
     """Return the DOIs in the DOI field and the URL field of an entry."""
-    values = (_link(record.fields.get(name, "")) for name in ("doi", "url"))
+    values = (link(record.fields.get(name, "")) for name in ("doi", "url"))
     return tuple(filter(None, map(doi_of, values)))
 
 
@@ -217,11 +223,11 @@ def is_preprint_record(record: Record) -> bool:
         "" if record.type == "article" else record.type,  # which means a preprint in CSL only
         _text(record, "journal", "journaltitle", "booktitle"),
         [_text(record, name) for name in remarks],
-        [_link(record.fields.get(name, "")) for name in ("doi", "url")],
+        [link(record.fields.get(name, "")) for name in ("doi", "url")],
     )
 
 
-def _link(latex: str) -> str:
+def link(latex: str) -> str:
     """Return a DOI or link without braces, escapes and commands; two hyphens in it do not become a dash."""
     return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
 

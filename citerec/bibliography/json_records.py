@@ -10,9 +10,9 @@ from typing import Any, cast
 import orjson
 
 from citerec.bibliography.doi import doi_of
+from citerec.bibliography.inverted_index import restored
 from citerec.bibliography.record import Draft, Record, first_year
 from citerec.errors import BadInputError, shown
-from citerec.valid import MAX_ABSTRACT
 
 IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
 _TITLES = ("title", "display_name")
@@ -59,6 +59,15 @@ def read_drafts(text: str, name: Path | str) -> list[Draft]:
         BadInputError: If it is not JSON, or a value has a wrong type.
     """
     return [_Object(_record(item, name), name).draft() for item in read_items(text, name)]
+
+
+def read_draft(record: Record, name: Path | str) -> Draft:
+    """Read the paper of one object, whose keys and values are the fields of `record`.
+
+    Raises:
+        BadInputError: If a value has a wrong type.
+    """
+    return _Object(record, name).draft()
 
 
 def stated_year_and_authors(item: Item) -> tuple[int | None, tuple[str, ...]]:
@@ -166,18 +175,10 @@ class _Object:
 
     def _from_positions(self, index: Any) -> str:
         """Restore an abstract of OpenAlex from its inverted index, which holds the positions of each word."""
-        words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
-        places = [
-            (place, word)
-            for word, positions in words.items()
-            if isinstance(positions, list)
-            for place in cast("list[Any]", positions)
-            if isinstance(place, int)
-        ]
-        if (length := sum(len(word) + 1 for _, word in places)) > MAX_ABSTRACT:
-            message = f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}"
-            raise self.record.error(self.name, message)
-        return " ".join(word for _, word in sorted(places))
+        try:
+            return restored(index)
+        except ValueError as error:
+            raise self.record.error(self.name, str(error)) from None
 
     def _id(self) -> str:
         key, value = self._first(IDS)

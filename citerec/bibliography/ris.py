@@ -14,10 +14,10 @@ from citerec.bibliography.record import Draft, Record, first_year
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
 _TITLES = ("title", "primary_title")
-_ABSTRACTS = ("abstract", "notes_abstract")
+ABSTRACTS = ("abstract", "notes_abstract")
 _YEARS = ("year", "publication_year", "date")
 _AUTHORS = ("authors", "first_authors")
-_VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
+VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
 
 
 def read_records(text: str) -> list[Record]:
@@ -80,10 +80,10 @@ def _draft(record: Record) -> Draft:
         record=record,
         id=first_text(fields, ("id",)),
         title=record_title(record),
-        abstract=first_text(fields, _ABSTRACTS),
+        abstract=first_text(fields, ABSTRACTS),
         year=record_year(record),
         authors=record_authors(record),
-        venue=first_text(fields, _VENUES),
+        venue=first_text(fields, VENUES),
         doi=next(iter(record_dois(record)), ""),
     )
 
@@ -116,7 +116,7 @@ def is_preprint_record(record: Record) -> bool:
     kind = first_text(record.fields, ("type_of_reference",)).lower()
     remarks = [first_text(record.fields, (name,)) for name in ("publisher", "note", "notes")]
     addresses = [first_text(record.fields, (name,)) for name in ("doi", "urls")]
-    return is_preprint(kind, first_text(record.fields, _VENUES), remarks, addresses)
+    return is_preprint(kind, first_text(record.fields, VENUES), remarks, addresses)
 
 
 def _first_last(name: str) -> str:

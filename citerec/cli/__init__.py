@@ -23,6 +23,7 @@ from citerec.java import archive_classes, is_java_exception
 COMMANDS = {  # module and function of each command, or app of a group of commands
     "collect": ("collect", "collect"),
     "index": ("index", "index"),
+    "corpus": ("corpus", "corpus"),
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
     "check": ("check", "check"),

@@ -61,7 +61,8 @@ def index(
     format: Annotated[
         str,
         typer.Option(
-            help="auto, canonical, beir, openresearch, citeomatic, or the name of a reader that a package adds."
+            help="auto recognises the format by content; or the name of one, such as canonical, bibtex, ris or wos, "
+            "or of a reader that a package adds."
         ),
     ] = "auto",
     encoder: EncoderOption = "auto",

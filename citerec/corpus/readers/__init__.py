@@ -1,28 +1,40 @@
-"""Corpus readers, one module per format; a format is recognised by the keys of its records.
+"""Corpus readers, one module per format; a format is recognised by its content.
 
-A new format is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`. Other packages add
-readers by entry points (`registered.py`), of files that are not JSON lines, too.
+A new format of JSON lines is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`; a new
+format of other files is a module as `files.FileFormat` describes it, and a line in `FILE_FORMATS`. Other packages add
+readers by entry points (`registered.py`).
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 import orjson
 
-from citerec.corpus.readers import beir, canonical, citeomatic, openresearch, registered
+from citerec.corpus.readers import arxiv, beir, canonical, citeomatic, openresearch, registered
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.source import Source, plain_name
+from citerec.corpus.readers.files import FILE_FORMATS, file_papers
+from citerec.corpus.readers.source import Source, file_format
+from citerec.corpus.readers.streams import Located
 from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.inputs import MAX_LINE, read_lines
-from citerec.types import Paper
+from citerec.types import Log, Paper, no_log
+
+__all__ = [
+    "FILE_FORMATS",
+    "FORMATS",
+    "Located",
+    "detect_format",
+    "format_names",
+    "parse_record",
+    "read_papers",
+]
 
 # The first match wins: canonical is last, since other formats have its keys, too; registered readers come before it.
 FORMATS: Mapping[str, ModuleType] = {
+    "arxiv": arxiv,
     "openresearch": openresearch,
     "citeomatic": citeomatic,
     "beir": beir,
@@ -30,43 +42,24 @@ FORMATS: Mapping[str, ModuleType] = {
 }
 ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
 _CONVERT = "export it as JSON with an id and a title for each paper, one paper a line"
+_NOT_LINES = "leave --format out, or name another format"
 _OTHER_FORMATS = (  # how the first line of other formats begins, the format's name and what to do
-    (
-        re.compile(rb"\s*@[A-Za-z]+\s*[{(]"),
-        f"BibTeX, which citerec reads as a query only: {_CONVERT}",
-    ),
-    (re.compile(rb"TY {1,2}-"), f"RIS, which citerec reads as a query only: {_CONVERT}"),
+    (re.compile(rb"\s*@[A-Za-z]+\s*[{(]"), f"BibTeX: {_NOT_LINES}"),
+    (re.compile(rb"TY {1,2}-"), f"RIS: {_NOT_LINES}"),
     (re.compile(rb"\s*(?:\\|%)"), f"LaTeX: {_CONVERT}"),
     (re.compile(rb"\s*<"), f"XML or HTML: {_CONVERT}"),
     (re.compile(rb"[^\s{\[\",;\t]+(?:[,;\t][^{\[]*)+$"), f"a table (CSV): {_CONVERT}"),
 )
-_TO_LINES = (
-    """jq -c '(arrays[], objects) | {id, title, abstract, year: .issued."date-parts"[0][0], """
-    """authors: [.author[]? | [.given, .family] | join(" ")], venue: ."container-title", doi: .DOI}' """
-    "FILE > papers.jsonl"
-)
-_CSL = f"this is CSL-JSON, which citerec reads as a query or a reference list only; convert it: {_TO_LINES}"
-_CSL_KEYS = frozenset({"issued", "container-title"})
-_CSL_KEY = re.compile(rb'"(?:issued|container-title)"\s*:')
-_PEEK = 200  # lines of indented JSON that are searched for a key of CSL
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A record of a corpus with its place: a paper, or the fault of the record."""
-
-    path: Path
-    line: int
-    paper: Paper | BadRecordError
 
 
 def format_names() -> tuple[str, ...]:
     """Return the names of all formats: citerec's own, and those of registered readers."""
-    return (*FORMATS, *registered.names(FORMATS))
+    own = (*FORMATS, *FILE_FORMATS)
+    return (*own, *registered.names(own))
 
 
 def detect_format(source: Source, *, skip_bad: bool = False) -> str:
-    """Return the name of the format of a corpus's first record.
+    """Return the name of the format of a corpus, by its first file: its beginning, or its first record.
 
     A file with the suffix of a registered reader is in that reader's format.
 
@@ -79,15 +72,13 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     """
     first: BadInputError | None = None
     for file in source.files:
-        if name := registered.by_suffix(Path(plain_name(file)).suffix):
+        if name := file_format(file):
             return name
-        lines = read_lines(file)
-        for number, line in lines:
+        for number, line in read_lines(file):
             try:
                 return _format_of(file, number, line)
             except BadInputError as fault:
                 if not skip_bad:
-                    _refuse_csl(file, number, line, lines)
                     raise
                 first = first or fault
     raise first or BadInputError(
@@ -95,20 +86,8 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     )
 
 
-def _refuse_csl(
-    file: Path, number: int, line: bytes, following: Iterator[tuple[int, bytes]]
-) -> None:
-    """Raise if an invalid line begins CSL-JSON: a list, or an object over several lines."""
-    if line.lstrip().startswith((b"[", b"{")):
-        more = (text for _, text in islice(following, _PEEK))
-        if any(_CSL_KEY.search(text) for text in chain([line], more)):
-            raise BadInputError(file, _CSL, line=number)
-
-
 def _format_of(file: Path, number: int, line: bytes) -> str:
     record = parse_record(file, number, line)
-    if record.keys() & _CSL_KEYS and not record.keys() & {"year", "authors"}:
-        raise BadInputError(file, _CSL, line=number)
     if name := next((name for name, reader in _matchers() if reader.matches(record)), None):
         return name
     keys = ", ".join(list(record)[:6]) or "none"
@@ -124,13 +103,17 @@ def _matchers() -> Iterator[tuple[str, Any]]:
     """Yield the readers of JSON lines with their names, in the order in which they are tried."""
     *special, canonical_last = FORMATS.items()
     yield from special
-    added = ((name, registered.load(name)) for name in registered.names(FORMATS))
+    added = ((name, registered.load(name)) for name in registered.names((*FORMATS, *FILE_FORMATS)))
     yield from ((name, reader) for name, reader in added if hasattr(reader, "matches"))
     yield canonical_last
 
 
 def read_papers(
-    source: Source, format_name: str, read: Callable[[int], None] = lambda _: None
+    source: Source,
+    format_name: str,
+    read: Callable[[int], None] = lambda _: None,
+    log: Log = no_log,
+    scratch: Path | None = None,
 ) -> Iterator[Located]:
     """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
@@ -138,6 +121,8 @@ def read_papers(
         source: The corpus.
         format_name: One of `format_names()`.
         read: Receives from time to time how many more bytes have been read.
+        log: Receives what the format lacks, and how many references were linked.
+        scratch: The folder for temporary files of large dumps; the system's by default.
 
     Raises:
         BadInputError: If a file cannot be read to its end: truncated, damaged, or not text.
@@ -145,9 +130,28 @@ def read_papers(
     """
     if format_name not in format_names():
         raise ConfigError(f"no format {format_name!r}; there are: {', '.join(format_names())}")
-    own = FORMATS.get(format_name)
+    own = FORMATS.get(format_name) or FILE_FORMATS.get(format_name)
     reader: Any = own or registered.load(format_name)
-    to_paper = own.read if own else registered.paper_reader(format_name, reader)
+    if format_name in FILE_FORMATS:
+        records = file_papers(source, reader, read, log, scratch)
+    else:
+        to_paper = own.read if own else registered.paper_reader(format_name, reader)
+        records = _line_papers(source, format_name, reader, to_paper, read)
+    papers = 0
+    for located in records:
+        papers += isinstance(located.paper, Paper)
+        yield located
+    if papers and (note := getattr(reader, "NOTE", "")):
+        log(note)
+
+
+def _line_papers(
+    source: Source,
+    format_name: str,
+    reader: Any,
+    to_paper: Callable[[Fields], Paper],
+    read: Callable[[int], None],
+) -> Iterator[Located]:
     for file in source.files:
         for number, row in _rows(file, format_name, reader, read):
             try:

@@ -34,7 +34,10 @@ class Reader(Protocol):
 
 
 class FileReader(Protocol):
-    """Reads files of any other kind, such as tables. A module with these names is one."""
+    """Reads files of any other kind, such as tables. A module with these names is one.
+
+    In place of `suffixes` it may have `sniff(head, name) -> bool`, as `files.FileFormat` describes it.
+    """
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -65,11 +68,14 @@ def load(name: str) -> Any:
         ConfigError: If it cannot be loaded, or is neither a `Reader` nor a `FileReader`.
     """
     reader = plugins.load(plugins.READERS, name)
-    needed = ("read", "records", "suffixes") if hasattr(reader, "records") else ("read", "matches")
+    recognised_by = "sniff" if hasattr(reader, "sniff") else "suffixes"
+    needed = (
+        ("read", "records", recognised_by) if hasattr(reader, "records") else ("read", "matches")
+    )
     if missing := [part for part in needed if not hasattr(reader, part)]:
         raise ConfigError(
             f"the reader {name!r} has no {missing[0]!r}; expected read and matches (for JSON lines), "
-            "or read, records and suffixes (for other files)"
+            "or read, records and suffixes or sniff (for other files)"
         )
     return reader
 
@@ -77,6 +83,12 @@ def load(name: str) -> Any:
 def by_suffix(suffix: str) -> str | None:
     """Return the name of the registered reader of files with a suffix such as ".csv"; None if there is none."""
     return next((name for name in names() if suffix in getattr(load(name), "suffixes", ())), None)
+
+
+def sniffers(own: Container[str]) -> dict[str, Any]:
+    """Return the registered readers that recognise files by their first bytes, by name, without those in `own`."""
+    readers = {name: load(name) for name in names(own)}
+    return {name: reader for name, reader in readers.items() if hasattr(reader, "sniff")}
 
 
 def paper_reader(name: str, reader: Reader | FileReader) -> Callable[[Fields], Paper]:

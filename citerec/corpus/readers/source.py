@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.corpus.readers import registered
+from citerec.corpus.readers.files import FILE_FORMATS, sniffed
 from citerec.errors import BadInputError
 from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
 
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
+# how the list of the files of a snapshot of OpenAlex begins
+MANIFEST = re.compile(rb'\{\s*"entries"\s*:')
 # how one JSON object over many lines begins: settings, not records
 SPREAD = re.compile(rb"\{\s*\n")
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
+ZOTERO = "zotero"
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
 
 
@@ -49,7 +53,9 @@ def find_source(path: Path) -> Source:
         shards, ignored = _shards(path)
     if not shards:
         raise BadInputError(
-            path, "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2"
+            path,
+            "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2, "
+            "or an export or library in another format that citerec reads",
         )
     return Source(path, tuple(shards), tuple(ignored))
 
@@ -70,8 +76,41 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
     by_stem = {plain_name(file): file for file in files if file.parent == folder}
     if by_stem.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
         return [by_stem["corpus.jsonl"]], [f for f in files if f != by_stem["corpus.jsonl"]]
-    shards = [file for file in files if _holds_records(file)]
+    shards = [file for file in files if _holds_records(file)] or _of_one_format(folder, files)
     return shards, [file for file in files if file not in set(shards)]
+
+
+def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
+    """Return the files of a folder that are in a file format; none if there is no such file.
+
+    Zotero's database lies in a folder of attachments, which are not read.
+
+    Raises:
+        BadInputError: If they are in several formats.
+    """
+    formats = {file: name for file in files if (name := file_format(file))}
+    if ZOTERO in formats.values():
+        return [file for file, name in formats.items() if name == ZOTERO]
+    examples = {name: file.name for file, name in reversed(formats.items())}
+    if len(examples) > 1:
+        listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))
+        advice = "name one of them, or join them: citerec corpus merge A B -o papers.jsonl"
+        raise BadInputError(
+            folder, f"this folder holds files of several formats: {listed}; {advice}"
+        )
+    return list(formats)
+
+
+def file_format(file: Path) -> str | None:
+    """Return the name of the format of a file that is not recognised by the keys of its first JSON line; else None.
+
+    Raises:
+        BadInputError: If it cannot be opened.
+    """
+    name = plain_name(file)
+    if registered_name := registered.by_suffix(Path(name).suffix):
+        return registered_name
+    return sniffed(file, name, registered.sniffers((*FILE_FORMATS, "canonical")))
 
 
 def _is_side_file(relative: Path) -> bool:
@@ -93,6 +132,8 @@ def _holds_records(file: Path) -> bool:
             head = stream.read(64).removeprefix(BOM).lstrip()
     except UNREADABLE:
         return True  # the reader will report what is wrong
+    if MANIFEST.match(head):
+        return False
     if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
         return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
     return OPENING.match(head) is not None

@@ -1,0 +1,161 @@
+"""BibTeX and BibLaTeX libraries, as reference managers and publishers export them; they have no citations.
+
+A library is read block by block. Entries may inherit fields of later ones (`crossref`, `xdata`): the library is then
+read once more before, and only the entries from which others inherit are kept.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from citerec.bibliography import bibtex
+from citerec.bibliography.latex import to_text
+from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.library import NO_CITATIONS, bibliography_record, library_paper
+from citerec.corpus.readers.streams import (
+    Broken,
+    Located,
+    Rows,
+    head_text,
+    located,
+    read_file,
+    text_lines,
+)
+from citerec.types import Log, Paper
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from citerec.corpus.readers.source import Source
+
+NOTE = NO_CITATIONS
+LONGEST = 4_000_000  # characters of a block
+TYPE = "entrytype"  # the field that receives the type of an entry
+_BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
+_FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
+_ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
+_BRACES = re.compile(r"\\.|([{}])")
+_PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*(?:\{([^{}]*)\}|\"([^\"]*)\")", re.IGNORECASE)
+_OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
+_NO_ENTRIES = frozenset({"comment", "preamble"})
+_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
+
+
+def sniff(head: bytes, name: str) -> bool:
+    """Whether a file is of this format: it begins with an entry, or has one and is named .bib."""
+    text = head_text(head)
+    named = name.lower().endswith((".bib", ".bibtex", ".biblatex"))
+    return bool(_FIRST.match(text) or (named and _ANYWHERE.search(text)))
+
+
+def records(stream: BinaryIO) -> Rows:
+    """Yield the entries of one file with their lines; what they inherit is not resolved."""
+    macros: dict[str, str] = {}
+    for start, kind, text in _blocks(stream):
+        if len(text) > LONGEST:
+            yield start, Broken(f"an entry of over {LONGEST:,} characters; is a brace not closed?")
+            continue
+        entries, broken = bibtex.read_records(text, macros)
+        for entry in entries:
+            yield start + (entry.line or 1) - 1, {**entry.fields, TYPE: kind, "key": entry.key}
+        for fault in broken:
+            yield start + fault.line - 1, Broken(fault.fault)
+
+
+def _blocks(stream: BinaryIO) -> Iterator[tuple[int, str, str]]:
+    """Yield the blocks of a file with their first lines and types; text between them belongs to the one before.
+
+    A line that begins like an entry begins one even if a brace before it is not closed, except within a comment.
+    """
+    start, kind, block, length, depth = 0, "", list[str](), 0, 0
+    for number, line in text_lines(stream):
+        if (match := _BLOCK.match(line)) and (depth <= 0 or kind not in _NO_ENTRIES):
+            if kind and kind not in _NO_ENTRIES:
+                yield start, kind, "\n".join(block)
+            start, kind, block, length, depth = number, match[1].lower(), [], 0, 0
+        length += len(line) + 1
+        if kind in _NO_ENTRIES:
+            depth += sum({"{": 1, "}": -1}.get(m[1], 0) for m in _BRACES.finditer(line))
+        elif kind and length <= LONGEST + len(line) + 1:  # the rest of an endless entry is not kept
+            block.append(line)
+    if kind and kind not in _NO_ENTRIES:
+        yield start, kind, "\n".join(block)
+
+
+def papers(source: "Source", done: Callable[[int], None], log: Log) -> Iterator[Located]:
+    """Yield every entry of a library, with the fields that it inherits."""
+    for file in source.files:
+        parents = _parents(file)
+        for line, row in read_file(file, records, done):
+            if isinstance(row, Broken):
+                yield located(file, line, row, read)
+            elif row[TYPE] not in _NO_PAPERS:
+                yield located(file, line, inherited(row, parents), read)
+
+
+def _parents(file: "Path") -> dict[str, Mapping[str, Any]]:
+    """Return the entries of a file from which others inherit, by their keys in lower case."""
+    wanted: set[str] = set()
+
+    def scan(stream: BinaryIO) -> Rows:
+        for _, line in text_lines(stream):
+            for match in _PARENTS.finditer(line):
+                keys = match[1] or match[2] or ""
+                wanted.update(key.strip().lower() for key in keys.split(","))
+        yield from ()
+
+    for _ in read_file(file, scan, lambda _: None):
+        pass
+    if not wanted:
+        return {}
+    entries = (row for _, row in read_file(file, records, lambda _: None))
+    return {
+        row["key"].lower(): row
+        for row in entries
+        if not isinstance(row, Broken) and row["key"].lower() in wanted
+    }
+
+
+def inherited(
+    entry: Mapping[str, Any], parents: Mapping[str, Mapping[str, Any]], depth: int = 3
+) -> Mapping[str, Any]:
+    """Return an entry with the fields that it inherits; a parent may inherit, too, at most `depth` levels."""
+    if depth == 0:
+        return entry
+    fields = dict(entry)
+    for name in ("xdata", "crossref"):
+        for key in entry.get(name, "").lower().split(","):
+            if (parent := parents.get(key.strip())) is None or parent is entry:
+                continue
+            parent = inherited(parent, parents, depth - 1)
+            left_out = _OWN if name == "crossref" else frozenset[str]()
+            fields = {k: v for k, v in parent.items() if k not in left_out} | fields
+            if name == "crossref" and not fields.get("booktitle"):
+                fields["booktitle"] = parent.get("title", "")
+    return fields
+
+
+def read(fields: Fields) -> Paper:
+    """Turn one entry into a paper; its key is its id."""
+    record = bibliography_record(fields)
+
+    def text(*names: str) -> str:
+        return to_text(next((fields.record[n] for n in names if fields.record.get(n)), ""))
+
+    subtitle = text("subtitle")
+    return library_paper(
+        fields,
+        ids=[text("citerec-id"), fields.record.get("key", "")],
+        title=f"{text('title')}: {subtitle}" if subtitle else text("title"),
+        abstract=text("abstract"),
+        year=bibtex.record_year(record),
+        authors=bibtex.record_authors(record),
+        venue=text("journal", "journaltitle", "booktitle"),
+        doi=next(iter(bibtex.record_dois(record)), ""),
+        url=bibtex.link(fields.record.get("url", "")),
+        type=fields.record.get(TYPE, ""),
+        volume=text("volume"),
+        issue=text("number", "issue"),
+        pages=text("pages"),
+        publisher=text("publisher", "institution", "school", "organization"),
+    )

@@ -1,0 +1,61 @@
+"""CSL-JSON libraries, as Zotero, Mendeley and Pandoc write them; CSL has no references of a paper."""
+
+import re
+from typing import Any, BinaryIO, cast
+
+from citerec.bibliography import json_records
+from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.json_stream import json_records as objects_of
+from citerec.corpus.readers.library import NO_CITATIONS, bibliography_record, library_paper
+from citerec.corpus.readers.streams import Rows, head_text
+from citerec.errors import BadInputError, BadRecordError
+from citerec.types import Paper
+
+NOTE = NO_CITATIONS
+_KEYS = frozenset({"issued", "container-title"})
+_KEY = re.compile(r'"([A-Za-z_-]+)"\s*:')
+_NOT_CSL = frozenset({"_id", "year", "authors", "citations", "authorships", "paperAbstract"})
+
+
+def sniff(head: bytes, name: str) -> bool:
+    """Whether a file is of this format: JSON objects with a title and keys of CSL, but none of other corpora."""
+    text = head_text(head).lstrip()
+    if not text.startswith(("[", "{")):
+        return False
+    keys = set(_KEY.findall(text[:16_000]))
+    is_csl = not keys.isdisjoint(_KEYS) or keys >= {"author", "family"}
+    return "title" in keys and is_csl and keys.isdisjoint(_NOT_CSL)
+
+
+def records(stream: BinaryIO) -> Rows:
+    """Yield the items of one file: a list, or one object after another."""
+    return objects_of(stream)
+
+
+def read(fields: Fields) -> Paper:
+    """Turn one item into a paper."""
+    item = {key: _single(value) for key, value in fields.record.items()}
+    try:
+        record = bibliography_record(Fields(item, fields.path, fields.line))
+        draft = json_records.read_draft(record, fields.path)
+    except BadInputError as error:
+        message = error.message
+        raise BadRecordError(fields.path, fields.line, message, kind="wrong_types") from error
+    more = Fields(item, fields.path, fields.line).bibliographic(doi="DOI", url="URL", pages="page")
+    return library_paper(
+        fields,
+        ids=[draft.id, draft.doi],
+        title=draft.title,
+        abstract=draft.abstract,
+        year=draft.year,
+        authors=draft.authors,
+        venue=draft.venue,
+        **more | {"doi": draft.doi},
+    )
+
+
+def _single(value: Any) -> Any:
+    """Return the text of a list of one text, as Crossref writes titles."""
+    if isinstance(value, list) and len(value := cast("list[Any]", value)) > 0:
+        return value[0] if all(isinstance(part, str) for part in value) else value
+    return value

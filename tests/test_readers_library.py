@@ -1,0 +1,922 @@
+"""Libraries of reference managers and exports of citation databases become papers, or a fault with its place."""
+
+import csv
+import gzip
+import io
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citerec.build import BuildConfig, build_index
+from citerec.corpus.linking import Linker, Reference, author_key, work_key
+from citerec.corpus.readers import FILE_FORMATS, detect_format, read_papers, scopus, wos
+from citerec.corpus.readers.source import find_source
+from citerec.corpus.readers.streams import Located
+from citerec.errors import BadInputError, BadRecordError
+from citerec.types import Paper
+
+Write = Callable[[str | bytes, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(content: str | bytes, name: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def read(path: Path, log: list[str] | None = None) -> tuple[str, list[Located]]:
+    source = find_source(path)
+    name = detect_format(source)
+    lines = [] if log is None else log
+    return name, list(read_papers(source, name, log=lines.append))
+
+
+def papers(path: Path, log: list[str] | None = None) -> list[Paper]:
+    found = [located.paper for located in read(path, log)[1]]
+    assert all(isinstance(paper, Paper) for paper in found), found
+    return [paper for paper in found if isinstance(paper, Paper)]
+
+
+def faults(path: Path) -> list[str]:
+    return [str(x.paper) for x in read(path)[1] if isinstance(x.paper, BadRecordError)]
+
+
+# --- BibTeX
+
+BIB = r"""% made by a reference manager
+@string{tvcg = "IEEE Trans. Vis. " # {Comput. Graph.}}
+@comment{
+  @article{hidden, title = {Not a paper}}
+}
+@preamble{"\newcommand{\noop}[1]{}"}
+
+@Article{muller:2001,
+  author = {M{\"u}ller, J{\"o}rg and van der Berg, Anna and others},
+  title = {The {\'E}tude of {BERT} \& Trees},
+  journal = tvcg # { (Letters)},
+  year = 2001,
+  volume = {7}, number = {2}, pages = {12--15},
+  doi = {https://doi.org/10.1234/ab\_c},
+  abstract = {First line.
+    Second line with {nested {braces}}.},
+}
+
+@inproceedings{doe2005, crossref = {vis05}, author = {Doe, Jane}, title = {Drawing Graphs}, pages = {1--8}}
+@proceedings{vis05, title = {Proceedings of Vis 2005}, year = {2005}, publisher = {Example Press}}
+"""
+
+
+def test_a_bibtex_library_is_read_with_its_strings_accents_and_inherited_fields(
+    write: Write,
+) -> None:
+    log: list[str] = []
+
+    muller, doe, vis = papers(write(BIB, "refs.bib"), log)
+
+    assert muller == Paper(
+        id="muller:2001",
+        title="The Étude of BERT & Trees",
+        abstract="First line. Second line with nested braces.",
+        year=2001,
+        authors=("Jörg Müller", "Anna van der Berg"),
+        venue="IEEE Trans. Vis. Comput. Graph. (Letters)",
+        doi="10.1234/ab_c",
+        type="article",
+        volume="7",
+        issue="2",
+        pages="12–15",
+    )
+    assert (doe.year, doe.venue, doe.publisher) == (
+        2005,
+        "Proceedings of Vis 2005",
+        "Example Press",
+    )
+    assert vis.id == "vis05"
+    assert log == [
+        "this library has no citations: the ranker cannot use them; `citerec collect` fetches them"
+    ]
+
+
+def test_biblatex_has_names_of_its_own_for_fields(write: Write) -> None:
+    text = """@xdata{nat, journaltitle = {Nature}, date = {1999-05-01}}
+@online{a, xdata = {nat}, title = {Title}, subtitle = {Sub}, url = {https://x.org/a_b}}
+"""
+
+    [paper] = papers(write(text, "refs.bib"))
+
+    assert (paper.title, paper.venue, paper.year) == ("Title: Sub", "Nature", 1999)
+    assert paper.url == "https://x.org/a_b"
+
+
+def test_a_broken_bibtex_entry_is_a_fault_with_its_line_and_the_next_is_read(write: Write) -> None:
+    text = """@article{a, title = {A}}
+
+@article{b, title = {B
+@article{c, title = {C} year = 2001}
+@article{d, title = {D}}
+@article{e, year = 2001}
+"""
+
+    name, found = read(write(text, "refs.bib"))
+
+    assert name == "bibtex"
+    assert [type(x.paper) for x in found] == [
+        Paper,
+        BadRecordError,
+        BadRecordError,
+        Paper,
+        BadRecordError,
+    ]
+    assert [x.line for x in found] == [1, 3, 4, 5, 6]
+    assert "a comma is missing" in str(found[2].paper)
+    assert str(found[4].paper).endswith("line 6: this record has no title")
+
+
+def test_a_key_that_two_different_bibtex_entries_have_gives_two_records(write: Write) -> None:
+    first, second = papers(write("@misc{a, title={A}}\n@misc{a, title={B}}\n", "refs.bib"))
+
+    assert (first.id, second.id) == ("a", "a")  # the collector refuses or skips the second
+
+
+# --- RIS
+
+RIS = (
+    "Provider: A Publisher\r\nContent: text/plain\r\n\r\n"
+    "TY  - JOUR\r\nA1  - Müller, Jörg\r\nA1  - Berg, Anna van der, Jr.\r\n"
+    "T1  - A title that\r\ncontinues here\r\nY1  - 2001/05/12/Spring\r\n"
+    "N2  - The abstract\r\n  goes on.\r\nJF  - Journal of Trees\r\nVL  - 7\r\nIS  - 2\r\n"
+    "SP  - 12\r\nEP  - 15\r\nUR  - https://doi.org/10.1234/abc\r\nKW  - one\r\nKW  - two\r\nER  - \r\n\r\n"
+    "AU  - Doe, Jane\r\nTY  - CONF\r\nTI  - Tags before the type\r\nPY  - 2005\r\nDO  - 10.1234/def\r\n"
+    "TY  - BOOK\r\nTI  - No end of the one before\r\nID  - 77\r\nER  -\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        str.encode,
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.replace("\r\n", "\n").encode(),
+        lambda text: gzip.compress(text.encode()),
+    ],
+    ids=["CRLF", "BOM", "UTF-16", "LF", "gzip"],
+)
+def test_a_ris_library_is_read_however_it_is_written(
+    write: Write, encode: Callable[[str], bytes]
+) -> None:
+    muller, doe, book = papers(write(encode(RIS), "refs.ris"))
+
+    assert muller == Paper(
+        id="10.1234/abc",
+        title="A title that continues here",
+        abstract="The abstract goes on.",
+        year=2001,
+        authors=("Jörg Müller", "Anna van der Berg Jr."),
+        venue="Journal of Trees",
+        doi="10.1234/abc",
+        url="https://doi.org/10.1234/abc",
+        type="JOUR",
+        volume="7",
+        issue="2",
+        pages="12-15",
+    )
+    assert (doe.id, doe.authors, doe.year) == ("10.1234/def", ("Jane Doe",), 2005)
+    assert book.id == "77"
+
+
+def test_a_record_without_any_id_is_named_by_its_file_and_line(write: Write) -> None:
+    [paper] = papers(write("TY  - JOUR\nTI  - T\nER  - \n", "my.refs.ris"))
+
+    assert paper.id == "my:1"
+
+
+# --- CSL-JSON
+
+CSL = [
+    {
+        "id": 12,
+        "type": "article-journal",
+        "title": "On <i>Quercus</i>",
+        "container-title": "Trees",
+        "issued": {"date-parts": [["2001", 5]]},
+        "author": [
+            {"family": "Berg", "given": "Anna", "non-dropping-particle": "van der"},
+            {"literal": "The Tree Consortium"},
+        ],
+        "DOI": "10.1234/ABC",
+        "page": "12-15",
+    },
+    {"id": "b", "type": "book", "title": 'Brace } in " a title', "issued": {"raw": "c. 1999"}},
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CSL),
+        json.dumps(CSL, indent=2),
+        "\n".join(map(json.dumps, CSL)),
+        "\ufeff" + json.dumps(CSL),
+    ],
+    ids=["list", "indented list", "lines", "BOM"],
+)
+def test_csl_json_is_read_in_every_layout(write: Write, text: str) -> None:
+    name, found = read(write(text, "library.json"))
+
+    assert name == "csl"
+    assert [located.paper for located in found] == [
+        Paper(
+            id="12",
+            title="On Quercus",
+            year=2001,
+            authors=("Anna van der Berg", "The Tree Consortium"),
+            venue="Trees",
+            doi="10.1234/ABC",
+            type="article-journal",
+            pages="12-15",
+        ),
+        Paper(id="b", title='Brace } in " a title', year=1999, type="book"),
+    ]
+
+
+def test_faults_of_csl_name_the_line_of_the_item(write: Write) -> None:
+    text = (
+        '[\n{"id": "a", "title": "A", "author": 7},\n\n{"id": "b", "title": "B" "issued": 1},\n'
+        '{"id": "c", "title": "C", "issued": {}}]'
+    )
+
+    _, found = read(write(text, "library.json"))
+
+    assert [x.line for x in found] == [2, 4, 5]
+    assert '"author" must be a list of names' in str(found[0].paper)
+    assert "not JSON" in str(found[1].paper)
+    assert isinstance(found[2].paper, Paper)
+
+
+def test_json_lines_with_citations_are_not_taken_for_csl(write: Write) -> None:
+    text = '{"id": "a", "title": "A", "DOI": "10.5555/a", "issued": 2001, "citations": ["b"]}'
+
+    name, [found] = read(write(text, "papers.jsonl"))
+
+    assert name == "canonical"
+    assert isinstance(found.paper, Paper)
+    assert found.paper.citations == ("b",)
+
+
+# --- Zotero
+
+ZOTERO = """
+CREATE TABLE itemTypes (itemTypeID INTEGER PRIMARY KEY, typeName TEXT);
+CREATE TABLE items (itemID INTEGER PRIMARY KEY, itemTypeID INT, libraryID INT, key TEXT);
+CREATE TABLE libraries (libraryID INTEGER PRIMARY KEY, type TEXT);
+INSERT INTO libraries VALUES (1, 'user'), (2, 'group'), (3, 'feed');
+CREATE TABLE deletedItems (itemID INTEGER PRIMARY KEY);
+CREATE TABLE fields (fieldID INTEGER PRIMARY KEY, fieldName TEXT);
+CREATE TABLE itemDataValues (valueID INTEGER PRIMARY KEY, value);
+CREATE TABLE itemData (itemID INT, fieldID INT, valueID INT);
+CREATE TABLE creators (creatorID INTEGER PRIMARY KEY, firstName TEXT, lastName TEXT, fieldMode INT);
+CREATE TABLE creatorTypes (creatorTypeID INTEGER PRIMARY KEY, creatorType TEXT);
+CREATE TABLE itemCreators (itemID INT, creatorID INT, creatorTypeID INT, orderIndex INT);
+INSERT INTO itemTypes VALUES (1, 'journalArticle'), (2, 'attachment'), (3, 'case');
+INSERT INTO items VALUES (1, 1, 1, 'ABCD2345'), (2, 2, 1, 'ATTA2345'), (3, 1, 1, 'GONE2345'), (4, 3, 2, 'CASE2345'),
+  (5, 1, 3, 'FEED2345');
+INSERT INTO deletedItems VALUES (3);
+INSERT INTO fields VALUES (1, 'title'), (2, 'date'), (3, 'publicationTitle'), (4, 'extra'), (5, 'caseName');
+INSERT INTO itemDataValues VALUES
+  (1, 'On <i>Quercus</i>'), (2, '2001-05-00 May 2001'), (3, 'Trees'), (4, 'DOI: 10.1234/abc'), (5, 'A v. B');
+INSERT INTO itemData VALUES (5, 1, 1), (1, 1, 1), (1, 2, 2), (1, 3, 3), (1, 4, 4), (3, 1, 1), (4, 5, 5);
+INSERT INTO creators VALUES (1, 'Jane', 'Doe', 0), (2, '', 'Tree Consortium', 1), (3, 'Ed', 'Itor', 0);
+INSERT INTO creatorTypes VALUES (1, 'author'), (2, 'editor');
+INSERT INTO itemCreators VALUES (1, 2, 1, 1), (1, 1, 1, 0), (1, 3, 2, 2);
+"""
+
+
+def test_zotero_s_database_is_read_without_its_bin_and_attachments(tmp_path: Path) -> None:
+    path = tmp_path / "my library?" / "zotero.sqlite"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(ZOTERO)
+    path.chmod(0o400)
+    log: list[str] = []
+
+    article, case = papers(path.parent, log)  # found in its folder, too
+
+    assert article == Paper(
+        id="ABCD2345",
+        title="On Quercus",
+        year=2001,
+        authors=("Jane Doe", "Tree Consortium"),
+        venue="Trees",
+        doi="10.1234/abc",
+        type="journalArticle",
+    )
+    assert (case.id, case.title) == ("2/CASE2345", "A v. B")
+    assert len(log) == 1
+    path.with_name("zotero.sqlite-wal").write_bytes(b"changes")
+    papers(path, log)
+    assert "Zotero seems to be open" in log[1]
+
+
+def test_the_files_around_zotero_s_database_are_not_read(tmp_path: Path, write: Write) -> None:
+    for name in ("zotero.sqlite", "zotero.sqlite.bak"):
+        with closing(sqlite3.connect(tmp_path / name)) as database:
+            database.executescript(ZOTERO)
+    write("@misc{attached, title={A}}", "storage/ABCD/refs.bib")
+
+    assert [paper.id for paper in papers(tmp_path)] == ["ABCD2345", "2/CASE2345"]
+
+
+def test_a_folder_of_two_formats_says_how_they_are_joined(tmp_path: Path, write: Write) -> None:
+    write("@misc{a, title={A}}", "library/refs.bib")
+    write("TY  - JOUR\nTI  - A\nER  -\n", "library/refs.ris")
+
+    with pytest.raises(
+        BadInputError, match=r"bibtex \(refs.bib\) and ris \(refs.ris\).*corpus merge"
+    ):
+        find_source(tmp_path / "library")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"SQLite format 3\0" + bytes(200), "cannot be read"),
+        (gzip.compress(b"SQLite format 3\0" + bytes(200)), "unpack it first"),
+    ],
+)
+def test_a_damaged_or_packed_zotero_database_is_one_line(
+    write: Write, content: bytes, message: str
+) -> None:
+    path = write(content, "zotero.sqlite")
+    if content[:2] == b"\x1f\x8b":
+        path = path.rename(path.with_name("zotero.sqlite.gz"))
+
+    with pytest.raises(BadInputError, match=message):
+        read(path)
+
+
+# --- Web of Science
+
+WOS = """FN Clarivate Analytics Web of Science
+VR 1.0
+PT J
+AU Smith, JA
+   Doe, K
+AF Smith, John A.
+   Doe, Kim
+TI Counting birds in
+   the rain
+SO JOURNAL OF BIRDS
+DT Article; Proceedings Paper
+AB The abstract
+   goes on.
+CR [Anonymous], 1990, REPORT
+   Doe K, 1999, J TREES, V7, P012, DOI 10.5555/TREES.1
+   Roe M, 1998, J TREES, V6, PE3
+   Poe E, 1845, RAVEN, V1, P1, DOI [10.5555/none, 10.5555/trees.3]
+   Twin A, 2000, J TREES, V8, P5
+   Far A, 1970, ELSEWHERE, V1, P1, DOI 10.9999/FAR
+NR 6
+PY 2005
+VL 12
+IS 3
+BP 100
+EP 110
+DI 10.5555/birds
+UT WOS:000000001
+ER
+
+PT J
+AU Doe, K
+TI Trees one
+PY 1999
+VL 7
+BP 12
+DI 10.5555/trees.1
+UT WOS:000000002
+ER
+
+PT J
+AU Roe, M
+TI Trees two
+PY 1998
+VL 6
+AR e3
+UT WOS:000000003
+ER
+
+PT J
+AU [Anonymous]
+TI Trees three
+DI 10.5555/trees.3
+UT WOS:000000004
+ER
+
+PT J
+AU Twin, A
+TI Twin one
+PY 2000
+VL 8
+BP 5
+UT WOS:000000005
+ER
+
+PT J
+AU Twin, A
+TI Twin two
+PY 2000
+VL 8
+BP 5
+UT WOS:000000006
+ER
+
+EF
+"""
+LINKED = ("WOS:000000002", "WOS:000000003", "WOS:000000004", "10.9999/far")
+BIRDS = Paper(
+    id="WOS:000000001",
+    title="Counting birds in the rain",
+    abstract="The abstract goes on.",
+    year=2005,
+    authors=("John A. Smith", "Kim Doe"),
+    venue="JOURNAL OF BIRDS",
+    citations=LINKED,
+    doi="10.5555/birds",
+    type="Article",
+    volume="12",
+    issue="3",
+    pages="100-110",
+)
+
+
+def as_table(text: str) -> str:
+    """Turn tagged records into a table as Web of Science writes it, with a tab at the end of each line."""
+    rows: list[dict[str, str]] = []
+    for block in text.split("\nER")[:-1]:
+        row: dict[str, str] = {}
+        tag = ""
+        for line in block.strip().splitlines():
+            if not line.startswith(("FN", "VR")):
+                tag = line[:2].strip() or tag
+                between = "; " if tag in {"AU", "AF", "CR"} else " "
+                row[tag] = f"{row[tag]}{between}{line[3:]}" if tag in row else line[3:]
+        rows.append(row)
+    tags = list(dict.fromkeys(tag for row in rows for tag in row))
+    lines = ["\t".join(tags), *("\t".join(row.get(tag, "") for tag in tags) for row in rows)]
+    return "".join(f"{line}\t\r\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        WOS.encode(),
+        b"\xef\xbb\xbf" + WOS.replace("\n", "\r\n").encode(),
+        as_table(WOS).encode("utf-16"),
+        b"\xef\xbb\xbf" + as_table(WOS).encode(),
+    ],
+    ids=["tagged", "tagged, BOM, CRLF", "table, UTF-16", "table, BOM"],
+)
+def test_references_of_web_of_science_are_linked_by_doi_and_by_place(
+    write: Write, content: bytes
+) -> None:
+    log: list[str] = []
+    path = write(content, "savedrecs.txt")
+
+    assert read(path)[0] == "wos"
+    birds, *others = papers(path, log)
+
+    assert birds == BIRDS
+    assert [p.citations for p in others] == [()] * 5
+    assert others[2].authors == ()
+    assert log == [
+        "references: 2 linked by DOI, 1 by first author, year, volume and page; "
+        "1 ambiguous ones left out, 2 to papers outside the corpus"
+    ]
+
+
+def test_an_index_of_an_export_has_its_citations_and_logs_how_many(
+    write: Write, tmp_path: Path
+) -> None:
+    log: list[str] = []
+
+    report = build_index(write(WOS, "savedrecs.txt"), tmp_path / "i", BuildConfig(), log=log.append)
+
+    counts = report.manifest.counts
+    assert report.manifest.corpus["format"] == "wos"
+    assert (counts["papers"], counts["citations"], counts["unknown_references"]) == (6, 3, 1)
+    assert log[0].startswith("references: 2 linked by DOI, 1 by first author")
+
+
+def test_references_are_linked_across_the_files_of_a_folder(write: Write) -> None:
+    head, *blocks = WOS.split("PT J\n")
+    for number, block in enumerate(blocks):
+        write(f"{head}PT J\n{block}", f"export/savedrecs({number}).txt")
+
+    found = papers(write("a note\n", "export/notes.txt").parent)
+
+    assert len(found) == 6
+    assert next(p for p in found if p.id == "WOS:000000001").citations == LINKED
+
+
+def test_a_wos_row_that_is_cut_off_is_a_fault(write: Write) -> None:
+    text = as_table(WOS).rstrip().rsplit("\t", 3)[0]
+
+    [fault] = faults(write(text, "savedrecs.txt"))
+
+    assert "line 7: " in fault
+    assert "columns; the header has" in fault
+
+
+@pytest.mark.parametrize(
+    ("text", "dois", "key"),
+    [
+        (
+            "Smith JA, 2001, J ECOL, V089, P123, DOI 10.1/a",
+            ("10.1/a",)[:0],
+            "smith j|2001|89|123",
+        ),
+        ("van der Berg A, 2001, X, V1, P2", (), "vanderberg a|2001|1|2"),
+        ("SMITH J, 2001, X, V1, ARTN e7", (), "smith j|2001|1|e7"),
+        ("[Anonymous], 2001, X, V1, P2", (), ""),
+        ("Smith J, IN PRESS, X", (), ""),
+        (
+            "Smith J, 2001, X, DOI 10.5555/a(1999)80[1:B]2.0.CO;2",
+            ("10.5555/a(1999)80[1:B]2.0.CO;2",),
+            "",
+        ),
+        ("Smith J, 2001, X, DOI [10.5555/a, 10.5555/b]", ("10.5555/a", "10.5555/b"), ""),
+        ("Smith J, 2001, X, DOI DOI 10.5555/a", ("10.5555/a",), ""),
+        ("", (), ""),
+    ],
+)
+def test_a_cited_reference_may_lack_any_part(text: str, dois: tuple[str, ...], key: str) -> None:
+    assert wos.cited_reference(text) == Reference(dois, key)
+
+
+# --- Scopus
+
+COLUMNS = (
+    "Authors;Author full names;Title;Year;Source title;Volume;Issue;Art. No.;Page start;Page end;DOI;Link;Abstract;"
+    "References;Publisher;Document Type;EID"
+).split(";")
+SCOPUS_ROWS: list[dict[str, str]] = [
+    {
+        "Authors": "Smith J.A.; Doe K.",
+        "Author full names": "Smith, John A. (57190000001); Doe, Kim (57190000002)",
+        "Title": 'Counting "birds", in\nthe rain',
+        "Year": "2005",
+        "Source title": "Journal of Birds",
+        "Volume": "12",
+        "Issue": "3",
+        "Page start": "100",
+        "Page end": "110",
+        "DOI": "10.5555/birds",
+        "Link": "https://www.scopus.com/x",
+        "Abstract": "The abstract; it goes on.",
+        "References": "Doe K., Trees one; a study, Journal of Trees, 7, 1, pp. 12-20, (1999); "
+        "Roe, M., Poe, E., Trees two (1998) Journal of Trees, 6 (3), art. no. e3; "
+        "Nobody N., Elsewhere, (1970); doi: 10.5555/TREES.3, (2001)",
+        "Publisher": "Example Press",
+        "Document Type": "Article",
+        "EID": "2-s2.0-1",
+    },
+    {
+        "Authors": "Doe K.",
+        "Title": "Trees one; a study",
+        "Year": "1999",
+        "Volume": "7",
+        "Page start": "12",
+        "Abstract": "[No abstract available]",
+        "EID": "2-s2.0-2",
+    },
+    {
+        "Authors": "Roe M., Poe E.",
+        "Title": "Trees two",
+        "Year": "1998",
+        "Volume": "6",
+        "Art. No.": "e3",
+        "EID": "2-s2.0-3",
+    },
+    {
+        "Authors": "[No author name available]",
+        "Title": "Trees three",
+        "DOI": "10.5555/trees.3",
+        "EID": "2-s2.0-4",
+    },
+]
+
+
+def as_csv(rows: list[dict[str, str]]) -> str:
+    text = io.StringIO()
+    table = csv.DictWriter(text, COLUMNS, restval="", quoting=csv.QUOTE_ALL, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+SCOPUS = as_csv(SCOPUS_ROWS)
+
+
+@pytest.mark.parametrize(
+    "encode", [str.encode, lambda text: text.replace("\n", "\r\n").encode("utf-8-sig")]
+)
+def test_references_of_scopus_are_linked(write: Write, encode: Callable[[str], bytes]) -> None:
+    log: list[str] = []
+    path = write(encode(SCOPUS), "scopus.csv")
+
+    assert read(path)[0] == "scopus"
+    birds, one, two, three = papers(path, log)
+
+    assert birds == Paper(
+        id="2-s2.0-1",
+        title='Counting "birds", in the rain',
+        abstract="The abstract; it goes on.",
+        year=2005,
+        authors=("John A. Smith", "Kim Doe"),
+        venue="Journal of Birds",
+        citations=("2-s2.0-2", "2-s2.0-3", "2-s2.0-4"),
+        doi="10.5555/birds",
+        url="https://www.scopus.com/x",
+        type="Article",
+        volume="12",
+        issue="3",
+        pages="100-110",
+        publisher="Example Press",
+    )
+    assert (one.abstract, two.authors, two.pages, three.authors) == (
+        "",
+        ("M. Roe", "E. Poe"),
+        "e3",
+        (),
+    )
+    assert "1 linked by DOI, 2 by first author" in log[0]
+
+
+def test_scopus_ris_has_its_references_in_a_note(write: Write) -> None:
+    text = """TY  - JOUR
+AU  - Smith, J.A.
+TI  - Counting birds
+PY  - 2005
+DB  - Scopus
+UR  - https://www.scopus.com/inward/record.uri?eid=2-s2.0-1&partnerID=40
+N1  - Export Date: 1 May 2024
+N1  - References: Doe, K., Trees one (1999) Journal of Trees, 7 (1), pp. 12-20; Nobody, N., Elsewhere (1970)
+ER  -
+
+TY  - JOUR
+AU  - Doe, K.
+TI  - Trees one
+PY  - 1999
+VL  - 7
+SP  - 12
+DB  - Scopus
+UR  - https://www.scopus.com/inward/record.uri?eid=2-s2.0-2&partnerID=40
+ER  -
+"""
+    name, found = read(write(text, "scopus.ris"))
+
+    assert name == "scopus"
+    birds, one = (located.paper for located in found)
+    assert isinstance(birds, Paper) and isinstance(one, Paper)
+    assert (birds.id, birds.citations, one.id) == ("2-s2.0-1", ("2-s2.0-2",), "2-s2.0-2")
+
+
+def test_a_scopus_row_with_too_many_columns_names_the_line_where_it_begins(write: Write) -> None:
+    text = SCOPUS + '"a","b\nc"\n' + SCOPUS.splitlines()[-1].replace("2-s2.0-4", "2-s2.0-5") + "\n"
+
+    _, found = read(write(text, "scopus.csv"))
+
+    assert [x.line for x in found] == [2, 4, 5, 6, 7, 9]
+    assert str(found[4].paper).endswith("line 7: 2 columns; the header has 17")
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("A B., T; and more, J, (2001); C D., U, (2002)", 2),
+        ("A B., no year; C D., U, (2002)", 2),
+        (";;  ;", 0),
+    ],
+)
+def test_a_semicolon_in_a_title_does_not_end_a_reference(text: str, pieces: int) -> None:
+    assert len(scopus.split_references(text)) == pieces
+
+
+# --- arXiv
+
+ARXIV = {
+    "id": "0704.0001",
+    "submitter": "A B",
+    "authors": "C. Bal\\'azs and E. L. Berger",
+    "title": "Calculation of\n  prompt $\\gamma$ photons",
+    "doi": "10.5555/photons",
+    "journal-ref": "J.Example 76:013009,2007",
+    "abstract": "  We calculate. ",
+    "versions": [{"version": "v1", "created": "Mon, 2 Apr 2007 19:18:42 GMT"}],
+    "update_date": "2008-11-26",
+    "authors_parsed": [["Bal\\'azs", "C.", ""], ["Berger", "E. L.", "Jr.", "An Institute"]],
+}
+
+
+def test_the_snapshot_of_arxiv_is_read(write: Write) -> None:
+    log: list[str] = []
+    old = ARXIV | {"id": "hep-th/9901001", "versions": [], "authors_parsed": [], "doi": None}
+
+    first, second = papers(write(f"{json.dumps(ARXIV)}\n{json.dumps(old)}\n", "arxiv.json"), log)
+
+    assert first == Paper(
+        id="0704.0001",
+        title="Calculation of prompt γ photons",
+        abstract="We calculate.",
+        year=2007,
+        authors=("C. Balázs", "E. L. Berger Jr."),
+        venue="J.Example 76:013009,2007",
+        doi="10.5555/photons",
+        url="https://arxiv.org/abs/0704.0001",
+        type="preprint",
+    )
+    assert (second.year, second.authors) == (1999, ("C. Balázs", "E. L. Berger"))
+    assert log[0].startswith("the snapshot of arXiv has no citations")
+
+
+# --- Linking
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Smith, John A.", "smith j"),
+        ("Smith JA", "smith j"),
+        ("Smith J.A.", "smith j"),
+        ("Smith J. A.", "smith j"),
+        ("Müller, Jörg", "muller j"),
+        ("O'Hara-Lee, K", "oharalee k"),
+        ("[Anonymous]", ""),
+        ("", ""),
+        ("Plato", ""),
+        ("World Health Organization", ""),
+    ],
+)
+def test_names_of_authors_are_compared_by_family_and_initial(name: str, key: str) -> None:
+    assert author_key(name) == key
+
+
+def test_a_doi_of_two_papers_links_nothing() -> None:
+    linker = Linker()
+    linker.add("a", "10.5555/x", "")
+    linker.add("b", "https://doi.org/10.5555/X", "")
+    linker.add("c", "", work_key("Doe, J", 2001, "7", "12"))
+    linker.add("c", "", work_key("Doe, J", 2001, "7", "12"))
+
+    linked = linker.link([Reference(("10.5555/X",)), Reference((), "doe j|2001|7|12")])
+
+    assert linked == ("c",)
+    assert (linker.counts["ambiguous"], linker.counts["key"]) == (1, 1)
+
+
+# --- Everything
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("\n" * 60_000 + "x", "a.bib"),
+        ("@misc{a, title={" + "{" * 100_000, "a.bib"),
+        ("@misc{a, title={A}, author={" + "A and " * 20_000 + "B}}", "a.bib"),
+        ("TY  - JOUR\nTI  - A\n" + "more\n" * 50_000, "a.ris"),
+        ("TY  - JOUR\nTI  - A\n" + "AU  - B\n" * 20_000, "a.ris"),
+        ("FN ISI\nPT J\nTI A\nCR " + "A, 2001, V1, " * 20_000, "a.txt"),
+        (as_csv([SCOPUS_ROWS[0] | {"References": "(2001) " * 40_000}]), "a.csv"),
+        (as_csv([SCOPUS_ROWS[0] | {"References": "x; " * 60_000}]), "a.csv"),
+        ('[{"title": "' + "\\\\" * 200_000, "a.json"),
+        ('[{"title": "A", "issued": ' + "{" * 200_000, "a.json"),
+    ],
+    ids=lambda value: value[-8:].strip() if len(value) > 8 else value,
+)
+def test_hostile_texts_are_read_in_linear_time(write: Write, content: str, name: str) -> None:
+    start = time.process_time()
+
+    with suppress(BadInputError):
+        read(write(content, name))
+
+    assert time.process_time() - start < 3
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(
+        ["@article{a,title={", "TY  - JOUR\nTI  - ", "FN ISI\nPT J\nTI ", '[{"title": "']
+    ),
+    st.text(max_size=60),
+)
+def test_no_text_is_more_than_a_fault(
+    tmp_path_factory: pytest.TempPathFactory, start: str, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("wild") / "x"
+    path.write_bytes(f"{start}{text}\n}}".encode(errors="surrogatepass"))
+    try:
+        read(path)
+    except BadInputError as fault:
+        assert str(path) in str(fault)
+
+
+BAD = {
+    "Latin-1 BibTeX": (b"@article{a,\ntitle={\xe9}}", "a.bib", "line 2: byte 0xe9 is not UTF-8"),
+    "Latin-1 RIS": (b"TY  - JOUR\nTI  - \xe9\n", "a.ris", "line 2: byte 0xe9 is not UTF-8"),
+    "Latin-1 CSV": (SCOPUS.encode() + b'"\xe9"', "a.csv", "byte 0xe9 is not UTF-8"),
+    "open quote": (f'{SCOPUS}"open {"x" * 17_000_000}'.encode(), "a.csv", "line 7: not CSV"),
+    "cut CSL": (
+        b'[{"id": "a", "title": "A", "issued": {}},\n{"id": "b"',
+        "a.json",
+        "line 2: the file ends",
+    ),
+    "half UTF-16": (RIS.encode("utf-16")[:-1], "a.ris", "damaged UTF-16 text"),
+    "cut gzip": (gzip.compress(RIS.encode())[:-20], "a.ris.gz", "the file is cut off"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_that_cannot_be_read_to_its_end_is_one_line(write: Write, name: str) -> None:
+    content, file, message = BAD[name]
+
+    with pytest.raises(BadInputError) as caught:
+        read(write(content, file))
+
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert file in str(caught.value)
+
+
+FAULTS = {
+    "no title in RIS": (
+        "TY  - JOUR\nAU  - A\nER  -\n",
+        "a.ris",
+        "line 1: this record has no title",
+    ),
+    "no title in BibTeX": ("@misc{a,}\n", "a.bib", "line 1: this record has no title"),
+    "comma in BibTeX": ("@misc{a, title={A} year=1}", "a.bib", "a comma is missing"),
+    "open brace in BibTeX": ("@misc{a, title={A", "a.bib", "cannot be read"),
+    "long BibTeX": ("@misc{a, title={" + "x" * 4_000_001, "a.bib", "is a brace not closed?"),
+    "long title": (f"TY  - JOUR\nTI  - {'x' * 20_001}\n", "a.ris", "'title' has 20,001 characters"),
+    "wrong CSL year": (
+        '{"id": "a", "title": "A", "issued": 7.5}',
+        "a.json",
+        "must be a year",
+    ),
+    "wrong CSL title": (
+        '{"id": "a", "title": {}, "issued": {}}',
+        "a.json",
+        '"title" must be a string',
+    ),
+    "wrong CSL id": ('{"id": [], "title": "A", "issued": {}}', "a.json", '"id" must be a string'),
+    "WoS without a title": (
+        "FN ISI\nPT J\nUT 1\nER\n",
+        "a.txt",
+        "line 2: this record has no title",
+    ),
+    "Scopus row": (SCOPUS + '"a"\n', "a.csv", "line 7: 1 columns; the header has 17"),
+    "arXiv authors": (
+        json.dumps(ARXIV | {"authors_parsed": "A"}),
+        "a.json",
+        "'authors_parsed' must be a list",
+    ),
+    "arXiv title": (json.dumps(ARXIV | {"title": None}), "a.json", "'title' must be a string"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_broken_record_is_one_line_with_file_and_line(write: Write, name: str) -> None:
+    content, file, message = FAULTS[name]
+
+    [fault] = faults(write(content, file))
+
+    assert message in fault
+    assert "\n" not in fault
+    assert f"{file}, line " in fault
+
+
+def test_every_file_format_is_recognised_by_content_alone(write: Write) -> None:
+    contents = {
+        "bibtex": BIB,
+        "ris": RIS[RIS.index("TY") :],
+        "csl": json.dumps(CSL),
+        "wos": WOS,
+        "scopus": SCOPUS,
+    }
+
+    found = {name: read(write(text, f"{name}.data"))[0] for name, text in contents.items()}
+
+    assert found == {name: name for name in contents}
+    assert contents.keys() | {"zotero"} <= FILE_FORMATS.keys()
