@@ -119,7 +119,11 @@ class Papers:
     @cached_property
     def has_abstract(self) -> npt.NDArray[np.bool_]:
         """Whether each row has an abstract, shape (n,); the abstracts themselves are not read."""
-        lengths = [np.diff(_ends(chunk)) for chunk in self._table["abstract"].chunks]
+        return self.has_text("abstract")
+
+    def has_text(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return whether a text column of each row is not empty, shape (n,); the texts are not read."""
+        lengths = [np.diff(_ends(chunk)) for chunk in self._table[name].chunks]
         return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
 
     def texts(self, name: str, rows: npt.NDArray[np.int32]) -> Any:
@@ -143,6 +147,10 @@ class Papers:
         names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else strings([])
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
         return names, np.concatenate([*counts, np.zeros(0, np.int64)])
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""
+        return iter(self._table.to_batches())
 
     @property
     def id_column(self) -> Any:
