@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.arrays import check_ends, check_range, open_array
+from citerec.corpus.columns import record_batch
 from citerec.corpus.outside import (
     REPEATED,
     SELF,
@@ -112,7 +113,7 @@ class ReferenceSpill:
                 )
 
     def _flush(self) -> None:
-        batch = pa.record_batch([self._rows, self._references], schema=_SPILL)
+        batch = record_batch(_SPILL, [self._rows, self._references])
         self._writer.write_batch(batch)
         self._rows, self._references = [], []
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from citerec.corpus.columns import numbers, record_batch
+
 OUTSIDE = "outside.arrow"
 UNKNOWN, SELF, REPEATED = (
     0,
@@ -51,7 +53,7 @@ class OutsideWriter:
         """Add a batch of references as it is."""
         self.flush()
         if len(batch):
-            kinds = np.asarray(batch["kind"])
+            kinds = numbers(batch["kind"])
             self.counts.update(dict(enumerate(np.bincount(kinds, minlength=3).tolist())))
             self._writer.write_batch(batch)
 
@@ -60,7 +62,7 @@ class OutsideWriter:
         if self._rows:
             self.counts.update(self._kinds)
             columns = [self._rows, self._ids, self._kinds]
-            self._writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+            self._writer.write_batch(record_batch(SCHEMA, columns))
             self._rows, self._ids, self._kinds = [], [], []
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from citerec.corpus.columns import numbers
 from citerec.corpus.graph import Graph, GraphCounts, counts_of, save_graph
 from citerec.corpus.outside import (
     OUTSIDE,
@@ -61,7 +62,7 @@ def rewrite_citations(
         counts = counts_of(len(graph.indices), outside)
     states[np.diff(graph.indptr) > 0] = True
     for batch in outside_batches(folder / CITATIONS):
-        states[np.asarray(batch["row"])] = True
+        states[numbers(batch["row"])] = True
     if not (index.path / CITATIONS / OUTSIDE).is_file():  # what is missing stays missing
         (folder / CITATIONS / OUTSIDE).unlink()
     return counts, int(np.count_nonzero(states))
@@ -80,13 +81,13 @@ def _resolved(
     ids = list(new_rows)
     rows, values = np.array([*new_rows.values()], np.int32), strings(ids)
     for batch in outside_batches(index.path / CITATIONS):
-        citing = np.asarray(batch["row"])
-        place = compute.index_in(batch["id"], value_set=values).fill_null(-1).to_numpy(False)
+        citing = numbers(batch["row"])
+        place = numbers(compute.index_in(batch["id"], value_set=values), missing=-1)
         stays = delta.kept[citing]
-        known = stays & (place >= 0) & (np.asarray(batch["kind"]) == UNKNOWN)
+        known = stays & (place >= 0) & (numbers(batch["kind"]) == UNKNOWN)
         yield delta.new_row[citing[known]], rows[place[known]]
         left = batch.take(as_rows(np.flatnonzero(stays & ~known).tolist()))
-        moved = as_rows(delta.new_row[np.asarray(left["row"])].tolist())
+        moved = as_rows(delta.new_row[numbers(left["row"])].tolist())
         columns = [moved, left["id"], left["kind"]]
         outside.add_batch(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from citerec.corpus.columns import numbers
 from citerec.corpus.graph import Graph
 from citerec.corpus.outside import REPEATED, outside_batches
 from citerec.corpus.papers import Papers
@@ -142,7 +143,7 @@ def _recorded(index: IndexFolder, rows: Rows) -> dict[int, set[str]]:
     graph: Graph = index.graph
     ids = {int(row): set(index.papers.ids_at(graph.references(int(row)))) for row in rows}
     for batch in outside_batches(index.path / CITATIONS):
-        hits = np.flatnonzero(np.isin(np.asarray(batch["row"]), rows))
+        hits = np.flatnonzero(np.isin(numbers(batch["row"]), rows))
         for hit in hits.tolist():
             if batch["kind"][hit].as_py() != REPEATED:
                 ids[batch["row"][hit].as_py()].add(batch["id"][hit].as_py())

@@ -28,8 +28,17 @@ from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.corpus.splits import read_ids, split_by_year, write_splits
 from citerec.embed import carry, carry_models, forget_shards, link
-from citerec.errors import ConfigError, IndexReplacedError
-from citerec.folder import BM25, CITATIONS, DENSE, ID_RANK, PAPERS, IndexFolder, open_index
+from citerec.errors import CiterecError, ConfigError, IndexReplacedError
+from citerec.folder import (
+    BM25,
+    CITATIONS,
+    DENSE,
+    ID_RANK,
+    PAPERS,
+    IndexFolder,
+    open_index,
+    verifying_on_failure,
+)
 from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
 from citerec.java import leave_thread, start_jvm
@@ -81,7 +90,7 @@ class UpdateReport:
     ignored: tuple[Path, ...] = ()  # files of the corpus folder that hold no records
 
 
-class _NothingToDoError(Exception):
+class _NothingToDoError(CiterecError):
     """Ends an update that changes nothing."""
 
 
@@ -124,7 +133,11 @@ def update_index(
         index = open_index(path)
         check_encoder(index, config.vectors)
         report = UpdateReport(path, index.manifest, {})
-        with suppress(_NothingToDoError), _replacing(index, config.keep) as folder:
+        with (
+            suppress(_NothingToDoError),
+            _replacing(index, config.keep) as folder,
+            verifying_on_failure(index),
+        ):
             with read_added(folder, source, **options, progress=progress) as added:
                 delta = compare(index, added, ids, skip_unknown=config.skip_bad)
                 report = UpdateReport(

@@ -39,8 +39,10 @@ def rewrite_id_rank(folder: Path, index: IndexFolder, new: Papers | None, delta:
     docids = new.ids_at(delta.order) if new else []
     added = sorted(range(len(docids)), key=docids.__getitem__)
 
+    column = index.papers.column("id")
+
     def docid_at(row: np.int32) -> str:
-        return index.papers.ids_at([int(row)])[0]
+        return column[int(row)].as_py()
 
     places = [bisect_left(stay, docids[i], key=docid_at) for i in added]
     rows = np.insert(delta.new_row[stay], places, delta.first_added + np.array(added, np.int32))
