@@ -21,7 +21,7 @@ from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
-from citerec.lock import try_lock
+from citerec.lock import locked, try_lock
 from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, no_progress
 
@@ -87,12 +87,13 @@ def embed_anew(
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        IndexLockedError: If another process is changing the index.
         IndexReplacedError: If a build put another index in its place meanwhile.
         ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
     index = open_index(path)
-    with building(path) as folder:
+    with locked(path), building(path) as folder:
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)

@@ -35,7 +35,9 @@ from citerec.manifest import write_manifest
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.rules.trained_on import data_of
 from citerec.types import Eligible, Query
-from citerec.update.index import UpdateConfig, compact_index, update_index
+from citerec.update.compact import compact_index
+from citerec.update.index import update_index
+from citerec.update.replace import UpdateConfig
 from citerec.update.versions import roll_back, versions_of
 
 Records = Sequence[Mapping[str, Any]]

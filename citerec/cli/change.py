@@ -13,7 +13,7 @@ from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
-    from citerec.update.index import UpdateConfig, UpdateReport
+    from citerec.update.replace import UpdateConfig, UpdateReport
 
 AppendOption = Annotated[
     bool,
@@ -102,7 +102,8 @@ class Change:
         Raises:
             CiterecError: As for `update_index`, `compact_index` and `roll_back`.
         """
-        from citerec.update.index import compact_index, update_index
+        from citerec.update.compact import compact_index
+        from citerec.update.index import update_index
         from citerec.update.versions import roll_back
 
         if self.rollback:
@@ -131,7 +132,7 @@ class Change:
 
 
 def _config(options: UpdateOptions) -> "UpdateConfig":
-    from citerec.update.index import UpdateConfig
+    from citerec.update.replace import UpdateConfig
     from citerec.update.vectors import VectorConfig
 
     encoder = None if options.encoder in {"auto", "none"} else options.encoder

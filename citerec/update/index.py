@@ -9,7 +9,6 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.arrays import open_array
-from citerec.atomic import building
-from citerec.corpus.graph import open_graph
 from citerec.corpus.outside import OUTSIDE
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.corpus.queries import QUERIES
 from citerec.corpus.readers.source import find_source
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
-from citerec.corpus.splits import read_ids, split_by_year, write_splits
-from citerec.embed import carry, carry_models, forget_shards, link
-from citerec.errors import CiterecError, ConfigError, IndexReplacedError
+from citerec.corpus.splits import read_ids
+from citerec.embed import forget_shards
+from citerec.errors import CiterecError
 from citerec.folder import (
     BM25,
     CITATIONS,
@@ -43,7 +40,7 @@ from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.lock import locked
-from citerec.manifest import TOKENS, Manifest, checksums, read_manifest, write_manifest
+from citerec.manifest import Manifest, checksums, read_manifest
 from citerec.sums import sha256_of
 from citerec.text import contents
 from citerec.types import Log, Paper, Progress, no_progress
@@ -51,43 +48,20 @@ from citerec.update.added import Added, read_added
 from citerec.update.citations import rewrite_citations
 from citerec.update.delta import Delta, compare
 from citerec.update.papers import rewrite_id_rank, rewrite_papers
+from citerec.update.replace import (
+    UpdateConfig,
+    UpdateReport,
+    complete,
+    link_files,
+    now,
+    replacing_index,
+)
 from citerec.update.tokens import update_tokens
-from citerec.update.vectors import VectorConfig, check_encoder, update_vectors
-from citerec.update.versions import next_version, prune
+from citerec.update.vectors import check_encoder, update_vectors
 
 _LUCENE_BATCH = 4096  # papers handed to Lucene at once
 _RECORDS = 100  # updates that the manifest lists
 _QUICK_UP_TO = 20_000  # added papers for which a JVM that starts quickly pays off
-BY_YEAR = "by year, 80/10/10"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateConfig:
-    """How an index is changed."""
-
-    format: str = "auto"
-    skip_bad: bool = False  # skip invalid records, and ids to remove that are not in the index
-    heap: str | None = None  # memory limit of the JVM, such as "2g"
-    vectors: VectorConfig = VectorConfig()
-    keep: int | None = (
-        None  # earlier versions that are kept; None to keep this one not, and leave the others
-    )
-
-    def __post_init__(self) -> None:
-        if self.keep is not None and self.keep < 0:
-            raise ConfigError(f"keep must not be negative, got {self.keep}")
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateReport:
-    """What an update changed."""
-
-    index: Path
-    manifest: Manifest
-    counts: dict[str, int]  # added, replaced, unchanged, removed
-    unknown: tuple[str, ...] = ()  # ids to remove that are not in the index
-    examples: tuple[str, ...] = ()  # the first invalid records, each with file and line
-    ignored: tuple[Path, ...] = ()  # files of the corpus folder that hold no records
 
 
 class _NothingToDoError(CiterecError):
@@ -135,7 +109,7 @@ def update_index(
         report = UpdateReport(path, index.manifest, {})
         with (
             suppress(_NothingToDoError),
-            _replacing(index, config.keep) as folder,
+            replacing_index(index, config.keep) as folder,
             verifying_on_failure(index),
         ):
             with read_added(folder, source, **options, progress=progress) as added:
@@ -153,68 +127,11 @@ def update_index(
                 update = _Update(folder, index, added, delta, config, progress, log)
                 manifest, known = update.write()
             manifest = replace(manifest, checksums=checksums(folder, known=known))
-            _complete(folder, index, manifest)
+            complete(folder, index, manifest)
             report = replace(report, manifest=manifest)
         if report.manifest != index.manifest:
             forget_shards(path)
     return report
-
-
-def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
-    """Rewrite the parts of an index in which updates leave traces, as a new build would write them.
-
-    Lucene's segments are merged into one, and splits that are not shipped with the corpus are drawn again from all
-    papers, by the protocol. Papers, citations and vectors have no traces.
-
-    Raises:
-        IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
-        IndexLockedError: If another process is changing it.
-        IndexReplacedError: If a build put another index in its place meanwhile.
-        OutputError: If the folder cannot be written.
-    """
-    start_jvm(config.heap)
-    with locked(path):
-        index = open_index(path)
-        manifest = index.manifest
-        with _replacing(index, config.keep) as folder:
-            linked = _link_all(folder, index, but=(f"{BM25}/{ROWS}",))
-            rows = open_array(index.bm25 / ROWS, np.int32)
-            update_bm25(folder / BM25, [], [], merge_all=True)
-            ids = index.papers.ids_at(rows[probes(rows)])
-            write_updated_rows(folder / BM25, np.array(rows), ids)
-            counts = {**manifest.counts}
-            corpus = {**manifest.corpus}
-            if manifest.settings["splits"] == BY_YEAR:
-                counts |= _draw_splits(folder, index, linked)
-                counts.pop("unknown_queries", None)
-                corpus.pop("base_sha256", None)
-            manifest = replace(
-                manifest,
-                created=_now(),
-                citerec=version("citerec"),
-                corpus=corpus,
-                counts=counts,
-                checksums=checksums(folder, known=linked),
-            )
-            _complete(folder, index, manifest)
-            carry(index.path / TOKENS, folder / TOKENS)
-    return UpdateReport(path, manifest, {})
-
-
-@contextmanager
-def _replacing(index: IndexFolder, keep: int | None) -> Generator[Path]:
-    """Yield the folder of the new index, which replaces the old one when the block ends without an error.
-
-    Raises:
-        IndexReplacedError: If a build put another index in the place of the old one meanwhile.
-    """
-    kept = next_version(index.path) if keep else None
-    with building(index.path, kept=kept) as folder:
-        yield folder
-        if read_manifest(index.path) != index.manifest:
-            raise IndexReplacedError(index.path)
-    if keep is not None:
-        prune(index.path, keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +156,7 @@ class _Update:
         settings = dict(index.manifest.settings)
         start_jvm(self.config.heap, quick=len(delta.order) <= _QUICK_UP_TO)
         but = (PAPERS, ID_RANK, f"{BM25}/{ROWS}", f"{CITATIONS}/", f"{DENSE}/")
-        linked = _link_all(folder, index, but=but)
+        linked = link_files(folder, index, but=but)
         with _in_thread(self._write_bm25) as documents:
             rewrite_papers(folder, index, self.added.papers, delta)
             rewrite_id_rank(folder, index, self.added.papers, delta)
@@ -255,7 +172,7 @@ class _Update:
         counts["bm25_documents"] = documents.result()
         manifest = replace(
             index.manifest,
-            created=_now(),
+            created=now(),
             citerec=version("citerec"),
             corpus=self._corpus(),
             counts=self._counts(counts),
@@ -326,36 +243,7 @@ class _Update:
     def _updates(self) -> list[dict[str, Any]]:
         """Return the last updates of the index, the newest last."""
         before = self.index.manifest.settings.get("updates", [])
-        return [*before, {"when": _now(), **self.delta.counts}][-_RECORDS:]
-
-
-def _complete(folder: Path, index: IndexFolder, manifest: Manifest) -> None:
-    """Write the manifest, and carry the models over: as late as possible, one may have been trained meanwhile."""
-    write_manifest(folder, manifest)
-    carry_models(index.path, folder)
-
-
-def _link_all(folder: Path, index: IndexFolder, *, but: tuple[str, ...]) -> dict[str, str]:
-    """Link the files of an index into a folder; return their checksums.
-
-    Files that will be written must not be linked: they would change in the old index, too.
-    """
-    linked = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(but)}
-    for name in linked:
-        link(index.path / name, folder / name)
-    return linked
-
-
-def _draw_splits(folder: Path, index: IndexFolder, linked: dict[str, str]) -> dict[str, int]:
-    """Draw the splits by the protocol; return their counts."""
-    papers = index.papers
-    graph = open_graph(index.path / CITATIONS, len(papers))
-    splits = split_by_year(papers.ids.tolist(), papers.years, graph)
-    for name in SPLIT_NAMES:
-        linked.pop(f"{SPLITS}/{name}.ids", None)
-        (folder / SPLITS / f"{name}.ids").unlink(missing_ok=True)  # it is a link
-    write_splits(folder / SPLITS, splits)
-    return {f"{name}_queries": len(ids) for name, ids in splits.items()}
+        return [*before, {"when": now(), **self.delta.counts}][-_RECORDS:]
 
 
 @contextmanager
@@ -372,7 +260,3 @@ def _in_thread(work: Any) -> Generator[Future[int]]:
         future = pool.submit(run)
         yield future
         future.result()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -28,7 +28,7 @@ def next_version(index: Path) -> Path:
 def prune(index: Path, keep: int) -> None:
     """Remove all kept versions of an index but the newest `keep`."""
     kept = versions_of(index)
-    for version in kept[: len(kept) - keep]:
+    for version in kept[: max(len(kept) - keep, 0)]:
         shutil.rmtree(version, ignore_errors=True)
     with suppress(OSError):
         _folder(index).rmdir()  # if it is empty
