@@ -58,7 +58,7 @@ NAMES = {
     "train_queries": "train queries",
     "dev_queries": "dev queries",
     "test_queries": "test queries",
-    "unknown_queries": "ids of shipped splits that are no papers of the corpus",
+    "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
 
 
