@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from citerec.corpus.readers.source import find_source
 from citerec.folder import open_index
 from citerec.inputs import read_lines
 from citerec.java import start_jvm
+from citerec.manifest import read_manifest, write_manifest
 from citerec.provenance import provenance
 from citerec.update.index import update_index
 from citerec.update.replace import UpdateConfig
@@ -56,35 +58,44 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("corpora", type=Path, nargs="*", help="corpora, each with one file")
     parser.add_argument("--encoder", default="none")
+    parser.add_argument(
+        "--vectors",
+        type=Path,
+        help="an index of the corpus whose vectors are used; nothing is built",
+    )
     parser.add_argument("--queries", type=int, default=100, help="drafts, drawn at random")
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for corpus in options.corpora:
         with tempfile.TemporaryDirectory() as folder:
-            result = measured(corpus, options.encoder, options.queries, Path(folder))
+            result = measured(
+                corpus, options.encoder, options.vectors, options.queries, Path(folder)
+            )
         path = RESULTS / f"{corpus.name}-{options.encoder}.json"
         path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
         print(f"append: {path}", file=sys.stderr)
     PAGE.write_text(page(), encoding="utf-8")
 
 
-def measured(corpus: Path, encoder: str, queries: int, folder: Path) -> dict[str, Any]:
+def measured(
+    corpus: Path, encoder: str, vectors: Path | None, queries: int, folder: Path
+) -> dict[str, Any]:
     """Return the costs of all steps, and how the lists of the changed indexes differ from those of the full build."""
-    lines = [line.rstrip(b"\n") + b"\n" for _, line in read_lines(find_source(corpus).files[0])]
-    few = len(lines) // SHARE
-    write(folder / "all.jsonl", lines)
-    write(folder / "most.jsonl", lines[:-few])
-    write(folder / "last.jsonl", lines[-few:])
-    write(folder / "first.jsonl", lines[:few])
-    ids = [orjson.loads(line)["id"] for line in lines[:few]]
-    (folder / "first.ids").write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")
+    papers, few = prepare(corpus, folder)
     full, grown = folder / "full", folder / "grown"
-    model = ["--encoder", encoder]
-    costs = {"full build": command(folder / "all.jsonl", "--index", full, *model)}
-    command(folder / "most.jsonl", "--index", grown, *model)
+    costs: dict[str, dict[str, float]] = {}
+    if vectors:
+        command(folder / "all.jsonl", "--index", full, "--encoder", "none")
+        take_vectors(full, vectors)
+        shutil.copytree(full, grown)
+        command("--delete", folder / "last.ids", "--index", grown)
+    else:
+        model = ["--encoder", encoder]
+        costs["full build"] = command(folder / "all.jsonl", "--index", full, *model)
+        command(folder / "most.jsonl", "--index", grown, *model)
     shutil.copytree(grown, folder / "before")
     costs["append"] = command("--append", folder / "last.jsonl", "--index", grown)
-    drafts = np.random.default_rng(0).choice(len(lines), min(queries, len(lines)), replace=False)
+    drafts = np.random.default_rng(0).choice(papers, min(queries, papers), replace=False)
     expected = lists(full, drafts)
     differences = {"append": difference(expected, lists(grown, drafts, full))}
     costs["append, second in a process"] = warm(folder)
@@ -95,13 +106,39 @@ def measured(corpus: Path, encoder: str, queries: int, folder: Path) -> dict[str
     return {
         "corpus": corpus.name,
         "encoder": encoder,
-        "papers": len(lines),
+        "papers": papers,
         "changed": few,
         "drafts": len(drafts),
         "seconds": costs,
         "lists": differences,
         "provenance": provenance({"queries": queries, "depth": DEPTH}),
     }
+
+
+def prepare(corpus: Path, folder: Path) -> tuple[int, int]:
+    """Write all, most, the first and the last papers of a corpus; return how many there are and how many change."""
+    lines = [line.rstrip(b"\n") + b"\n" for _, line in read_lines(find_source(corpus).files[0])]
+    few = len(lines) // SHARE
+    write(folder / "all.jsonl", lines)
+    write(folder / "most.jsonl", lines[:-few])
+    write(folder / "last.jsonl", lines[-few:])
+    write(folder / "first.jsonl", lines[:few])
+    ids = [orjson.loads(line)["id"] for line in lines[:few]]
+    (folder / "first.ids").write_text("".join(f"{docid}\n" for docid in ids), encoding="utf-8")
+    last = [orjson.loads(line)["id"] for line in lines[-few:]]
+    (folder / "last.ids").write_text("".join(f"{docid}\n" for docid in last), encoding="utf-8")
+    return len(lines), few
+
+
+def take_vectors(index: Path, other: Path) -> None:
+    """Give an index the vectors of another one of the same papers."""
+    manifest, source = read_manifest(index), read_manifest(other)
+    assert manifest.checksums["papers.arrow"] == source.checksums["papers.arrow"]
+    shutil.copytree(other / "dense", index / "dense")
+    settings = {**manifest.settings, **{n: source.settings[n] for n in ("encoder", "dense")}}
+    sums = {n: s for n, s in source.checksums.items() if n.startswith("dense/")}
+    sums = {**manifest.checksums, **sums}
+    write_manifest(index, replace(manifest, settings=settings, checksums=sums))
 
 
 def write(path: Path, lines: Sequence[bytes]) -> None:
@@ -173,10 +210,10 @@ def page() -> str:
     ]
     for path in sorted(RESULTS.glob("*.json")):
         result: dict[str, Any] = orjson.loads(path.read_bytes())
-        full = result["seconds"]["full build"]["cpu"]
-        for step in STEPS:
+        full = result["seconds"].get("full build")
+        for step in [step for step in STEPS if step in result["seconds"]]:
             seconds = result["seconds"][step]
-            share = f"{seconds['cpu'] / full:.1%}"
+            share = f"{seconds['cpu'] / full['cpu']:.1%}" if full else ""
             lists_of = result["lists"].get(step)
             same = ["", ""]
             if lists_of:

@@ -190,6 +190,19 @@ def test_a_removed_paper_is_cited_again_when_it_comes_back(build: Build) -> None
     assert content(open_index(index.path)) == before
 
 
+def test_many_small_changes_are_merged_and_keep_their_rows(build: Build, tmp_path: Path) -> None:
+    index = build(OLD)
+    added = [paper(f"n{i}", f"{WORDS[i % 8]} graph") for i in range(12)]
+
+    for one in added:
+        update(index.path, [one])
+
+    segments = {file.name.partition(".")[0] for file in (index.path / "bm25").glob("_*.si")}
+    assert len(segments) < 10
+    new = built(tmp_path / "new", [*OLD, *added])
+    assert content(open_index(index.path)) == content(new)
+
+
 def inode(path: Path) -> int | None:
     return path.stat().st_ino if path.exists() else None
 
