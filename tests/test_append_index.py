@@ -34,7 +34,7 @@ from citerec.lock import locked
 from citerec.manifest import write_manifest
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.rules.trained_on import data_of
-from citerec.types import Eligible, Query
+from citerec.types import Eligibility, Query
 from citerec.update.compact import compact_index
 from citerec.update.index import update_index
 from citerec.update.replace import UpdateConfig
@@ -97,7 +97,7 @@ def outside(index: IndexFolder) -> list[tuple[str, str, int]]:
 
 def hits(index: IndexFolder) -> list[list[tuple[str, float]]]:
     retriever = Bm25Retriever(index)
-    every = Eligible(None)
+    every = Eligibility(None)
     found = retriever.retrieve(QUERIES, [every] * len(QUERIES), 100)
     return [
         [
@@ -337,7 +337,7 @@ def test_vectors_of_any_kind_are_removed_and_added(tmp_path: Path, kind: DenseKi
     expected = np.concatenate([every[rows], every[10_200:]])
     opened = open_dense(tmp_path / "new", settings, np.zeros(10_397, np.int32))
     some = rng.choice(10_397, 50, replace=False).astype(np.int32)
-    nearest = opened.nearest(expected[some], [Eligible()] * 50, 3)
+    nearest = opened.nearest(expected[some], [Eligibility()] * 50, 3)
     found = [row in hits.tolist() for row, (hits, _) in zip(some, nearest, strict=True)]
     assert np.mean(found) >= (1 if kind is DenseKind.EXACT else 0.9)
     errors = np.abs(opened.vectors(some) - expected[some]).mean()
