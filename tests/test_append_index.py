@@ -296,19 +296,19 @@ def test_only_papers_with_a_new_text_are_embedded(
     build: Build, tiny_model: str, tmp_path: Path
 ) -> None:
     index = build(OLD, encoder=tiny_model)
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     corpus = tmp_path / "more.jsonl"
     changes = [OLD[0] | {"year": 1999}, OLD[1] | {"title": "another"}, paper("new", "map")]
     corpus.write_text("".join(json.dumps(record) + "\n" for record in changes))
 
     update_index(
-        index.path, UpdateConfig(), corpus=corpus, progress=lambda *step: told.append(step)
+        index.path, UpdateConfig(), corpus=corpus, progress=lambda *step: steps.append(step)
     )
 
     changed = open_index(index.path)
     verify_index(index.path)
     new = vectors(built(tmp_path / "new", [*changes, OLD[2]], encoder=tiny_model))
-    assert ("encoding", 2, 2) in told
+    assert ("encoding", 2, 2) in steps
     assert changed.papers[changed.papers.rows_of(["a"])[0]].year == 1999
     assert vectors(changed).keys() == new.keys()
     for docid, vector in vectors(changed).items():
@@ -372,7 +372,7 @@ def test_tokens_of_papers_that_stay_are_not_cut_again(build: Build) -> None:
 # --- locks, crashes, versions
 
 
-def test_a_second_writer_is_told_who_is_writing(build: Build) -> None:
+def test_a_second_writer_gets_an_error_that_names_the_first(build: Build) -> None:
     index = build(OLD)
 
     with locked(index.path), pytest.raises(IndexLockedError, match=f"process {os.getpid()} on "):
@@ -465,7 +465,7 @@ def test_versions_are_kept_and_gone_back_to(build: Build) -> None:
     assert sorted(p.name for p in index.path.parent.iterdir()) == ["index", "made"]
 
 
-# --- what users do wrong
+# --- invalid input
 
 
 def test_ids_to_delete_that_are_unknown_are_listed(build: Build) -> None:
@@ -487,7 +487,7 @@ def test_the_last_paper_is_not_deleted(build: Build) -> None:
     assert open_index(index.path).manifest == index.manifest
 
 
-def test_an_index_of_an_earlier_version_lacks_references_and_says_so(
+def test_an_index_of_an_earlier_version_lacks_references_and_a_warning_names_that(
     build: Build, write_jsonl: Write, capfd: pytest.CaptureFixture[str]
 ) -> None:
     index = build(OLD)
@@ -523,7 +523,7 @@ def test_an_index_of_an_earlier_version_lacks_references_and_says_so(
         (["--rollback", "--index", "index"], "no earlier version of index"),
     ],
 )
-def test_a_wrong_command_says_what_is_wrong(
+def test_a_wrong_command_gives_one_line(
     build: Build,
     write_jsonl: Write,
     monkeypatch: pytest.MonkeyPatch,
@@ -537,9 +537,9 @@ def test_a_wrong_command_says_what_is_wrong(
 
     assert run(["index", *arguments]) == 2
 
-    said = capfd.readouterr().err
-    assert message in said
-    assert len(said.splitlines()) == 1
+    message_shown = capfd.readouterr().err
+    assert message in message_shown
+    assert len(message_shown.splitlines()) == 1
     assert open_index(index.path).manifest == index.manifest
 
 
