@@ -26,12 +26,16 @@ _numbers = count()
 
 
 @contextmanager
-def building(target: Path) -> Generator[Path]:
+def building(target: Path, *, kept: Path | None = None) -> Generator[Path]:
     """Yield a temporary folder next to `target`, which replaces `target` when the block ends without an error.
 
     If the block fails or is interrupted, the temporary folder is removed and `target` stays as it was.
     Temporary folders of killed builds of `target` are removed. If `target` is a link, its destination is replaced.
     If two builds of one folder run at once, the one that ends last counts.
+
+    Args:
+        target: The folder.
+        kept: The path to which the folder that was at `target` is moved; None if it is removed.
 
     Raises:
         OutputError: If the folder cannot be created or moved.
@@ -44,7 +48,7 @@ def building(target: Path) -> Generator[Path]:
             _remove_leftovers(target)
             with _workspace(target) as workspace:
                 yield workspace
-                _move(workspace, target)
+                replace_folder(workspace, target, kept)
         finally:
             for folder in created:  # only those that this build made, and only if empty
                 with suppress(OSError):
@@ -142,14 +146,15 @@ def _remove_leftovers(target: Path) -> None:
         if not folder.name.startswith(prefix) or not pid.isdigit():
             continue
         # Containers share process ids: the id of this process does not prove that it made the folder.
-        if workspace in _in_use or (int(pid) != os.getpid() and _is_alive(int(pid))):
+        if workspace in _in_use or (int(pid) != os.getpid() and is_alive(int(pid))):
             continue
         if folder.name.endswith(_ASIDE) and not target.exists():
             folder.rename(target)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether a process of this host exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -159,15 +164,17 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _move(workspace: Path, target: Path) -> None:
-    """Move `workspace` to `target`; a folder that was at `target` is removed."""
+def replace_folder(workspace: Path, target: Path, kept: Path | None = None) -> None:
+    """Move `workspace` to `target`; a folder that was at `target` is moved to `kept`, or removed."""
     if not target.exists():
         with suppress(OSError):  # another build may create it in between; then it is replaced below
             workspace.rename(target)
             return
     if not target.exists():
         workspace.rename(target)  # raises with the reason
-    elif not _exchange(workspace, target):
+    elif _exchange(workspace, target):
+        _put_away(workspace, kept)
+    else:
         aside = workspace.with_name(f"{workspace.name}{_ASIDE}")
         target.rename(aside)
         try:
@@ -175,7 +182,15 @@ def _move(workspace: Path, target: Path) -> None:
         except BaseException:
             aside.rename(target)
             raise
-        shutil.rmtree(aside, ignore_errors=True)
+        _put_away(aside, kept)
+
+
+def _put_away(replaced: Path, kept: Path | None) -> None:
+    if kept is None:
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        kept.parent.mkdir(exist_ok=True)
+        replaced.rename(kept)
 
 
 def _exchange(a: Path, b: Path) -> bool:

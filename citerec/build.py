@@ -1,6 +1,6 @@
 """Builds an index folder from a corpus: reads the corpus once and writes papers and Lucene's index in parallel."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ import numpy as np
 
 from citerec.atomic import building, check_name, check_writable
 from citerec.config import DenseIndexConfig
-from citerec.corpus.collector import Collector
+from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, spill_references, write_graph
 from citerec.corpus.papers import Papers, write_papers
 from citerec.corpus.queries import shipped_queries, write_queries
 from citerec.corpus.readers import Located, detect_format, read_papers
-from citerec.corpus.readers.source import Source, find_source, sha256_of, size_of
+from citerec.corpus.readers.source import Source, find_source, sha256_of
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
 from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
@@ -102,7 +102,7 @@ def build_index(
     start_jvm(config.heap)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
-        records = read_papers(source, name, _bytes_read(source, progress), log or no_log, folder)
+        records = read_papers(source, name, bytes_read(source, progress), log or no_log, folder)
         _read(folder, records, collector, config, corpus=source.path)
         _finish(folder, source, collector, progress)
         vectors: dict[str, Any] = {"encoder": None}
@@ -280,14 +280,3 @@ def _manifest(
         },
         checksums=checksums(folder),
     )
-
-
-def _bytes_read(source: Source, progress: Progress) -> Callable[[int], None]:
-    total = size_of(source)
-    seen = Counter[str]()
-
-    def read(more: int) -> None:
-        seen["bytes"] += more
-        progress("reading", seen["bytes"], total)
-
-    return read

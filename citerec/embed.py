@@ -21,6 +21,7 @@ from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
+from citerec.lock import locked, try_lock
 from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, no_progress
 
@@ -86,12 +87,13 @@ def embed_anew(
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        IndexLockedError: If another process is changing the index.
         IndexReplacedError: If a build put another index in its place meanwhile.
         ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
     index = open_index(path)
-    with building(path) as folder:
+    with locked(path), building(path) as folder:
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
@@ -103,7 +105,7 @@ def embed_anew(
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
         carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
-        _carry(path / TOKENS, folder / TOKENS)
+        carry(path / TOKENS, folder / TOKENS)
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
     forget_shards(path)
@@ -116,10 +118,11 @@ def carry_models(index: Path, folder: Path) -> None:
             (folder / MODELS).mkdir(exist_ok=True)
             (folder / MODELS / model.name).symlink_to(model.readlink())
             continue
-        _carry(model, folder / MODELS / model.name)  # including a training that can be resumed
+        carry(model, folder / MODELS / model.name)  # including a training that can be resumed
 
 
-def _carry(source: Path, destination: Path) -> None:
+def carry(source: Path, destination: Path) -> None:
+    """Link the files of a folder into another one, except those of builds in progress."""
     for file in sorted(source.rglob("*")):
         unfinished = ".building-" in file.relative_to(source.parent).as_posix()
         if file.is_file() and not file.is_symlink() and not unfinished:
@@ -148,15 +151,24 @@ def shard_count(target: Path) -> int:
 
 @contextmanager
 def shards_of(
-    papers: Papers, target: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress
+    papers: Papers,
+    target: Path,
+    encoder: "Encoder",
+    config: EmbedConfig,
+    progress: Progress,
+    first_row: int = 0,
 ) -> Generator[Callable[[], Iterator[Shard]]]:
-    """Embed papers shard by shard; yield a function that reads the shards, which exist until `forget_shards`."""
+    """Embed the papers from `first_row` on, shard by shard; the shards exist until `forget_shards`.
+
+    Yields:
+        A function that reads the shards.
+    """
     store = shard_folder(target)
     with writing(store), _locked(store):
         if not config.resume:
             for old in store.glob("*.npy"):
                 old.unlink()
-        files = [*_embedded(papers, store, encoder, config, progress)]
+        files = [*_embedded(papers, store, encoder, config, progress, first_row)]
         yield lambda: (np.load(file, mmap_mode="r") for file in files)
 
 
@@ -166,17 +178,22 @@ def forget_shards(target: Path) -> None:
 
 
 def _embedded(
-    papers: Papers, store: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress
+    papers: Papers,
+    store: Path,
+    encoder: "Encoder",
+    config: EmbedConfig,
+    progress: Progress,
+    first_row: int,
 ) -> Iterator[Path]:
-    total = len(papers)
+    total = len(papers) - first_row
     progress("encoding", 0, total)
     for first in range(0, total, config.shard):
-        rows = range(first, min(first + config.shard, total))
-        batch = [*papers.at(rows).values()]
+        done = min(first + config.shard, total)
+        batch = [*papers.at(range(first_row + first, first_row + done)).values()]
         file = store / f"{first:09}-{_key(encoder, batch)[:24]}.npy"
         if not _is_complete(file, (len(batch), encoder.dim)):
             _write(file, encoder.encode(batch, _shifted(progress, first, total)))
-        progress("encoding", rows.stop, total)
+        progress("encoding", done, total)
         yield file
 
 
@@ -215,7 +232,7 @@ def _locked(store: Path) -> Generator[None]:
     """Lock a folder of shards for this process; an empty folder is removed at the end."""
     store.mkdir(parents=True, exist_ok=True)
     with (store / "lock").open("w") as lock:
-        if not _lock(lock.fileno()):
+        if try_lock(lock.fileno()) is False:
             raise ConfigError(f"another process embeds papers into {store}; wait until it is done")
         for leftover in store.glob(".*.tmp"):
             leftover.unlink(missing_ok=True)
@@ -226,18 +243,3 @@ def _locked(store: Path) -> Generator[None]:
                 (store / "lock").unlink(missing_ok=True)
                 with suppress(OSError):
                     store.rmdir()
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock a file until it is closed; return whether it is locked now, or the system has no such locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # some network disks have no locks
-        return True
-    return True

@@ -2,6 +2,7 @@
 
 CiterecError
 ├── ConfigError             an invalid option or setting
+│   └── UnknownIdsError         ids to remove that are not in the index
 ├── InvalidValueError       an invalid paper or query, such as one without a title
 ├── BadInputError           a file that cannot be read in the expected format
 │   └── BadRecordError      one record of a corpus, with its file and line
@@ -10,6 +11,7 @@ CiterecError
 ├── IndexFormatError        an index folder of another format version
 ├── IndexDamagedError       a file of an index is missing or was changed
 ├── IndexReplacedError      a build replaced an index while it was being opened
+├── IndexLockedError        another process is changing an index
 ├── ModelError              a model that does not exist or cannot be used
 │   ├── ModelDamagedError       a file of a model is missing or was changed
 │   ├── EncoderMismatchError    an index was embedded by another encoder
@@ -41,6 +43,19 @@ class CiterecError(Exception):
 
 class ConfigError(CiterecError):
     """An invalid option or setting."""
+
+
+class UnknownIdsError(ConfigError):
+    """Ids to remove that are not in an index."""
+
+    def __init__(self, index: Path, ids: tuple[str, ...]) -> None:
+        listed = ", ".join(shown(docid) for docid in ids[:5])
+        more = f" and {len(ids) - 5:,} more" if len(ids) > 5 else ""
+        super().__init__(
+            f"{len(ids):,} ids to delete are not in {index}: {listed}{more}; "
+            "nothing was changed (--skip-bad skips them)"
+        )
+        self.index, self.ids = index, ids
 
 
 class InvalidValueError(CiterecError):
@@ -112,6 +127,16 @@ class IndexReplacedError(CiterecError):
     def __init__(self, index: Path) -> None:
         super().__init__(f"{index} was replaced while it was opened; run this again")
         self.index = index
+
+
+class IndexLockedError(CiterecError):
+    """Another process is changing an index."""
+
+    def __init__(self, index: Path, owner: str) -> None:
+        super().__init__(
+            f"{index} is being changed by {owner}; wait until it is done, then run this again"
+        )
+        self.index, self.owner = index, owner
 
 
 class ModelError(CiterecError):

@@ -59,6 +59,11 @@ class Manifest:
     sizes: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # bytes of each
     format: int = FORMAT
 
+    @property
+    def lineage(self) -> str:
+        """The sha256 of the corpus that the index was built from; updates of the index keep it."""
+        return str(self.corpus.get("base_sha256", self.corpus["sha256"]))
+
     def to_bytes(self) -> bytes:
         """Return the manifest as it is written, with its seal; the same content gives the same bytes."""
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -142,12 +147,18 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         temporary.write_bytes(manifest.to_bytes())
 
 
-def checksums(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of an index except its manifest, models and tokens, by path in the folder."""
+def checksums(folder: Path, *, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the sha256 of every file of an index except its manifest, models and tokens, by path in the folder.
+
+    Args:
+        folder: The folder of the index.
+        known: Checksums of files that need not be read.
+    """
     apart = (f"{MODELS}/", f"{TOKENS}/")
-    return checksums_of(
-        folder, {n for n in files_in(folder) if n != NAME and not n.startswith(apart)}
-    )
+    names = {n for n in files_in(folder) if n != NAME and not n.startswith(apart)}
+    known = {name: digest for name, digest in (known or {}).items() if name in names}
+    sums = checksums_of(folder, names - known.keys()) | known
+    return {name: sums[name] for name in sorted(names)}
 
 
 def faults(folder: Path, manifest: Manifest) -> list[str]:

@@ -220,7 +220,7 @@ def _reading(index: IndexFolder) -> Generator[None]:
 
 
 def _of(index: IndexFolder) -> dict[str, str | None]:
-    """Return what a tuning is valid for: the sha256 of the papers and of the encoder's weights."""
+    """Return what a tuning is valid for: the corpus (updates keep it valid) and the encoder's weights, as sha256."""
     recorded = index.manifest.settings.get("encoder")
     encoder = recorded["weights"] if recorded else None
-    return {"corpus": index.manifest.corpus["sha256"], "encoder": encoder}
+    return {"corpus": index.manifest.lineage, "encoder": encoder}

@@ -6,6 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from citerec.cli.change import (
+    AppendOption,
+    Change,
+    CompactOption,
+    DeleteOption,
+    KeepOption,
+    RollbackOption,
+    UpdateOptions,
+)
 from citerec.cli.console import ConsoleOutput, Heap, Quiet, Threads, Verbose, write_lines
 from citerec.cli.encode import (
     BackendOption,
@@ -49,15 +58,27 @@ NAMES = {
     "train_queries": "train queries",
     "dev_queries": "dev queries",
     "test_queries": "test queries",
-    "unknown_queries": "ids of shipped splits that are no papers of the corpus",
+    "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
 
 
 def index(
-    corpus: Annotated[Path, typer.Argument(help="A corpus file, or a folder of shards.")],
-    index: Annotated[
-        Path | None, typer.Option(help="The folder to create; indexes/<corpus name> by default.")
+    corpus: Annotated[
+        Path | None,
+        typer.Argument(help="A corpus file, or a folder of shards.", show_default=False),
     ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder to create; indexes/<corpus name> by default. For a change, the index; "
+            "optional if indexes/ contains only one."
+        ),
+    ] = None,
+    append: AppendOption = False,
+    delete: DeleteOption = None,
+    compact: CompactOption = False,
+    rollback: RollbackOption = False,
+    keep: KeepOption = None,
     format: Annotated[
         str,
         typer.Option(
@@ -74,15 +95,24 @@ def index(
     shard: ShardOption = 2048,
     resume: ResumeOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing index.")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip invalid records.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Skip invalid records, and unknown ids of --delete.")
+    ] = False,
     heap: Heap = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Build an index folder from a corpus."""
+    """Build an index folder from a corpus, or change one: add, replace and remove papers, or go back."""
+    console = ConsoleOutput(quiet, verbose)
+    encode = EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend)
+    change = Change(append=append, delete=delete, compact=compact, rollback=rollback)
+    change.check(corpus, force=force, keep=keep)
+    if change.is_any or corpus is None:
+        options = UpdateOptions(format, skip_bad, heap, encoder, dense_index, encode, shard, keep)
+        change_index(corpus, index, change, options, console)
+        return
     from citerec.build import BuildConfig, build_index, check_inputs
 
-    console = ConsoleOutput(quiet, verbose)
     target = index or default_index(corpus)
     check_inputs(corpus, target, force=force)  # before an encoder is downloaded
     name, warning = chosen_encoder(encoder, target, console)
@@ -93,7 +123,7 @@ def index(
         threads=threads,
         heap=heap,
         encoder=name,
-        encode=EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend),
+        encode=encode,
         dense=DenseIndexConfig(kind=dense_index, threads=threads),
         resume=resume,
         shard=shard,
@@ -108,6 +138,23 @@ def index(
         console.log(f"left out: {fault}")
     if report.ignored:
         console.detail(f"not read: {', '.join(map(str, report.ignored))}")
+
+
+def change_index(
+    corpus: Path | None,
+    index: Path | None,
+    change: Change,
+    options: UpdateOptions,
+    console: ConsoleOutput,
+) -> None:
+    """Change an index: the named one, else indexes/<corpus name> if it exists, else the only one."""
+    from citerec.folder import find_index
+
+    named = default_index(corpus) if corpus and index is None else None
+    target = named if named and named.is_dir() else find_index(index)
+    lines = change.run(corpus, target, options, console)
+    if not console.quiet:
+        write_lines(*lines)
 
 
 def default_index(corpus: Path) -> Path:

@@ -2,12 +2,14 @@
 
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from citerec.corpus.readers import Located
+from citerec.corpus.readers.source import Source, size_of
 from citerec.errors import BadRecordError
-from citerec.types import Paper
+from citerec.types import Paper, Progress
 
 EXAMPLES = 5  # faults that are kept as examples
 
@@ -77,3 +79,14 @@ class Collector:
             "with another content; expected each id once (--skip-bad keeps the first)",
             kind="conflicting_duplicates",
         )
+
+
+def bytes_read(source: Source, progress: Progress) -> Callable[[int], None]:
+    """Return a function that reports how many bytes of a corpus are read."""
+    total, seen = size_of(source), Counter[str]()
+
+    def read(more: int) -> None:
+        seen["bytes"] += more
+        progress("reading", seen["bytes"], total)
+
+    return read

@@ -11,6 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.arrays import check_ends, check_range, open_array
+from citerec.corpus.columns import record_batch
+from citerec.corpus.outside import (
+    REPEATED,
+    SELF,
+    UNKNOWN,
+    OutsideWriter,
+    classify,
+    write_outside,
+)
 
 INDPTR, INDICES = "indptr.npy", "indices.npy"
 _SPILL = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
@@ -104,7 +113,7 @@ class ReferenceSpill:
                 )
 
     def _flush(self) -> None:
-        batch = pa.record_batch([self._rows, self._references], schema=_SPILL)
+        batch = record_batch(_SPILL, [self._rows, self._references])
         self._writer.write_batch(batch)
         self._rows, self._references = [], []
 
@@ -124,24 +133,32 @@ def write_graph(folder: Path, spill: ReferenceSpill, rows: dict[str, int]) -> Gr
     """Map the spilled references to rows, and write the graph.
 
     Args:
-        folder: Receives `indptr.npy` and `indices.npy`.
+        folder: Receives `indptr.npy`, `indices.npy` and `outside.arrow`.
         spill: The references of each paper, as docids.
         rows: The row of each docid of the corpus.
     """
     degrees = np.zeros(len(rows) + 1, np.int64)
     # grows in place: a million small arrays would need several times the memory
     indices = array("i")
-    self_citations = repeated = unknown = 0
-    for row, references in spill:
-        distinct = set(references)
-        resolved = {rows[docid] for docid in distinct if docid in rows}
-        repeated += len(references) - len(distinct)
-        unknown += len(distinct) - len(resolved)
-        self_citations += row in resolved
-        cited = sorted(resolved - {row})
-        degrees[row + 1] = len(cited)
-        indices.extend(cited)
-    folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / INDPTR, np.cumsum(degrees))
-    np.save(folder / INDICES, np.frombuffer(indices, np.int32))
-    return GraphCounts(len(indices), self_citations, repeated, unknown)
+    docids = list(rows)
+    with write_outside(folder) as outside:
+        for row, references in spill:
+            cited, others = classify(docids[row], references, rows)
+            degrees[row + 1] = len(cited)
+            indices.extend(sorted(rows[docid] for docid in cited))
+            for docid, kind in others:
+                outside.add(row, docid, kind)
+    save_graph(folder, np.cumsum(degrees), np.frombuffer(indices, np.int32))
+    return counts_of(len(indices), outside)
+
+
+def save_graph(folder: Path, indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32]) -> None:
+    """Write the arrays of a graph into a folder."""
+    np.save(folder / INDPTR, indptr)
+    np.save(folder / INDICES, indices)
+
+
+def counts_of(citations: int, outside: OutsideWriter) -> GraphCounts:
+    """Return the counts of a graph with so many citations."""
+    by_kind = outside.counts
+    return GraphCounts(citations, by_kind[SELF], by_kind[REPEATED], by_kind[UNKNOWN])

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from citerec.corpus.columns import numbers, record_batch
 from citerec.corpus.papertable import open_table
 from citerec.types import BIBLIOGRAPHIC, Paper
 
@@ -50,11 +51,8 @@ class PaperWriter:
     def flush(self) -> None:
         """Write the pending papers as one batch."""
         if self._pending:
-            columns = [
-                pa.array([getattr(paper, field.name) for paper in self._pending], field.type)
-                for field in SCHEMA
-            ]
-            self._writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+            columns = [[getattr(paper, name) for paper in self._pending] for name in SCHEMA.names]
+            self._writer.write_batch(record_batch(SCHEMA, columns))
             self._pending = []
 
 
@@ -108,7 +106,7 @@ class Papers:
     @cached_property
     def years(self) -> npt.NDArray[np.int32]:
         """The year of each row, shape (n,); `NO_YEAR` where unknown."""
-        chunks = [_years(chunk) for chunk in self._table["year"].chunks]
+        chunks = [numbers(chunk, missing=NO_YEAR) for chunk in self._table["year"].chunks]
         return np.concatenate(chunks) if chunks else np.zeros(0, np.int32)
 
     @cached_property
@@ -119,7 +117,11 @@ class Papers:
     @cached_property
     def has_abstract(self) -> npt.NDArray[np.bool_]:
         """Whether each row has an abstract, shape (n,); the abstracts themselves are not read."""
-        lengths = [np.diff(_ends(chunk)) for chunk in self._table["abstract"].chunks]
+        return self.has_text("abstract")
+
+    def has_text(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return whether a text column of each row is not empty, shape (n,); the texts are not read."""
+        lengths = [np.diff(_ends(chunk)) for chunk in self._table[name].chunks]
         return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
 
     def texts(self, name: str, rows: npt.NDArray[np.int32]) -> Any:
@@ -143,6 +145,10 @@ class Papers:
         names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else strings([])
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
         return names, np.concatenate([*counts, np.zeros(0, np.int64)])
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""
+        return iter(self._table.to_batches())
 
     @property
     def id_column(self) -> Any:
@@ -217,16 +223,6 @@ def as_rows(numbers: Sequence[int]) -> Any:
     """Return row numbers as an Arrow array."""
     content = pa.py_buffer(np.array(numbers, np.int32))
     return pa.Array.from_buffers(pa.int32(), len(numbers), [None, content])
-
-
-def _years(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return the years of a chunk of the file, with `NO_YEAR` for null."""
-    valid, values = chunk.buffers()
-    years = np.frombuffer(values, np.int32, len(chunk))
-    if valid is None:
-        return years
-    is_valid = np.unpackbits(np.frombuffer(valid, np.uint8), count=len(chunk), bitorder="little")
-    return np.where(is_valid, years, np.int32(NO_YEAR))
 
 
 def _ends(chunk: Any) -> npt.NDArray[np.int32]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.errors import OutputError
-from citerec.java import as_type, is_java_exception, java_class
+from citerec.java import as_type, is_java_exception, java_class, static_method
 from citerec.text import contents
 from citerec.types import Paper
 
@@ -26,12 +26,23 @@ _SLICE = 50_000  # documents whose ids are fetched from Lucene in one call
 class Bm25Builder:
     """Adds papers to Lucene's index in batches."""
 
-    def __init__(self, folder: Path, *, threads: int, buffer_mb: int = 256) -> None:
+    def __init__(
+        self, folder: Path, *, threads: int, buffer_mb: int = 256, append: bool = False
+    ) -> None:
+        """Open the indexer.
+
+        Args:
+            folder: The Lucene index.
+            threads: The number of threads of the indexer; with one, documents keep the order in which they are added.
+            buffer_mb: Memory for documents that are not written yet.
+            append: Whether to add to an existing index.
+        """
         self._folder = folder
         path = str(folder.absolute())  # the JVM keeps the working directory in which it was started
         arguments = [
             *("-input", path, "-collection", "JsonCollection", "-index", path),
             *("-fields", YEAR, "-threads", str(threads), "-memoryBuffer", str(buffer_mb)),
+            *(["-append"] if append else []),
         ]
         self._indexer: Any = java_class("io.anserini.index.SimpleIndexer")(arguments)
 
@@ -60,6 +71,12 @@ class Bm25Builder:
         except Exception as error:
             raise self._failed(error) from error
         (self._folder / "write.lock").unlink(missing_ok=True)
+
+    def writer(self) -> Any:
+        """Return Lucene's `IndexWriter`, which Anserini's indexer does not publish."""
+        signature = "(Ljava/lang/Object;Ljava/lang/String;Z)Ljava/lang/Object;"
+        read = static_method("org.apache.commons.lang3.reflect.FieldUtils", "readField", signature)
+        return as_type("org.apache.lucene.index.IndexWriter", read(self._indexer, "writer", True))
 
     def abandon(self) -> None:
         """Close the files of a failed build; they will be removed."""

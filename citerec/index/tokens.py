@@ -6,6 +6,8 @@ checks it. Stores are in `tokens/<key>/`, one per tokenizer:
     indptr.npy   int64, shape (papers + 1,): where the tokens of each paper begin
     ids.npy      uint16, or uint32 if the vocabulary needs it: the tokens of all papers, one after the other
     about.json   identifies the papers
+
+After an update of the index, a store holds the first papers alone; `write_tokens` adds the others when they are needed.
 """
 
 import hashlib
@@ -107,17 +109,10 @@ def open_tokens(index: IndexFolder, tokenizer: str, *, vocabulary: int) -> Token
         vocabulary: The number of ids of the tokenizer.
     """
     folder = _folder(index, tokenizer)
-    try:
-        if orjson.loads(read_record(folder / ABOUT)) != _about(index):
-            return None
-        if model_faults(folder, whole=False):
-            return None
-        indptr = open_array(folder / INDPTR, np.int64, length=len(index.papers) + 1)
-        ids = open_array(folder / IDS, np.uint16, np.uint32)
-        check_ends(INDPTR, indptr, len(ids))
-    except (OSError, ValueError):
+    stored = open_stored(folder, index)
+    if stored is None or len(stored[0]) != len(index.papers) + 1:
         return None
-    return TokenStore(folder, vocabulary, indptr, ids)
+    return TokenStore(folder, vocabulary, *stored)
 
 
 def write_tokens(
@@ -146,11 +141,12 @@ def write_tokens(
         _check_papers(index)
         with building(_folder(index, tokenizer)) as workspace:
             counts = [0]
+            before = _before(index, tokenizer, _kind(vocabulary), counts)
             with (workspace / IDS).open("wb") as file:
-                texts = _texts(index.papers, progress or no_progress)
-                _write(file, map(cut, texts), _kind(vocabulary), counts)
+                texts = _texts(index.papers, progress or no_progress, len(counts) - 1)
+                _write(file, before, map(cut, texts), counts)
             np.save(workspace / INDPTR, np.cumsum(counts, dtype=np.int64))
-            (workspace / ABOUT).write_bytes(orjson.dumps(_about(index)))
+            write_about(workspace, index.manifest.checksums[PAPERS])
             seal_model(workspace)
             _check_papers(index)
         why = "they are gone again"
@@ -162,6 +158,54 @@ def write_tokens(
     if log:
         log(f"the tokens of its papers cannot be stored ({why}); papers are tokenized when needed")
     return FreshTokens(index.papers, cut)
+
+
+def open_stored(
+    store: Path, index: IndexFolder
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16] | npt.NDArray[np.uint32]] | None:
+    """Open a store that may hold the first papers of an index alone; None if it is damaged or of other papers.
+
+    Args:
+        store: A folder in `tokens/`.
+        index: The index.
+
+    Returns:
+        Where the tokens of each stored paper begin, shape (stored papers + 1,), and the tokens.
+    """
+    try:
+        about = orjson.loads(read_record(store / ABOUT))
+        rows = about.pop("rows", len(index.papers))
+        if about != _about(index.manifest.checksums[PAPERS]) or model_faults(store, whole=False):
+            return None
+        indptr = open_array(store / INDPTR, np.int64, length=rows + 1)
+        ids = open_array(store / IDS, np.uint16, np.uint32)
+        check_ends(INDPTR, indptr, len(ids))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return indptr, ids
+
+
+def write_about(store: Path, papers: str, *, rows: int | None = None) -> None:
+    """Write which papers a store holds.
+
+    Args:
+        store: The folder of the store.
+        papers: The sha256 of `papers.arrow`.
+        rows: How many of the first papers it holds; None for all.
+    """
+    about = _about(papers) if rows is None else {**_about(papers), "rows": rows}
+    (store / ABOUT).write_bytes(orjson.dumps(about))
+
+
+def _before(
+    index: IndexFolder, tokenizer: str, kind: np.dtype[Any], counts: list[int]
+) -> npt.NDArray[Any]:
+    """Return the tokens that an update of the index has kept, and add the lengths of their texts to `counts`."""
+    stored = open_stored(_folder(index, tokenizer), index)
+    if stored is None or stored[1].dtype != kind:
+        return np.zeros(0, kind)
+    counts += np.diff(stored[0]).tolist()
+    return stored[1]
 
 
 def _check_papers(index: IndexFolder) -> None:
@@ -178,19 +222,24 @@ def _check_papers(index: IndexFolder) -> None:
         raise IndexReplacedError(index.path)
 
 
-def _texts(papers: Papers, progress: Progress) -> Iterator[list[str]]:
-    progress("cutting", 0, len(papers))
-    for first in range(0, len(papers), AT_ONCE):
+def _texts(papers: Papers, progress: Progress, start: int) -> Iterator[list[str]]:
+    progress("cutting", start, len(papers))
+    for first in range(start, len(papers), AT_ONCE):
         rows = range(first, min(first + AT_ONCE, len(papers)))
         yield [pair_text(paper) for paper in papers.at(rows).values()]
         progress("cutting", rows.stop, len(papers))
 
 
 def _write(
-    file: BinaryIO, chunks: Iterable[list[list[int]]], kind: np.dtype[Any], counts: list[int]
+    file: BinaryIO,
+    before: npt.NDArray[Any],
+    chunks: Iterable[list[list[int]]],
+    counts: list[int],
 ) -> None:
     """Write ids as they arrive, and collect the length of each text; the header is written last, over a placeholder."""
+    kind = before.dtype
     _header(file, kind, 0)
+    file.write(before.data)
     for texts in chunks:
         counts += map(len, texts)
         file.write(np.array([i for ids in texts for i in ids], kind).tobytes())
@@ -212,5 +261,5 @@ def _folder(index: IndexFolder, tokenizer: str) -> Path:
     return index.path / TOKENS / key[:16]
 
 
-def _about(index: IndexFolder) -> dict[str, str]:
-    return {"papers": index.manifest.checksums[PAPERS], "reads": READS}
+def _about(papers: str) -> dict[str, Any]:
+    return {"papers": papers, "reads": READS}

@@ -41,12 +41,14 @@ def own_name(index: IndexFolder, name: str) -> str:
 
 
 def data_of(index: IndexFolder) -> tuple[str, str]:
-    """Return what identifies the training data of an index: the sha256 of its papers and that of its splits.
+    """Return what identifies the training data of an index: the sha256 of its corpus and that of its splits.
+
+    Updates of the index keep both.
 
     Raises:
         OSError: If a split is missing.
     """
-    return index.manifest.corpus["sha256"], splits_sha256(index.splits)
+    return index.manifest.lineage, splits_sha256(index.splits)
 
 
 def trained_on_other_data(model: Path, index: IndexFolder) -> bool:

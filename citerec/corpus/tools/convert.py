@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.tools.reading import Corpus
 from citerec.corpus.tools.writing import write_corpus
 from citerec.errors import ConfigError

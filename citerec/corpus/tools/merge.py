@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import orjson
 
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.tools.joining import Groups
 from citerec.corpus.tools.reading import Corpus
 from citerec.corpus.tools.writing import canonical_line, write_corpus

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.readers import Located, detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source, size_of
 from citerec.types import Log, Paper, Progress, no_log, no_progress

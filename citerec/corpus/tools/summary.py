@@ -8,7 +8,7 @@ import numpy as np
 
 from citerec.bibliography.doi import paper_doi
 from citerec.bibliography.keys import title_key
-from citerec.corpus.collect import Collector
+from citerec.corpus.collector import Collector
 from citerec.corpus.tools.reading import Corpus
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 

@@ -1,0 +1,108 @@
+"""Gives the added papers of an index their vectors, by the encoder of the manifest."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from citerec.config import DenseIndexConfig
+from citerec.corpus.papers import Papers
+from citerec.embed import SHARD, EmbedConfig, forget_shards, shards_of
+from citerec.encode.config import EncodeConfig
+from citerec.encode.spec import Fingerprint
+from citerec.errors import ConfigError, EncoderMismatchError
+from citerec.folder import DENSE, PAPERS, IndexFolder
+from citerec.types import Log, Progress
+from citerec.update.delta import Delta
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorConfig:
+    """How added papers are embedded."""
+
+    encoder: str | None = None  # a name, hub id or folder that must be the index's encoder
+    encode: EncodeConfig = EncodeConfig()
+    shard: int = SHARD  # papers per shard; a killed run loses the vectors of at most one shard
+
+
+def update_vectors(
+    folder: Path,
+    index: IndexFolder,
+    delta: Delta,
+    config: VectorConfig,
+    progress: Progress,
+    log: Log | None,
+) -> dict[str, Any]:
+    """Write the vectors of the new index; return their settings for its manifest.
+
+    Papers whose text is as before keep their vector. The shards of an interrupted run are used again.
+
+    Args:
+        folder: The folder in which the new index is built; it holds its papers.
+        index: The old index.
+        delta: Which papers stay, go and come.
+        config: How to embed.
+        progress: Receives how many papers are embedded.
+        log: Receives what is fetched from the hub.
+
+    Raises:
+        ModelError: If the encoder does not exist any more, or another one is at its place.
+        ConfigError: If another process embeds papers for the index.
+        OutputError: If a file cannot be written.
+    """
+    from citerec.index.dense.grow import grow_dense
+
+    old_rows = np.concatenate([np.flatnonzero(delta.kept).astype(np.int32), delta.same_text])
+    settings = index.manifest.settings
+    common: dict[str, Any] = {"rows": delta.papers, "progress": progress}
+    common["threads"] = config.encode.threads
+    places = (index.dense, folder / DENSE, settings["dense"], old_rows)
+    if len(old_rows) == delta.papers:
+        return {"dense": grow_dense(*places, lambda: iter(()), **common)}
+    encoder = open_encoder_of(index, config, log)
+    how = EmbedConfig(dense=DenseIndexConfig(), resume=True, shard=config.shard)
+    papers = Papers(folder / PAPERS)
+    with shards_of(papers, index.path, encoder, how, progress, len(old_rows)) as shards:
+        return {"dense": grow_dense(*places, shards, **common)}
+
+
+def open_encoder_of(index: IndexFolder, config: VectorConfig, log: Log | None) -> "Encoder":
+    """Open the encoder of an index.
+
+    Raises:
+        EncoderMismatchError: If the configuration names another one.
+        ModelError: If it does not exist any more.
+    """
+    from citerec.encode.encoder import open_encoder, reopen
+
+    fingerprint = Fingerprint.from_json(index.manifest.settings["encoder"])
+    if config.encoder is None:
+        return reopen(fingerprint, index.path, config.encode, log=log)
+    encoder = open_encoder(config.encoder, config.encode, base=index.path, log=log)
+    if encoder.fingerprint.key != fingerprint.key:
+        raise EncoderMismatchError(
+            index.path, found=encoder.fingerprint.name, expected=str(fingerprint)
+        )
+    return encoder
+
+
+def check_encoder(index: IndexFolder, config: VectorConfig) -> None:
+    """Refuse an encoder that is named for an index without vectors.
+
+    Raises:
+        ConfigError: If it is.
+    """
+    if config.encoder and not index.is_embedded:
+        raise ConfigError(
+            f"{index.path} has no vectors; add papers without --encoder, or embed all of them: "
+            f"citerec encode --index {index.path} --encoder {config.encoder}"
+        )
+
+
+def forget_vectors(index: Path) -> None:
+    """Remove the shards of an index that has its vectors now."""
+    forget_shards(index)
