@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from citerec.cli.console import (
     without_garbage_collection,
     write_pieces,
 )
+from citerec.cli.contexts import ContextOption, suited, with_context
 from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
 from citerec.cli.notices import loaded, warn_unreadable
 from citerec.cli.rank import (
@@ -88,6 +90,7 @@ def recommend(
         str | None, typer.Option(help="The title of the draft, in place of --query.")
     ] = None,
     abstract: Annotated[str, typer.Option(help="The abstract, with --title.")] = "",
+    context: ContextOption = None,
     index: Index = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Number of papers.")] = 20,
     encoder: Annotated[
@@ -147,12 +150,18 @@ def recommend(
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
     from citerec.folder import find_index, open_index
+    from citerec.missing import stream_any
 
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
     more = checked_fields(fields, format)
-    drafts = _queries(query, title, abstract)
+    drafts = with_context(
+        partial(_queries, query, title, abstract),
+        context,
+        cited,
+        has_draft=not (query is None and title is None and not abstract),
+    )
     folder = open_index(find_index(index))
     rerank = RerankOptions(
         models=reranker,
@@ -183,13 +192,14 @@ def recommend(
         diversity=diversity,
         few_queries=few,
     )
-    recommender = _open_recommender(folder, config, heap, console)
+    recommender = _open_recommender(folder, suited(config, drafts), heap, console)
     excluded = _matching_rows(exclude, recommender, console)
     cited_rows = _matching_rows(cited, recommender, console)
     warn_unreadable(drafts.queries, recommender, console)
     shown = output is None and _is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
-        recommendations = recommender.stream(
+        recommendations = stream_any(
+            recommender,
             drafts.queries,
             year_max=year_max,
             excluded=excluded,
@@ -242,7 +252,10 @@ def _queries(query: str | None, title: str | None, abstract: str) -> "QueryFile"
     if query is None and title is None and abstract:
         raise ConfigError("--abstract needs --title; add the title of the draft")
     if (query is None) == (title is None):
-        raise ConfigError("give the draft either by --query FILE (- for stdin) or by --title")
+        raise ConfigError(
+            "give the draft either by --query FILE (- for stdin) or by --title; "
+            "without a draft, give --context or --cited"
+        )
     if query is not None:
         if abstract:
             raise ConfigError("--abstract needs --title; a query file has its own abstract")
