@@ -63,7 +63,7 @@ def rrf(
     if k0 < 0:
         raise ValueError(f"k0 must not be negative, got {k0}")
     points = [1 / (k0 + np.arange(1, len(hits) + 1)) for hits in rankings]
-    return _summed(rankings, points, weights or [1.0] * len(rankings), id_rank, k)
+    return summed(rankings, points, weights or [1.0] * len(rankings), id_rank, k)
 
 
 def weighted_sum(
@@ -85,7 +85,7 @@ def weighted_sum(
     Raises:
         ValueError: If there is not one weight per ranking.
     """
-    return _summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
+    return summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
 
 
 def ranks_and_scores(
@@ -119,14 +119,25 @@ def sigmoid(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return 0.5 * (1 + np.tanh(logits / 2))
 
 
-def _summed(
+def summed(
     rankings: Sequence[Hits],
     points: Sequence[Points],
     weights: Sequence[float],
     id_rank: Rank,
-    k: int | None,
+    k: int | None = None,
 ) -> Hits:
-    """Sum the points of each paper; the order is that of the returned scores, in float32."""
+    """Sum the weighted points of each paper; the order is that of the returned scores, in float32.
+
+    Args:
+        rankings: The papers of each ranking.
+        points: What each of them gets, one array per ranking, in its order.
+        weights: One per ranking.
+        id_rank: The rank of each row's docid among all docids; breaks ties.
+        k: The maximum number of papers; None for all.
+
+    Raises:
+        ValueError: If there is not one weight per ranking.
+    """
     if len(weights) != len(rankings):
         raise ValueError(f"{len(weights)} weights for {len(rankings)} rankings")
     if not rankings:

@@ -4,16 +4,23 @@ from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import within
 from citerec.text import plural
-from citerec.types import Eligibility
+from citerec.types import Eligibility, QueryKind
 
 
-def explain_no_results(index: IndexFolder, rule: Eligibility, *, has_vectors: bool) -> str:
+def explain_no_results(
+    index: IndexFolder,
+    rule: Eligibility,
+    *,
+    has_vectors: bool,
+    kind: QueryKind = QueryKind.DRAFT,
+) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
 
     Args:
         index: The index that was searched.
         rule: Which papers are eligible.
         has_vectors: Whether vectors were searched; dense retrieval finds every eligible paper.
+        kind: What was searched.
     """
     import numpy as np
 
@@ -38,7 +45,9 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, *, has_vectors: bo
             "leave out --exclude or --cited, or name fewer papers in them"
         )
     searched = plural(papers - too_late - excluded, "eligible paper")
-    no_match = f"no word of the draft occurs in the {searched}"
+    if kind is QueryKind.REFERENCES:
+        return f"no citation and no word of a title connects the references with the {searched}"
+    no_match = f"no word of the {kind} occurs in the {searched}"
     if has_vectors:
         return f"nothing was found in the {searched}; add an abstract, or a title with more words"
     if index.is_embedded:

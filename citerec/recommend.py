@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from citerec.config import RecommendConfig
 from citerec.describe import describe_cascade, describe_settings
+from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.matching.recognise import RecognisedQuery, recognise
@@ -25,10 +26,11 @@ from citerec.rank.expansion import CandidateExpander
 from citerec.rank.ltr import RankedCandidates
 from citerec.rank.ranker import ranker_of
 from citerec.rank.words import title_words
-from citerec.recommendations import as_recommendations
+from citerec.recommendations import BatchResult, as_recommendations
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade, requested_reranking
+from citerec.retrieve.context import ContextRetriever, sentence_of
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible
@@ -49,16 +51,6 @@ REASON_WORDS = 6  # maximum number of matching words in a reason
 AT_ONCE = 256  # queries of a batch that are searched together
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The recommendations for one query of a batch."""
-
-    items: tuple[Recommendation, ...]
-    notices: tuple[
-        str, ...
-    ] = ()  # what the user should know, such as that the draft is in the corpus
 
 
 class BatchRecommender:
@@ -90,14 +82,14 @@ class BatchRecommender:
         self.index, self._log = index, log
         self.config = config or RecommendConfig()
         self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
-        self._retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
+        self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         self.cascade = self._open_cascade(reranker)
-        self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
+        self.graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self.pipeline = self._composed()
 
     def _composed(self) -> Pipeline:
         return Pipeline(
-            self._retriever,
+            ContextRetriever(self.retriever, self.index.id_rank),
             self._stages(),
             depth=depth_for(
                 self.config.k,
@@ -126,11 +118,11 @@ class BatchRecommender:
 
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()
-        diversify = DiversityStage(self._similarity, config.diversity, config.k)
+        diversify = DiversityStage(self.similarity, config.diversity, config.k)
         exact = diversify.depth if config.diversity else config.k  # what an early stop must keep
         if self.ranker:
-            expander = CandidateExpander(self._graph, config.expand or self.ranker.expand)
-            stages += rank_stages(self._graph, self.ranker, cascade, k=exact, expander=expander)
+            expander = CandidateExpander(self.graph, config.expand or self.ranker.expand)
+            stages += rank_stages(self.graph, self.ranker, cascade, k=exact, expander=expander)
         elif cascade:
             stages.append(RerankingStage(cascade, exact))
         if config.diversity:
@@ -140,7 +132,7 @@ class BatchRecommender:
     @property
     def encoder(self) -> str:
         """The name of the encoder whose vectors are searched; empty for BM25 alone."""
-        return self._retriever.encoder
+        return self.retriever.encoder
 
     @property
     def reranker(self) -> str:
@@ -161,7 +153,7 @@ class BatchRecommender:
     @property
     def retriever_names(self) -> tuple[str, ...]:
         """The names of the retrievers."""
-        return self._retriever.names
+        return self.retriever.names
 
     def with_k(self, k: int) -> Self:
         """Return a recommender of `k` papers per query that shares the index and the models of this one."""
@@ -215,20 +207,30 @@ class BatchRecommender:
         """
         if year_max is not None and not year_max >= 1:
             raise ConfigError(f"year_max must be a year such as 2019, got {year_max}")
-        known = self._checked_rows(cited, "cited")
-        out = known | self._checked_rows(excluded, "excluded")
+        known = self.checked_rows(cited, "cited")
+        out = known | self.checked_rows(excluded, "excluded")
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
-                recognised = self._recognise(queries[start : start + AT_ONCE])
+                read = [read_query(query) for query in queries[start : start + AT_ONCE]]
+                recognised = self._recognise(read)
                 part, notices = [r.query for r in recognised], (r.notice for r in recognised)
                 rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
                 batch = QueryBatch(part, rules, [sorted(known)] * len(part))
                 for group, candidates in self.pipeline.run(batch, progress):
-                    best = [replace(c, hits=c.hits.best(self.config.k)) for c in candidates]
-                    papers = self._with_papers(best)
+                    best = [
+                        self._best(*pair) for pair in zip(group.queries, candidates, strict=True)
+                    ]
+                    papers = self.with_papers(best)
                     for query, ranked, items in zip(group.queries, best, papers, strict=True):
                         shown = self._with_reasons(query, ranked, items) if explain else items
                         yield BatchResult(shown, tuple(filter(None, [next(notices)])))
+
+    def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
+        """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""
+        probabilities = None if query.is_sentence else candidates.probabilities
+        return replace(
+            candidates, hits=candidates.hits.best(self.config.k), probabilities=probabilities
+        )
 
     def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
         recognised = recognise(queries, self.index.papers)
@@ -237,7 +239,7 @@ class BatchRecommender:
                 self._log(query.notice)
         return recognised
 
-    def _checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
+    def checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
         """Return rows as a set; a `ConfigError` if one is not in the corpus."""
         checked, papers = frozenset(rows), len(self.index.papers)
         if bad := [row for row in checked if not 0 <= row < papers]:
@@ -251,8 +253,8 @@ class BatchRecommender:
 
         From about 0.5, recommendations are unreliable: the index does not cover the script or language of the text.
         """
-        bm25 = self._retriever.bm25
-        return unreadable_share(query, bm25, self._retriever.tokens) if bm25 else 0.0
+        bm25 = self.retriever.bm25
+        return unreadable_share(query, bm25, self.retriever.tokens) if bm25 else 0.0
 
     def explain_no_results(
         self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
@@ -268,18 +270,20 @@ class BatchRecommender:
         [rule] = eligible(
             [recognised.query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
         )
-        return explain_no_results(self.index, rule, has_vectors=bool(self.encoder))
+        has_vectors = bool(self.encoder)
+        return explain_no_results(self.index, rule, has_vectors=has_vectors, kind=query.kind)
 
-    def _similarity(self, rows: Rows) -> SimilarityFunction:
-        if self._retriever.dense:
-            return by_vectors(self._retriever.dense.vectors(rows))
+    def similarity(self, rows: Rows) -> SimilarityFunction:
+        """Return the similarity of the papers at some rows: of their vectors, else of their titles."""
+        if self.retriever.dense:
+            return by_vectors(self.retriever.dense.vectors(rows))
         titles = self.index.papers.texts("title", rows).to_pylist()
         return by_words([title_words(title) for title in titles])
 
-    def _with_papers(
+    def with_papers(
         self, candidates: Sequence[CandidateSet]
     ) -> Iterator[tuple[Recommendation, ...]]:
-        """Read each paper once for all queries of a part."""
+        """Yield the recommendations for each query; each paper is read once for all queries of a part."""
         for start in range(0, len(candidates), READ_AT_ONCE):
             part = candidates[start : start + READ_AT_ONCE]
             papers = self.index.papers.at(row for c in part for row in c.rows.tolist())
@@ -288,8 +292,9 @@ class BatchRecommender:
     def _with_reasons(
         self, query: Query, candidates: CandidateSet, result: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
-        rows, bm25 = candidates.rows.tolist(), self._retriever.bm25
-        words = bm25.matches(query, rows, most=REASON_WORDS) if bm25 else [[] for _ in rows]
+        rows, bm25 = candidates.rows.tolist(), self.retriever.bm25
+        text = sentence_of(query)
+        words = bm25.matches(text, rows, most=REASON_WORDS) if bm25 else [[] for _ in rows]
         if isinstance(candidates, RankedCandidates) and self.ranker:
             return explained.ranker_reasons(self.ranker, candidates, result, words, self.cascade)
         return explained.stage_reasons(result, words, self.cascade)

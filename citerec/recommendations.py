@@ -1,9 +1,19 @@
 """Converts the candidate set of a query to recommendations: papers with ranks, scores and probabilities."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from citerec.fuse import ranks_and_scores
 from citerec.types import CandidateSet, Hits, Paper, Recommendation, StageHit
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The recommendations for one query of a batch."""
+
+    items: tuple[Recommendation, ...]
+    # what the user should know, such as that the draft is in the corpus
+    notices: tuple[str, ...] = ()
 
 
 def as_recommendations(

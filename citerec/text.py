@@ -51,7 +51,12 @@ def contents(paper: Paper | Query) -> str:
 
 
 def pair_text(paper: Paper | Query) -> str:
-    """Return the text that a cross-encoder reads of either side of a pair, before it is truncated."""
+    """Return the text that a cross-encoder reads of either side of a pair, before it is truncated.
+
+    Of a query with a context, that is the sentence and the title: the abstract is about other places of the draft, too.
+    """
+    if isinstance(paper, Query) and paper.context:
+        return f"{paper.context} {paper.title}"
     return f"{paper.title} {paper.abstract}".strip()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Protocol, Self
@@ -57,6 +58,14 @@ class Paper:
             check_text(getattr(self, name), name, what)
 
 
+class QueryKind(StrEnum):
+    """What the title of a query is."""
+
+    DRAFT = "draft"  # the title of a paper
+    SENTENCE = "sentence"  # a sentence without its draft; no paper has it as its title
+    REFERENCES = "references"  # the name of a list of references, which is not searched
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A text that needs references.
@@ -73,6 +82,10 @@ class Query:
     named: bool = True  # whether the id was given; a generated one is not the id of a paper
     doi: str = ""  # a draft is recognised in the corpus by it
     corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
+    context: str = (
+        ""  # the sentence of the draft that needs references; empty for the draft as a whole
+    )
+    kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
         check_id(self.id, "query")
@@ -81,10 +94,16 @@ class Query:
         check_text(self.abstract, "abstract", what)
         check_text(self.venue, "venue", what)
         check_text(self.doi, "doi", what)
+        check_text(self.context, "context", what)
         object.__setattr__(self, "year", checked_year(self.year, what))
         object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
         corpus_ids = checked_strings(self.corpus_ids, "corpus_ids", what)
         object.__setattr__(self, "corpus_ids", corpus_ids)
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether a sentence needs references, with or without its draft, and not a draft as a whole."""
+        return bool(self.context) or self.kind is QueryKind.SENTENCE
 
     @classmethod
     def of(cls, paper: Paper) -> Self:

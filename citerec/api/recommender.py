@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, overload
 
 from citerec.api.listed import ListedPapers, PaperListLike, find_listed
+from citerec.api.queries import queries_of
 from citerec.api.results import Recommendations
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, find_index, open_index
+from citerec.missing import stream_any
 from citerec.rank.custom import RankModel
 from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
@@ -118,6 +120,7 @@ class Recommender:
         title: str,
         abstract: str = "",
         year: int | None = None,
+        context: str | None = None,
         k: int | None = None,
         year_max: int | None = None,
         excluded: PaperListLike | None = None,
@@ -127,9 +130,36 @@ class Recommender:
     @overload
     def recommend(
         self,
+        query: None = None,
+        /,
+        *,
+        year: int | None = None,
+        context: str,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
+        explain: bool = False,
+    ) -> Recommendations: ...
+    @overload
+    def recommend(
+        self,
+        query: None = None,
+        /,
+        *,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike,
+        explain: bool = False,
+    ) -> Recommendations: ...
+    @overload
+    def recommend(
+        self,
         query: Query,
         /,
         *,
+        context: str | None = None,
         k: int | None = None,
         year_max: int | None = None,
         excluded: PaperListLike | None = None,
@@ -156,24 +186,26 @@ class Recommender:
         title: str | None = None,
         abstract: str = "",
         year: int | None = None,
+        context: str | None = None,
         k: int | None = None,
         year_max: int | None = None,
         excluded: PaperListLike | None = None,
         cited: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations | list[Recommendations]:
-        """Recommend papers that a draft should cite, best first.
+        """Recommend papers that a draft or a sentence should cite, or that a list of references lacks, best first.
 
         Args:
             query: A query, or several, which are searched together.
             title: The title of a draft, in place of `query`.
             abstract: The abstract that goes with `title`.
             year: The year of the draft that `title` names: papers of a later year are left out.
+            context: The sentence that needs references, `[CITE]` at the place: with its draft, or alone.
             k: The number of papers; by default `config.k`, which is 20.
             year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
             excluded: Papers that must not come back: ids, DOIs or titles, or the path of a `.bib`, `.ris` or `.txt`.
             cited: Papers that the draft cites already, in the same forms: the ranker learns from them, and they do
-                not come back.
+                not come back. Without a draft and a sentence: the list whose missing papers are recommended.
             explain: Whether to give reasons for each paper, which takes longer.
 
         Returns:
@@ -182,10 +214,12 @@ class Recommender:
 
         Raises:
             BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
-            ConfigError: If an argument is wrong, or both a query and a title are given, or neither.
+            ConfigError: If an argument is wrong, both a query and a title are given, or there is nothing to search
+                for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        queries = _queries(query, title, abstract, year)
+        is_list = cited is not None
+        queries = queries_of(query, title, abstract, year, context=context, is_list=is_list)
         found = self.stream(
             queries, k=k, year_max=year_max, excluded=excluded, cited=cited, explain=explain
         )
@@ -212,7 +246,8 @@ class Recommender:
         recommender = self._open if k is None else self._open.with_k(k)
         out, known = self._find(excluded, "excluded"), self._find(cited, "cited")
         queries, left_out = [*queries], out.rows | known.rows
-        results = recommender.stream(
+        results = stream_any(
+            recommender,
             queries,
             year_max=year_max,
             excluded=out.rows,
@@ -271,23 +306,3 @@ class Recommender:
             left = f", {missing} not found" if found.not_found else ""
             self._log(f"{name}: {plural(len(found.rows), 'paper')} of this corpus{left}")
         return found
-
-
-def _queries(
-    query: Query | Iterable[Query] | None, title: str | None, abstract: str, year: int | None
-) -> Sequence[Query]:
-    if (query is None) == (title is None):
-        raise ConfigError("give either a query, or several, or title=...")
-    if query is None:
-        words = " ".join((title or "").split())
-        return [Query(id="query", title=words, abstract=abstract.strip(), year=year, named=False)]
-    if abstract or year is not None:
-        raise ConfigError("abstract and year go with title; a query has its own")
-    if isinstance(query, Query):
-        return [query]
-    queries: list[object] = [query] if isinstance(query, str) else [*query]
-    if strange := [query for query in queries if not isinstance(query, Query)]:
-        raise ConfigError(
-            f"expected queries, found {type(strange[0]).__name__}; for a text: title=..."
-        )
-    return [query for query in queries if isinstance(query, Query)]

@@ -152,6 +152,7 @@ class _Object:
             authors=self.authors(),
             venue=self._venue(),
             doi=self._doi(),
+            context=self._text(("context",)),
         )
 
     def _first(self, keys: tuple[str, ...]) -> tuple[str, Any]:

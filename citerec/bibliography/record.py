@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import BadInputError, InvalidValueError
-from citerec.types import Query
+from citerec.types import Query, QueryKind
 from citerec.valid import MAX_ABSTRACT, MAX_TITLE
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -43,6 +43,7 @@ class Draft:
     authors: tuple[str, ...]
     venue: str
     doi: str = ""  # bare
+    context: str = ""  # the sentence that needs references
 
 
 def one_line(text: str) -> str:
@@ -65,7 +66,13 @@ def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
     """
     query_id = draft.id.strip() or default_id
     title, abstract = one_line(draft.title), one_line(draft.abstract)
-    for field, value, most in (("title", title, MAX_TITLE), ("abstract", abstract, MAX_ABSTRACT)):
+    context = one_line(draft.context)
+    lengths = (
+        ("title", title, MAX_TITLE),
+        ("abstract", abstract, MAX_ABSTRACT),
+        ("context", context, MAX_TITLE),
+    )
+    for field, value, most in lengths:
         if len(value) > most:
             fault = f"the {field} has {len(value):,} characters; expected at most {most:,}"
             advice = "put the title on a line or in a field by itself"
@@ -73,13 +80,15 @@ def to_query(draft: Draft, name: Path | str, default_id: str) -> Query:
     try:
         return Query(
             id=query_id,
-            title=title,
+            title=title or context,
             abstract=abstract,
             year=draft.year,
             authors=tuple(filter(None, map(one_line, draft.authors))),
             venue=one_line(draft.venue),
             named=bool(draft.id.strip()),
             doi=draft.doi,
+            context=context if title else "",
+            kind=QueryKind.SENTENCE if context and not title else QueryKind.DRAFT,
         )
     except InvalidValueError as error:
         raise draft.record.error(name, error.fault) from error

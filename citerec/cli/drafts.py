@@ -27,7 +27,10 @@ def given_drafts(query: str | None, title: str | None, abstract: str | None) -> 
     if query is None and title is None:
         if abstract:
             raise ConfigError("--abstract needs --title; add the title of the draft")
-        raise ConfigError("give the draft either by --query FILE (- for stdin) or by --title")
+        raise ConfigError(
+            "give the draft either by --query FILE (- for stdin) or by --title; "
+            "without a draft, give --context or --cited"
+        )
     words = None if title is None else " ".join(title.split())
     if words is not None and not words:
         raise ConfigError("--title is empty; give the title of the draft")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from citerec.cli.console import ConsoleOutput
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.types import Query
+from citerec.types import Query, QueryKind
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
@@ -30,7 +30,8 @@ def warn_unreadable(
     queries: Sequence[Query], recommender: "BatchRecommender", console: ConsoleOutput
 ) -> None:
     """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
-    shares = [(query, recommender.unreadable(query)) for query in queries]
+    read = [query for query in queries if query.kind is not QueryKind.REFERENCES]
+    shares = [(query, recommender.unreadable(query)) for query in read]
     bad = [(query, share) for query, share in shares if share >= UNREADABLE]
     if not bad:
         return

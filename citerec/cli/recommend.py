@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from citerec.cli.console import (
     without_garbage_collection,
     write_pieces,
 )
+from citerec.cli.contexts import ContextOption, suited, with_context
 from citerec.cli.drafts import cited_rows_of, given_drafts, listed_rows
 from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
 from citerec.cli.notices import loaded, warn_unreadable
@@ -90,6 +92,7 @@ def recommend(
     abstract: Annotated[
         str | None, typer.Option(help="The abstract, with --title, or in place of that in --query.")
     ] = None,
+    context: ContextOption = None,
     index: Index = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Number of papers.")] = 20,
     encoder: Annotated[
@@ -152,12 +155,18 @@ def recommend(
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
     from citerec.folder import find_index, open_index
+    from citerec.missing import stream_any
 
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
     check_output(output)
     more = checked_fields(fields, format)
-    drafts = given_drafts(query, title, abstract)
+    drafts = with_context(
+        partial(given_drafts, query, title, abstract),
+        context,
+        cited,
+        has_draft=not (query is None and title is None and not abstract),
+    )
     for notice in drafts.notices:
         console.log(notice)
     adds = addition(append, pick, key_pattern, k=k, output=output, batch=drafts.batch)
@@ -191,13 +200,14 @@ def recommend(
         diversity=diversity,
         few_queries=few,
     )
-    recommender = _open_recommender(folder, config, heap, console)
+    recommender = _open_recommender(folder, suited(config, drafts), heap, console)
     excluded = listed_rows(exclude, recommender, console)
     cited_rows = cited_rows_of(drafts, cited, recommender, console)
     warn_unreadable(drafts.queries, recommender, console)
     shown = output is None and is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
-        recommendations = recommender.stream(
+        recommendations = stream_any(
+            recommender,
             drafts.queries,
             year_max=year_max,
             excluded=excluded,

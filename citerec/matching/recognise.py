@@ -11,7 +11,7 @@ from citerec.bibliography.paper_list import PaperList
 from citerec.corpus.papers import Papers, as_rows, compute, strings
 from citerec.matching.same import Described, is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.rules.eligible import query_rows
-from citerec.types import Paper, Query
+from citerec.types import Paper, Query, QueryKind
 
 # drafts whose titles are searched one by one; more are compared with all titles in one pass
 ONE_BY_ONE = 8
@@ -29,9 +29,13 @@ class RecognisedQuery:
 def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]:
     """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
 
-    A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged.
+    A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged. So does one that is no
+    draft, such as a sentence.
     """
-    in_corpus = [bool(rows) for rows in query_rows(queries, papers)]
+    in_corpus = [
+        bool(rows) or query.kind is not QueryKind.DRAFT
+        for query, rows in zip(queries, query_rows(queries, papers), strict=True)
+    ]
     unknown = [query for query, is_known in zip(queries, in_corpus, strict=True) if not is_known]
     by_title = _title_rows([query.title for query in unknown], papers)
     return [

@@ -1,0 +1,90 @@
+r"""Reads the sentence that needs a reference: without the `[CITE]` marker, and without markers of other citations.
+
+Markers are numbers in brackets (`[12]`, `[3, 5-7]`), keys (`[Smi20]`, `[@smith2020]`), names with years in parentheses
+(`(Smith et al., 2020)`) and LaTeX (`\cite{...}`, `\citep[p. 3]{...}`). A year in parentheses goes, too: `Smith (2020)`
+becomes `Smith`. Other parentheses stay.
+"""
+
+import re
+from dataclasses import replace
+
+from citerec.bibliography.latex import to_text
+from citerec.errors import ConfigError
+from citerec.types import Query, QueryKind
+from citerec.valid import MAX_TITLE
+
+_YEAR = r"(?:1[5-9]|20)[0-9]{2}[a-z]?"
+_NUMBERS = r"[0-9]{1,4}(?:\s?[,;–—-]\s?[0-9]{1,4}){0,99}"
+_MARKER = re.compile(
+    rf"""
+      \[\s?(?:CITE|CITATION|REF|cite|citation)\s?\]           # the place
+    | \\[A-Za-z]*cite[A-Za-z]*\*?\s?(?:\[[^\[\]]{{0,200}}\]){{0,2}}\s?\{{[^{{}}]{{0,2000}}\}}
+    | \[\s?{_NUMBERS}\s?\]
+    | \[[A-Z][A-Za-z]{{0,5}}\+?[0-9]{{2}}[a-z]?\]             # of BibTeX's style alpha
+    | \[[^\[\]]{{0,50}}@[^\[\]]{{1,500}}\]                    # of pandoc
+    | \((?:[^()]{{0,300}}[\s,])?{_YEAR}(?:[,;:\s][^()]{{0,300}})?\)
+    """,
+    re.VERBOSE,
+)
+_NAMES = re.compile(rf"[^\W\d_a-z][^\s()]+.*{_YEAR}")  # within parentheses: a name before the year
+_ONLY_YEARS = re.compile(rf"[\s,;]*{_YEAR}(?:[\s,;]+{_YEAR}){{0,20}}[\s,;]*")
+_BEFORE_POINT = re.compile(r"\s+([,.;:!?)])")
+_WORD = re.compile(r"[^\W\d_]{2}")
+
+
+def without_markers(text: str) -> str:
+    """Return a text without citation markers, on one line."""
+    plain = _MARKER.sub(_kept, text.replace("~\\", " \\"))
+    return _BEFORE_POINT.sub(r"\1", " ".join(to_text(plain).split()))
+
+
+def _kept(marker: re.Match[str]) -> str:
+    """Return a space for a marker; parentheses with a year are one only if they name authors, or hold years alone."""
+    if not marker[0].startswith("("):
+        return " "
+    inside = marker[0][1:-1]
+    is_marker = _ONLY_YEARS.fullmatch(inside) or _NAMES.search(inside)
+    return " " if is_marker else marker[0]
+
+
+def read_context(text: str) -> str:
+    """Return the words of a context, without citation markers.
+
+    Raises:
+        ConfigError: If it has no words, or is too long for a sentence.
+    """
+    if not text.strip():
+        raise ConfigError(
+            "the context is empty; give the sentence that needs a reference, such as "
+            '"Late interaction keeps token vectors [CITE]"'
+        )
+    if len(text) > MAX_TITLE:
+        raise ConfigError(
+            f"the context has {len(text):,} characters; expected a sentence of at most {MAX_TITLE:,}"
+        )
+    words = without_markers(text)
+    if not _WORD.search(words):
+        raise ConfigError(
+            "the context has no words besides citation markers; give the sentence around the marker"
+        )
+    return words
+
+
+def read_query(query: Query) -> Query:
+    """Return a query whose sentence has no citation markers; the query itself if it has no sentence.
+
+    Raises:
+        ConfigError: As `read_context` raises.
+    """
+    if query.kind is QueryKind.SENTENCE:
+        return replace(query, title=read_context(query.title))
+    return replace(query, context=read_context(query.context)) if query.context else query
+
+
+def sentence_query(text: str, id: str = "context") -> Query:
+    """Return the query of a sentence without a draft: its words are the title, and it has no year.
+
+    Raises:
+        ConfigError: As `read_context` raises.
+    """
+    return Query(id=id, title=read_context(text), named=False, kind=QueryKind.SENTENCE)

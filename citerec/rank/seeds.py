@@ -1,0 +1,205 @@
+"""Finds the papers that a list of references lacks, from the papers of the list: its seeds.
+
+| source | score of a paper |
+|---|---|
+| co-citation | mean cosine of its citing papers and those of each seed |
+| similar-lists | sum over the papers that cite it: squared cosine of their references and the seeds |
+| coupling | cosine of its references and the seeds |
+| cited-by | share of the seeds that cite it |
+| dense | inner product with, or minus the distance from, the mean of the seeds' vectors |
+| bm25 | BM25 for the key terms of the seeds' titles |
+
+The sources are fused by a weighted sum. The scores of the citation graph are divided by the best one of their source;
+those of texts and vectors are min-max scaled over its best papers.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.config import ExpandConfig
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.fuse import min_max, summed
+from citerec.rank.neighbours import neighbour_scores
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.rules.eligible import within
+from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
+from citerec.text import QueryForm
+from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
+
+if TYPE_CHECKING:
+    from citerec.retrieve.dense import DenseRetriever
+
+Points = npt.NDArray[np.float64]  # one per paper
+
+CO_CITATION, SIMILAR_LISTS = "co-citation", "similar-lists"
+COUPLING, CITED_BY = "coupling", "cited-by"
+# Tuned by recall@20 on dev papers of two corpora: experiments/MISSING.md.
+WEIGHTS = {
+    CO_CITATION: 1.5,
+    SIMILAR_LISTS: 1.0,
+    COUPLING: 1.0,
+    CITED_BY: 1.0,
+    "dense": 0.5,
+    "bm25": 0.5,
+}
+GRAPH = frozenset({CO_CITATION, SIMILAR_LISTS, COUPLING, CITED_BY})
+DEPTH = 200  # papers of each source that are fused
+KEY_TERMS = 40
+_EQUAL = 10**6  # k0 that gives all seeds the same weight, but for a millionth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeedCandidates(CandidateSet):
+    """The candidates for one list of references."""
+
+    seeds: Rows  # the papers of the list, rising
+    snapshot: GraphSnapshot  # the citations that are known
+
+
+class SeedRetriever:
+    """Finds papers that belong to lists of references. It caches what it reads of the graph: reuse the object."""
+
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        *,
+        bm25: Bm25Retriever | None = None,
+        dense: "DenseRetriever | None" = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            graph: The citation graph, which defines the known citations.
+            bm25: Searches the key terms of the titles, see `by_key_terms`; None for no search.
+            dense: Its vectors are searched; None for none.
+        """
+        self._graph, self._bm25, self._dense = graph, bm25, dense
+        self._id_rank: npt.NDArray[np.int32] = graph.index.id_rank
+        self._papers = graph.index.papers
+
+    def candidates(self, batch: QueryBatch, k: int) -> list[SeedCandidates]:
+        """Return the best eligible papers for the known references of each query, at least `k` if there are so many.
+
+        Args:
+            batch: The queries; only their known references are read. These are not recommended.
+            k: Papers per list.
+
+        Raises:
+            ConfigError: If a query has no known reference.
+        """
+        snapshots = self._graph.snapshots(batch.queries, batch.eligible)
+        return [
+            self._of_list(batch.known_references(place), batch.eligible[place], snapshot, k)
+            for place, snapshot in enumerate(snapshots)
+        ]
+
+    def _of_list(
+        self, cited: Collection[int], rule: Eligibility, snapshot: GraphSnapshot, k: int
+    ) -> SeedCandidates:
+        if not cited:
+            raise ConfigError("a list of references holds no paper of the corpus")
+        seeds = np.array(sorted(cited), np.int32)
+        rule = replace(rule, excluded=rule.excluded.union(seeds.tolist()))
+        depth = max(k, DEPTH)
+        sources = {
+            name: hits for name, hits in self._sources(seeds, rule, snapshot, depth) if len(hits)
+        }
+        points = [source_points(name, hits) for name, hits in sources.items()]
+        weights = [WEIGHTS[name] for name in sources]
+        fused = summed([*sources.values()], points, weights, self._id_rank, depth)
+        return SeedCandidates(fused, sources, seeds, snapshot)
+
+    def _sources(
+        self, seeds: Rows, rule: Eligibility, snapshot: GraphSnapshot, depth: int
+    ) -> Iterator[tuple[str, Hits]]:
+        for name, scores in graph_scores(self._graph, snapshot, seeds).items():
+            rows = np.flatnonzero(scores).astype(np.int32)
+            rows = rows[within(rule, self._papers.years, rows)]
+            yield name, Hits.ordered(rows, scores[rows].astype(np.float32), self._id_rank, depth)
+        if self._dense:
+            mean = self._dense.vectors(seeds).mean(axis=0, keepdims=True)
+            [hits] = self._dense.search(mean.astype(np.float32), [rule], depth)
+            yield "dense", hits
+        if self._bm25:
+            [hits] = self._bm25.retrieve([self.titles(seeds)], [rule], depth)
+            yield "bm25", hits
+
+    def titles(self, seeds: Rows) -> Query:
+        """Return the query of the titles of a list; its title is blank if none of them has one."""
+        titles: list[str] = self._papers.texts("title", seeds).to_pylist()
+        return Query(id="titles", title=" ".join(titles).strip() or "-", named=False)
+
+    def matches(
+        self, candidates: SeedCandidates, rows: Sequence[int], most: int
+    ) -> list[list[str]]:
+        """Return, for each paper at `rows`, at most `most` words that it shares with the titles of the list."""
+        if not self._bm25:
+            return [[] for _ in rows]
+        return self._bm25.matches(self.titles(candidates.seeds), rows, most=most)
+
+
+def by_key_terms(index: IndexFolder, bm25: Bm25Retriever) -> Bm25Retriever:
+    """Return a BM25 that searches key terms alone: the titles of hundreds of references have too many words."""
+    config = replace(bm25.config, form=QueryForm.KEY_TERMS, key_terms=KEY_TERMS)
+    return Bm25Retriever(index, config)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedFirstStage:
+    """A first stage of the pipeline for the lists of references of one batch."""
+
+    retriever: SeedRetriever
+    lists: Sequence[Collection[int]]  # one per query of the batch
+
+    def candidates(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> list[CandidateSet]:
+        """Return the best eligible papers for the list of each query."""
+        batch = QueryBatch(queries, eligible, [sorted(one) for one in self.lists])
+        return [*self.retriever.candidates(batch, k)]
+
+
+def source_points(name: str, hits: Hits) -> Points:
+    """Return the scores of a source, scaled to [0, 1]; `hits` has at least one paper."""
+    if name in GRAPH:  # 0 means not connected, so the last paper has more than nothing
+        return hits.scores.astype(np.float64) / float(hits.scores[0])
+    return min_max(hits.scores)
+
+
+def graph_scores(graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> dict[str, Points]:
+    """Return the score of every paper by each source of the citation graph; 0 for papers that it does not connect.
+
+    Args:
+        graph: The citation graph.
+        snapshot: The citations that are known.
+        seeds: Distinct rows of the list's papers.
+    """
+    from scipy.sparse import csr_array
+
+    papers = len(snapshot.citing)
+    config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
+    [of_seeds] = neighbour_scores(graph, snapshot, [seeds], config)
+    shared = np.bincount(graph.cited_by[seeds].indices, minlength=papers)
+    shared[~snapshot.citing] = 0
+    sizes = np.maximum(np.diff(graph.cites.indptr), 1)
+    coupling = shared / np.sqrt(sizes * len(seeds))
+    citing = np.flatnonzero(shared)
+    weights: Any = csr_array((coupling[citing] ** 2, citing, [0, len(citing)]), shape=(1, papers))
+    return {
+        CO_CITATION: _full(of_seeds.rows, of_seeds.co, papers),
+        SIMILAR_LISTS: (weights @ graph.cites).toarray()[0],
+        COUPLING: coupling,
+        CITED_BY: _full(of_seeds.rows, of_seeds.cites, papers),
+    }
+
+
+def _full(rows: Rows, values: npt.NDArray[np.float32], papers: int) -> Points:
+    """Return the values of some rows as a column of all papers, 0 elsewhere."""
+    column = np.zeros(papers)
+    column[rows] = values
+    return column

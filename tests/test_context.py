@@ -1,0 +1,419 @@
+"""A sentence that needs a reference: what is read of it, and what is recommended with and without its draft."""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tiny_ranker import tiny_ranker
+
+from citerec import Query, RecommendConfig, Recommender
+from citerec.build import BuildConfig, build_index
+from citerec.cli import run
+from citerec.config import Bm25Config
+from citerec.drafts.context import read_context, sentence_query, without_markers
+from citerec.errors import BadInputError, ConfigError
+from citerec.export import Format
+from citerec.folder import IndexFolder, open_index
+from citerec.rank.probability import Calibration
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.context import ContextConfig, ContextRetriever, Source
+from citerec.retrieve.hybrid import HybridRetriever
+from citerec.text import pair_text
+from citerec.types import Eligibility, Hits, QueryKind
+
+Build = Callable[..., IndexFolder]
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+PAPERS = [
+    {"id": "late", "title": "Late interaction over token vectors", "year": 2020},
+    {"id": "sparse", "title": "Sparse vectors of expanded terms", "year": 2021},
+    {"id": "trees", "title": "Drawing large trees", "year": 2002, "doi": "10.5555/TREES"},
+    {"id": "graphs", "title": "Drawing graphs and trees in the plane", "year": 2004},
+    {"id": "zebra", "title": "Stripes of zebras", "year": 1999},
+]
+DRAFT = Query(id="d", title="Drawing trees", abstract="We draw trees in the plane.")
+SENTENCE = "Late interaction keeps token vectors [CITE]"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
+    """The papers above, indexed once; tests must not change it."""
+    folder = tmp_path_factory.mktemp("small")
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
+    build_index(corpus, folder / "index", BuildConfig())
+    return open_index(folder / "index")
+
+
+@pytest.fixture
+def tiny(index: IndexFolder) -> Recommender:
+    return Recommender(index, RecommendConfig(ranker="none"))
+
+
+@pytest.fixture
+def cli(
+    index: IndexFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., tuple[int, str, str]]:
+    """Run `recommend` on the small index; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(["recommend", "--index", str(index.path), "--ranker", "none", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+# --- citation markers
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (SENTENCE, "Late interaction keeps token vectors"),
+        ("Dense [12] and sparse [3, 5-7] vectors.", "Dense and sparse vectors."),
+        ("It works (Smith et al., 2020; Lee and Kim 2019a).", "It works."),
+        ("It works (see Øland, 2009, for a survey).", "It works."),
+        ("Smith et al. (2020) show it.", "Smith et al. show it."),
+        (r"We follow~\cite{a,b} and \citep[see][p.~3]{c}.", "We follow and."),
+        (r"A \textbf{late} model~\parencite{x}", "A late model"),
+        ("Keys [Smi20], [ABC+19b] and [@smith2020; @lee].", "Keys, and."),
+        ("trees (of 2019 leaves) stay", "trees (of 2019 leaves) stay"),
+        ("the term tf(t) (a count) stays", "the term tf(t) (a count) stays"),
+        ("two\n lines", "two lines"),
+    ],
+)
+def test_citation_markers_are_removed_and_nothing_else(text: str, plain: str) -> None:
+    assert without_markers(text) == plain
+
+
+@given(st.text(alphabet="([{\\cite @12090,;Sab}])", max_size=200))
+def test_markers_are_removed_once_and_for_all(text: str) -> None:
+    once = without_markers(text)
+
+    assert len(once) <= len(text)
+    assert "[CITE]" not in once
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the context is empty"),
+        (" \n", "the context is empty"),
+        ("[CITE] [12] (Smith, 2020)", "no words besides citation markers"),
+        ("word " * 5000, "the context has 25,000 characters; expected a sentence of at most"),
+    ],
+)
+def test_a_context_without_words_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_context(text)
+
+
+# --- what is searched
+
+
+def test_a_sentence_alone_is_the_query(tiny: Recommender) -> None:
+    found = tiny.recommend(context=SENTENCE)
+
+    assert found.ids == ("late", "sparse")  # two shared words and more, one
+    assert found.query.title == "Late interaction keeps token vectors"
+    assert found.query.kind is QueryKind.SENTENCE
+
+
+def test_a_sentence_and_its_draft_are_both_searched_and_the_sentence_counts_more(
+    tiny: Recommender,
+) -> None:
+    alone = tiny.recommend(DRAFT)
+    both = tiny.recommend(DRAFT, context=SENTENCE, explain=True)
+
+    assert set(alone.ids) == {"trees", "graphs"}
+    assert set(both.ids) == {"late", "sparse", "trees", "graphs"}
+    assert both.ids[0] == "late"
+    assert both[0].reasons == ("matches: interaction, late, token, vectors",)
+    assert both[-1].reasons == ()  # it shares words with the draft alone
+
+
+def test_the_lists_are_fused_by_weighted_ranks(index: IndexFolder) -> None:
+    bm25 = HybridRetriever(index, [Bm25Retriever(index, Bm25Config())])
+    config = ContextConfig(weight=0.75, k0=10)
+    query = Query(id="d", title="Drawing trees", context="token vectors")
+
+    [fused] = ContextRetriever(bm25, index.id_rank, config).candidates([query], [Eligibility()], 10)
+
+    ids = index.papers.ids_at(fused.rows.tolist())
+    assert ids == ["late", "sparse", "trees", "graphs"]
+    points = [0.75 / 11, 0.75 / 12, 0.25 / 11, 0.25 / 12]
+    assert fused.hits.scores.tolist() == pytest.approx(points)
+
+
+@pytest.mark.parametrize(
+    ("features", "of_late", "of_trees"), [("sentence", 1, 0), ("draft", 0, 1), ("both", 1, 1)]
+)
+def test_a_model_reads_the_search_that_is_configured(
+    index: IndexFolder, features: str, of_late: int, of_trees: int
+) -> None:
+    bm25 = HybridRetriever(index, [Bm25Retriever(index, Bm25Config())])
+    config = ContextConfig(features=Source(features))
+    query = Query(id="d", title="Drawing trees", context="token vectors")
+
+    [fused] = ContextRetriever(bm25, index.id_rank, config).candidates([query], [Eligibility()], 10)
+
+    hits: Hits = fused.hits_by_source["bm25"]
+    found = set(index.papers.ids_at(hits.rows.tolist()))
+    assert ("late" in found, "trees" in found) == (bool(of_late), bool(of_trees))
+    assert not np.isnan(hits.scores).any()
+
+
+def test_queries_without_a_context_stay_as_they_are_in_a_batch(tiny: Recommender) -> None:
+    queries = [DRAFT, Query(id="e", title="Drawing trees", context=SENTENCE)]
+
+    plain, with_context = tiny.recommend(queries)
+
+    assert plain.ids == tiny.recommend(DRAFT).ids
+    assert [one.score for one in plain] == [one.score for one in tiny.recommend(DRAFT)]
+    assert with_context.ids == tiny.recommend(queries[1]).ids
+
+
+def test_a_sentence_that_is_a_title_is_not_taken_for_the_paper_itself(tiny: Recommender) -> None:
+    found = tiny.recommend(context="Late interaction over token vectors")
+
+    assert found.ids[0] == "late"
+    assert found.notices == ()
+
+
+def test_a_reranker_reads_the_sentence_and_the_title() -> None:
+    query = Query(id="d", title="Drawing trees", abstract="We draw.", context="Trees grow")
+
+    assert pair_text(query) == "Trees grow Drawing trees"
+    assert pair_text(DRAFT) == "Drawing trees We draw trees in the plane."
+
+
+def test_a_year_bounds_the_papers_for_a_sentence_too(tiny: Recommender) -> None:
+    assert tiny.recommend(context=SENTENCE, year=2020).ids == ("late",)
+    assert tiny.recommend(context=SENTENCE, year_max=2020).ids == ("late",)
+    assert tiny.recommend(context=SENTENCE, excluded=["late"]).ids == ("sparse",)
+
+
+def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
+    index: IndexFolder, tmp_path: Path
+) -> None:
+    calibration = Calibration(scale=1.0, offset=0.0)
+    folder = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0}, calibration=calibration)
+    recommender = Recommender(index, RecommendConfig(ranker=str(folder)))
+
+    draft, sentence = recommender.recommend(DRAFT), recommender.recommend(context=SENTENCE)
+
+    assert draft[0].probability is not None
+    assert sentence[0].probability is None
+    assert sentence.ids[0] == "late"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"context": ""}, "the context is empty"),
+        ({"context": "a b", "abstract": "c"}, "abstract goes with title"),
+        ({"title": "A", "context": "[1]"}, "no words besides"),
+    ],
+)
+def test_arguments_for_a_sentence_that_do_not_fit_are_refused(
+    tiny: Recommender, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        tiny.recommend(**arguments)
+
+
+def test_a_context_is_of_one_draft(tiny: Recommender) -> None:
+    with pytest.raises(ConfigError, match="a sentence of one draft, got 2 queries"):
+        tiny.recommend([DRAFT, sentence_query("Trees")], context="Trees grow")
+
+
+# --- the command line
+
+
+@pytest.mark.parametrize("format", Format)
+def test_every_format_takes_a_sentence(
+    cli: Callable[..., tuple[int, str, str]], format: str
+) -> None:
+    code, out, _ = cli("--context", SENTENCE, "--format", format, "--explain")
+
+    assert code == 0
+    assert "ate" in out  # its id, or its title
+
+
+def test_the_command_takes_a_sentence_with_a_draft(
+    cli: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "draft.txt").write_text("Drawing trees\n\nWe draw trees.\n")
+
+    code, out, _ = cli("--query", "draft.txt", "--context", SENTENCE, "--format", "json")
+
+    assert code == 0
+    assert {item["id"] for item in json.loads(out)} == {"late", "sparse", "trees", "graphs"}
+
+
+def test_a_batch_has_a_sentence_in_each_line(
+    cli: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    lines = [
+        {"id": "a", "title": "Drawing trees", "context": SENTENCE},
+        {"id": "b", "context": "Zebras have stripes (Doe, 1999)"},
+        {"id": "c", "title": "Drawing trees"},
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    code, out, _ = cli("--query", "q.jsonl", "--format", "jsonl")
+
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [one["query"] for one in found] == ["a", "b", "c"]
+    assert [one["results"][0]["id"] for one in found] == ["late", "zebra", "trees"]
+    assert len(found[1]["results"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--context", ""), "error: the context is empty"),
+        (("--context", "[12]"), "error: the context has no words besides citation markers"),
+        (("--context", "A b", "--abstract", "c"), "error: --abstract needs --title"),
+        (("--query", "two.jsonl", "--context", "A b"), "but --query holds 2; give one draft"),
+        (("--query", "bad.json"), 'line 1: "context" must be a string, found a list'),
+        ((), "without a draft, give --context or --cited"),
+    ],
+)
+def test_what_does_not_fit_a_context_is_an_error_in_one_line(
+    cli: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    (tmp_path / "two.jsonl").write_text('{"title": "A"}\n{"title": "B"}\n')
+    (tmp_path / "bad.json").write_text('{"title": "A", "context": ["B"]}')
+
+    code, out, err = cli(*arguments)
+
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_sentence_without_a_match_says_so(cli: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = cli("--context", "Quarks bind")
+
+    assert code == 0
+    assert "no word of the sentence occurs in the 5 eligible papers" in " ".join(out.split())
+
+
+# --- sentences with gold, for measuring
+
+
+@pytest.fixture(scope="module")
+def context_queries() -> ModuleType:
+    """The module of experiments/ that reads sentences with gold."""
+    spec = importlib.util.spec_from_file_location(
+        "context_queries", EXPERIMENTS / "context_queries.py"
+    )
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["context_queries"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+JATS = """<?xml version="1.0"?>
+<!-- invented -->
+<article xmlns:xlink="http://www.w3.org/1999/xlink"><front><article-meta>
+  <article-id pub-id-type="doi">10.5555/made.1</article-id>
+  <title-group><article-title>Pictures of <italic>trees</italic></article-title></title-group>
+  <pub-date><year>2022</year></pub-date><pub-date><year>2021</year></pub-date>
+  <abstract><p>We draw.</p></abstract>
+</article-meta></front><body>
+  <sec><p>Token vectors interact late (<xref ref-type="bibr" rid="r1">Doe, 2020</xref>;
+    <xref ref-type="bibr" rid="r2">Roe, 2021</xref>). This cites nothing, see
+    <xref ref-type="fig" rid="f1">Fig. 1</xref>. Large trees were drawn.<xref ref-type="bibr"
+    rid="r3">3</xref> Nobody knows this one <xref ref-type="bibr" rid="r4">4</xref>.</p></sec>
+</body><back><ref-list>
+  <ref id="r1"><element-citation><article-title>Late interaction over token vectors
+    </article-title></element-citation></ref>
+  <ref id="r2"><mixed-citation>Roe. <article-title>Sparse vectors of expanded terms</article-title>
+    </mixed-citation></ref>
+  <ref id="r3"><mixed-citation><article-title>Other title</article-title>
+    <pub-id pub-id-type="doi">10.5555/trees</pub-id></mixed-citation></ref>
+  <ref id="r4"><mixed-citation><article-title>Quarks</article-title></mixed-citation></ref>
+</ref-list></back></article>
+"""
+
+
+def test_sentences_of_a_full_text_have_the_papers_that_they_cite_as_gold(
+    context_queries: Any, index: IndexFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "made.xml").write_text(JATS)
+
+    found = list(context_queries.from_jats([tmp_path / "made.xml"], index.papers))
+
+    assert [one.query.context for one in found] == [
+        "Token vectors interact late.",
+        "Large trees were drawn.",
+    ]
+    assert [one.gold for one in found] == [{"late", "sparse"}, {"trees"}]  # by title; by DOI
+    assert {one.query.title for one in found} == {"Pictures of trees"}
+    assert (found[0].query.abstract, found[0].query.year) == ("We draw.", 2021)
+    assert found[0].query.doi == "10.5555/made.1"
+
+
+@pytest.mark.parametrize(
+    "text", ["no xml", "<article><front/></article>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>']
+)
+def test_what_is_no_full_text_is_refused(context_queries: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.xml").write_text(text)
+
+    with pytest.raises(BadInputError, match=r"bad\.xml"):
+        context_queries.read_jats(tmp_path / "bad.xml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<top>\n<num> Number: t1\n<title> Trees are drawn [CITE]\n</top>\n"
+        "<top><num>t2</num><title>No gold</title></top>\n",
+        "t1\tTrees are drawn [CITE]\n\nt2\tNo gold\n",
+    ],
+)
+def test_topics_with_gold_are_sentences(context_queries: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "topics").write_text(text)
+    (tmp_path / "qrels").write_text("t1 0 trees 1\nt1 0 graphs 0\n")
+
+    [one] = context_queries.from_trec(tmp_path / "topics", tmp_path / "qrels")
+
+    assert one.query.title == "Trees are drawn"
+    assert one.gold == {"trees"}
+    with pytest.raises(BadInputError, match="expected an id, a tab and a sentence"):
+        (tmp_path / "bad").write_text("t1 no tab\n")
+        list(context_queries.read_topics(tmp_path / "bad"))
+
+
+def test_a_proxy_is_the_sentence_with_the_words_of_a_reference(
+    context_queries: Any, build: Build, tmp_path: Path
+) -> None:
+    abstract = "Zebras have no place here at all. We draw large trees with care here."
+    citing = {"id": "me", "title": "Mine", "abstract": abstract, "year": 2010}
+    index = build([*PAPERS, citing | {"citations": ["trees", "graphs", "zebra"]}])
+    (index.splits / "dev.ids").write_text("me\n")
+
+    [one] = context_queries.proxies(index, "dev", 5)
+
+    assert one.query.context == "We draw large trees with care here."
+    assert one.gold == {"trees"}  # "large" and "trees"; the others share one word at most

@@ -1,0 +1,286 @@
+"""What a list of references lacks: the counts of the citation graph, the list without a draft, and its errors."""
+
+import json
+from collections.abc import Callable
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from citerec import Query, RecommendConfig, Recommender
+from citerec.build import BuildConfig, build_index
+from citerec.cli import run
+from citerec.errors import ConfigError
+from citerec.export import Format
+from citerec.folder import IndexFolder, open_index
+from citerec.missing import MissingReferences, list_query, stream_any
+from citerec.rank.seed_reasons import SeedFacts
+from citerec.rank.seeds import CITED_BY, CO_CITATION, COUPLING, SIMILAR_LISTS, graph_scores
+from citerec.recommend import BatchRecommender
+from citerec.rules.known import CitationScope, TemporalGraph
+
+Build = Callable[..., IndexFolder]
+Cli = Callable[..., tuple[int, str, str]]
+# s1, s2 and s3 are the list. `hub` is cited together with all three; `cites2` cites two of them; s3 cites `base`.
+PAPERS: list[dict[str, Any]] = [
+    {"id": "s1", "title": "Drawing trees", "year": 2000},
+    {"id": "s2", "title": "Drawing graphs", "year": 2001},
+    {"id": "s3", "title": "Drawing maps", "year": 2002, "citations": ["base"]},
+    {"id": "base", "title": "Planarity", "year": 1974},
+    {"id": "hub", "title": "Layout", "year": 2003},
+    {"id": "cites2", "title": "Edges", "year": 2006, "citations": ["s1", "s2"]},
+    {"id": "review1", "title": "Review", "year": 2010, "citations": ["s1", "s2", "hub"]},
+    {"id": "review2", "title": "Survey", "year": 2012, "citations": ["s2", "s3", "hub"]},
+    {"id": "apart", "title": "Quarks", "year": 2011},
+]
+LIST = ["s1", "s2", "s3"]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
+    """The papers above, indexed once; tests must not change it."""
+    folder = tmp_path_factory.mktemp("small")
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
+    build_index(corpus, folder / "index", BuildConfig())
+    return open_index(folder / "index")
+
+
+@pytest.fixture
+def tiny(index: IndexFolder) -> Recommender:
+    return Recommender(index)
+
+
+@pytest.fixture
+def cli(
+    index: IndexFolder,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Cli:
+    """Run `recommend` on the small index, beside a list of references; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "refs.txt").write_text("\n".join([*LIST, "nobody"]))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(["recommend", "--index", str(index.path), *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+# --- the citation graph
+
+
+def by_hand(
+    cites: dict[int, set[int]], seeds: set[int], paper: int, known: set[int]
+) -> dict[str, float]:
+    """Return the scores of one paper by the definitions, pair by pair; only references of `known` papers count."""
+    cites = {citing: cited if citing in known else set[int]() for citing, cited in cites.items()}
+    cited_by = {p: {c for c, cited in cites.items() if p in cited} for p in cites}
+
+    def cosine(a: set[int], b: set[int]) -> float:
+        return len(a & b) / sqrt(len(a) * len(b)) if a and b else 0.0
+
+    others = [seed for seed in seeds if seed != paper]
+    return {
+        CO_CITATION: sum(cosine(cited_by[paper], cited_by[s]) for s in others) / len(seeds),
+        SIMILAR_LISTS: sum(cosine(cites[citing], seeds) ** 2 for citing in cited_by[paper]),
+        COUPLING: cosine(cites[paper], seeds),
+        CITED_BY: len(cited_by[paper] & seeds) / len(seeds),
+    }
+
+
+def test_the_scores_are_those_of_brute_force(build: Build) -> None:
+    rng = np.random.default_rng(0)
+    size = 30
+    cites = {i: {int(j) for j in rng.choice(size, 5) if j != i} for i in range(size)}
+    years = {i: int(rng.integers(2000, 2020)) for i in range(size)}
+    index = build(
+        [
+            {"id": str(i), "title": f"Title {i}", "year": years[i]}
+            | {"citations": [str(j) for j in cites[i]]}
+            for i in range(size)
+        ]
+    )
+    graph = TemporalGraph(index, CitationScope.PUBLISHED)
+    for year in (None, 2010, 2015) * 3:
+        seeds = {int(i) for i in rng.choice(size, 6, replace=False)}
+        known = {i for i in range(size) if year is None or years[i] < year}
+
+        scores = graph_scores(graph, graph.snapshot_before(year), np.array(sorted(seeds), np.int32))
+
+        for paper in set(range(size)) - seeds:
+            for name, value in by_hand(cites, seeds, paper, known).items():
+                assert scores[name][paper] == pytest.approx(value, abs=1e-5), (name, paper)
+
+
+def test_the_counts_of_the_reasons_are_those_of_brute_force(build: Build) -> None:
+    rng = np.random.default_rng(7)
+    size = 25
+    cites = {i: {int(j) for j in rng.choice(size, 4) if j != i} for i in range(size)}
+    papers = [
+        {"id": str(i), "title": f"Title {i}", "citations": [str(j) for j in cites[i]]}
+        for i in range(size)
+    ]
+    graph = TemporalGraph(build(papers), CitationScope.PUBLISHED)
+    seeds = {1, 4, 9, 16}
+    facts = SeedFacts(graph, graph.snapshot_before(None), np.array(sorted(seeds), np.int32))
+
+    for paper in set(range(size)) - seeds:
+        citers = [i for i in range(size) if paper in cites[i]]
+        assert facts.cited_together(paper) == len(set().union(*(cites[i] for i in citers)) & seeds)
+        assert facts.cites(paper) == len(cites[paper] & seeds)
+        assert facts.cited_by(paper) == len(set(citers) & seeds)
+        several = [i for i in citers for _ in [*combinations(cites[i] & seeds, 2)][:1]]
+        assert facts.similar_lists(paper) == len(several)
+
+
+# --- the list
+
+
+def test_a_list_alone_gives_what_it_lacks(tiny: Recommender) -> None:
+    found = tiny.recommend(cited=LIST, explain=True)
+
+    assert found.ids[0] == "hub"
+    assert set(found.ids) == {"hub", "base", "cites2", "review1", "review2"}
+    assert found[0].reasons == (
+        "cited together with 3 of your references",
+        "cited by 2 papers with several of your references",
+    )
+    reasons = {item.paper.id: item.reasons for item in found}
+    assert "cites 2 of your references" in reasons["cites2"]
+    assert reasons["base"] == ("cited by 1 of your references",)
+    assert all(item.probability is None for item in found)
+
+
+def test_the_papers_of_the_list_and_excluded_ones_stay_out(tiny: Recommender) -> None:
+    found = tiny.recommend(cited=LIST, excluded=["hub"])
+
+    assert not {*LIST, "hub"} & {*found.ids}
+    assert found.ids
+
+
+def test_a_year_bounds_papers_and_citations(tiny: Recommender) -> None:
+    by_2010 = tiny.recommend(cited=LIST, year_max=2010, explain=True)
+    by_2009 = tiny.recommend(cited=LIST, year_max=2009)
+
+    assert set(by_2010.ids) == {"hub", "base", "cites2", "review1"}
+    hub = next(item for item in by_2010 if item.paper.id == "hub")
+    assert "cited together with 2 of your references" in hub.reasons  # review2 is of 2012
+    assert set(by_2009.ids) == {"base", "cites2"}  # nobody cites `hub` yet
+
+
+def test_words_and_vectors_find_papers_without_citations(dense_sample: IndexFolder) -> None:
+    recommender = Recommender(dense_sample, RecommendConfig(k=30))
+    cited = ["khattab2020colbert", "karpukhin2020dense"]
+
+    found = recommender.recommend(cited=cited, explain=True)
+
+    assert {"dense", "bm25", CO_CITATION} <= {name for item in found for name in item.stages}
+    assert not {*cited} & {*found.ids}
+    texts = [reason for item in found for reason in item.reasons]
+    assert any(text.startswith("semantic similarity: rank") for text in texts)
+    assert any(text.startswith("matches: ") for text in texts)
+
+
+def test_several_lists_are_a_batch(index: IndexFolder) -> None:
+    recommender = BatchRecommender(index)
+    rows = [index.papers.rows_of(ids).tolist() for ids in (LIST, ["hub"], ["s3"])]
+
+    together = [*MissingReferences(recommender).stream(rows)]
+    alone = [next(MissingReferences(recommender).stream([one])) for one in rows]
+
+    assert together == alone
+    assert {item.paper.id for item in together[1].items} == {"s1", "s2", "s3", "review1", "review2"}
+
+
+def test_k_and_diversity_hold_for_lists(index: IndexFolder) -> None:
+    diverse = Recommender(index, RecommendConfig(diversity=0.5))
+
+    assert len(diverse.recommend(cited=LIST, k=2)) == 2
+
+
+def test_a_list_of_which_the_corpus_has_nothing_is_refused(tiny: Recommender) -> None:
+    with pytest.raises(ConfigError, match="none of the references is among the 9 papers"):
+        tiny.recommend(cited=["nobody"])
+    with pytest.raises(ConfigError, match="year_max must be a year"):
+        tiny.recommend(cited=LIST, year_max=0)
+
+
+def test_a_paper_that_nothing_connects_gives_an_empty_list_with_its_reason(
+    tiny: Recommender,
+) -> None:
+    found = tiny.recommend(cited=["apart"])
+
+    assert found.ids == ()
+    assert "no citation and no word of a title connects the references" in found.why_nothing
+
+
+def test_lists_and_drafts_are_not_mixed(index: IndexFolder) -> None:
+    queries = [list_query(), Query(id="d", title="Drawing")]
+
+    with pytest.raises(ConfigError, match="cannot be searched together"):
+        stream_any(BatchRecommender(index), queries, cited=[0])
+    with pytest.raises(ConfigError, match="rows of the corpus"):
+        next(stream_any(BatchRecommender(index), queries[:1], cited=[99]))
+
+
+# --- the command line
+
+
+@pytest.mark.parametrize("format", Format)
+def test_every_format_takes_a_list(cli: Cli, format: str) -> None:
+    code, out, err = cli("--cited", "refs.txt", "--format", format, "--explain")
+
+    assert code == 0
+    assert "hub" in out or "Layout" in out
+    assert "4 references in refs.txt: 3 found in this corpus, 1 not found" in err
+
+
+def test_the_command_gives_the_list_of_python(cli: Cli, tiny: Recommender) -> None:
+    code, out, _ = cli("--cited", "refs.txt", "--format", "json", "--year-max", "2010")
+
+    assert code == 0
+    assert [item["id"] for item in json.loads(out)] == list(
+        tiny.recommend(cited=LIST, year_max=2010).ids
+    )
+
+
+def test_a_table_has_counts_as_reasons(cli: Cli) -> None:
+    code, out, _ = cli("--cited", "refs.txt", "--explain", "--k", "1")
+
+    assert code == 0
+    assert "cited together with 3 of your references" in out
+
+
+def test_a_draft_with_references_is_ranked_as_a_draft(cli: Cli) -> None:
+    code, out, _ = cli("--title", "Layout", "--cited", "refs.txt", "--format", "json")
+
+    assert code == 0
+    assert "ranker" in json.loads(out)[0]["stages"]
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("nobody\n", (), "none of the references is among the 9 papers of"),
+        ("s1\n", ("--abstract", "A b"), "--abstract needs --title"),
+        ("", (), "other.txt"),
+    ],
+)
+def test_what_does_not_fit_a_list_is_an_error(
+    cli: Cli, tmp_path: Path, content: str, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "other.txt").write_text(content)
+
+    code, out, err = cli("--cited", "other.txt", "--quiet", *arguments)
+
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
