@@ -20,7 +20,6 @@ import orjson
 from citerec.collect.service import Politeness, Service, address, retry_after
 from citerec.collect.store import ResponseCache
 from citerec.collect.work import CollectError
-from citerec.errors import extra
 from citerec.types import Log
 
 MAX_BODY = 64 * 2**20  # bytes of a response, unpacked
@@ -67,8 +66,8 @@ class Client:
     def __init__(
         self, service: Service, politeness: Politeness, cache: ResponseCache, log: Log
     ) -> None:
-        with extra("collect"):
-            import httpx
+        import httpx
+
         for name in ("httpx", "httpcore"):  # their logs hold whole URLs
             logging.getLogger(name).setLevel(logging.WARNING)
         self.service, self.politeness, self._cache, self._log = service, politeness, cache, log
