@@ -254,8 +254,8 @@ def page() -> str:
             notes.append(
                 f"{result['corpus']}: the encoder calculates in bfloat16, whose rounding depends on the other texts of "
                 f"a batch. Numbers of vectors differ by up to {gap:.1e} from those of the full build. With the "
-                f"vectors of the full build, {shared['other ids']} of {result['drafts']} lists have other ids, and scores differ "
-                f"by up to {shared['largest score difference']:.1e}."
+                f"vectors of the full build, {shared['other ids']} of {result['drafts']} lists have other ids, "
+                f"and scores differ by up to {shared['largest score difference']:.1e}."
             )
     return "\n".join([*lines, *(f"\n{note}" for note in notes)]) + "\n"
 

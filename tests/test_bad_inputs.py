@@ -154,7 +154,7 @@ def row(line: str, says: str, corpus: str = "corpus.jsonl") -> Bad:
 
 COMMANDS: dict[str, Bad] = {
     # index
-    "no corpus named": Bad(("index",), "Missing argument"),
+    "no corpus named": Bad(("index",), "name a corpus: citerec index CORPUS"),
     "corpus missing": Bad(index(corpus="nowhere.jsonl"), "nowhere.jsonl: no such file or folder"),
     "a folder of nothing": Bad(index(corpus="folder"), "no corpus file in this folder"),
     "an index as a corpus": Bad(

@@ -389,7 +389,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "cut": (
         ["convert", "cut.json", "-o", "x.jsonl"],
-        "cut.json, line 1: the file ends within this record",
+        "cut.json, line 1: the file ends inside record 1; it is cut off or damaged",
     ),
     "no title": (
         ["convert", "untitled.ris", "-o", "x.jsonl"],

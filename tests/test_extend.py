@@ -132,14 +132,15 @@ def test_json_lines_are_recognised_by_a_registered_reader(
     guide: Path,
     tmp_path: Path,
 ) -> None:
-    work = '{"DOI": "10.1/a", "id": "x", "title": ["Maps"], "is-referenced-by-count": 3}\n'
-    other = work.replace("10.1/a", "10.1/b").replace("3}", '3, "reference": [{"DOI": "10.1/a"}]}')
+    work = '{"doi": "10.1/a", "titles": [{"title": "Maps"}], "relatedIdentifiers": []}\n'
+    cites = '[{"relationType": "Cites", "relatedIdentifier": "10.1/a"}]'
+    other = work.replace("10.1/a", "10.1/b").replace("[]", cites)
     (tmp_path / "works.jsonl").write_text(work + other)
 
     code, _ = cli("works.jsonl")
 
     manifest = open_index(tmp_path / "made").manifest
-    assert (code, manifest.corpus["format"]) == (0, "crossref")
+    assert (code, manifest.corpus["format"]) == (0, "datacite")
     assert (manifest.counts["papers"], manifest.counts["citations"]) == (2, 1)
 
 
@@ -217,7 +218,7 @@ def test_a_format_that_nobody_registered_is_refused_with_those_there_are(
 
     code, shown = cli("papers.csv", "--format", "excel")
 
-    listed = ", ".join([*FORMATS, *FILE_FORMATS, "crossref", "csv"])
+    listed = ", ".join([*FORMATS, *FILE_FORMATS, "csv", "datacite"])
     assert (code, shown) == (2, f"citerec: error: no format 'excel'; there are: {listed}\n")
 
 

@@ -165,7 +165,10 @@ def test_a_group_of_commands_has_tables_in_its_table(
         ('[recommend]\nfusion = "x"', "'x' is not one of 'auto', 'rrf', 'weighted'"),
         ('[recommend]\nkk = 3\n"k" = 3', "line 2: unknown setting 'recommend.kk'; known settings:"),
         ('format = "tabel"', "line 1: format: 'tabel' is not one of 'table', 'json'"),
-        ("[recomend]", "line 1: there is no command 'recomend'; choose from check, config,"),
+        (
+            "[recomend]",
+            "line 1: there is no command 'recomend'; choose from check, collect, config,",
+        ),
         ("recommend = 3", "line 1: unknown setting 'recommend'"),
         ('colour = "red"', "line 1: unknown setting 'colour'; settings of all commands: index,"),
         ("k = [[[", "citerec.toml: not TOML"),
