@@ -899,7 +899,9 @@ def _read(terminal: int) -> bytes:
     [
         ["recommend", "--title", "a model of data", "--k", "300", "--format", "json"],
         ["info"],
-        ["evaluate", "--systems", "random", "--output", "report"],
+        pytest.param(
+            ["evaluate", "--systems", "random", "--output", "report"], marks=pytest.mark.slow
+        ),  # seconds, and its output goes the same way
         ["recommend", "--help"],
     ],
     ids=lambda arguments: " ".join(arguments[:2]),

@@ -154,6 +154,7 @@ def test_training_over_the_memory_finds_citations_better(
     assert train_mrr(sample_index, tmp_path / "m") > train_mrr(sample_index, base) + 0.1
 
 
+@pytest.mark.slow  # the trainer resumes with any recipe; the memory's own state is rebuilt
 def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
     sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -655,6 +655,7 @@ def test_measures_without_a_gain_end_it(
     assert report.best == 2
 
 
+@pytest.mark.slow  # another test resumes checkpoints between evaluations
 def test_going_on_after_a_stop_gives_the_weights_of_an_unbroken_training(
     sample_index: IndexFolder,
     base: Path,
