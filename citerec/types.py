@@ -236,8 +236,7 @@ class Recommendation:
     rank: int  # from 1
     paper: Paper
     score: float  # of the last stage; comparable only within this list
-    # calibrated probability that the query cites it; None if no stage is calibrated
-    probability: float | None = None
+    probability: float | None = None  # calibrated, that the query cites it; None if no stage is
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
 

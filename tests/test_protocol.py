@@ -21,7 +21,7 @@ from citerec.evaluate.protocol import (
     Rules,
     load_task,
 )
-from citerec.evaluate.systems import run_system
+from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rules.known import TemporalGraph
 from citerec.text import QueryForm
@@ -149,7 +149,7 @@ def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexF
     task = load_task(tiny, "test")
 
     def scores(known: CitationScope) -> dict[str, dict[str, float]]:
-        run, _ = run_system("most-cited", tiny, task, EvalConfig(known_graph=known))
+        run, _ = Systems(tiny, task, EvalConfig(known_graph=known)).run("most-cited")
         return {
             qid: dict(zip(ranking.ids, ranking.scores, strict=True))
             for qid, ranking in run.rankings.items()
@@ -170,7 +170,7 @@ def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, n
     task = load_task(dense_sample, "test")
     setting = EvalConfig(bm25=Bm25Config(threads=2))
 
-    run, seconds = run_system(name, dense_sample, task, setting)
+    run, seconds = Systems(dense_sample, task, setting).run(name)
 
     assert run.name == name
     assert seconds is not None
@@ -195,7 +195,7 @@ def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) 
     task = load_task(sample_index, "test")
 
     for name in ("bm25", "random", "most-cited"):
-        run, _ = run_system(name, sample_index, task, EvalConfig(depth=5))
+        run, _ = Systems(sample_index, task, EvalConfig(depth=5)).run(name)
 
         assert {len(ranking) for ranking in run.rankings.values()} == {5}
 
@@ -203,7 +203,7 @@ def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) 
 def test_the_oracle_reaches_every_ceiling(sample_index: IndexFolder) -> None:
     task = load_task(sample_index, "test")
 
-    run, seconds = run_system("oracle", sample_index, task, EvalConfig())
+    run, seconds = Systems(sample_index, task, EvalConfig()).run("oracle")
 
     metrics = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), resamples=10).metrics
     assert seconds is None
@@ -216,7 +216,7 @@ def test_bm25_beats_chance_on_the_sample(sample_index: IndexFolder) -> None:
     task = load_task(sample_index, "test")
 
     def mrr(name: str) -> float:
-        run, _ = run_system(name, sample_index, task, EvalConfig())
+        run, _ = Systems(sample_index, task, EvalConfig()).run(name)
         return evaluate_run(run, task.qrels, rng=np.random.default_rng(0), resamples=10).metrics[
             "mrr"
         ]
@@ -229,7 +229,7 @@ def test_the_random_run_is_drawn_by_its_seed_and_the_query_alone(sample_index: I
     fewer = type(task)(task.split, task.queries[3:], task.eligible[3:], task.qrels)
 
     def draw(seed: int, asked: object = task) -> dict[str, tuple[str, ...]]:
-        run, _ = run_system("random", sample_index, asked, EvalConfig(seed=seed))  # pyright: ignore[reportArgumentType]
+        run, _ = Systems(sample_index, asked, EvalConfig(seed=seed)).run("random")  # pyright: ignore[reportArgumentType]
         return {qid: ranking.ids for qid, ranking in run.rankings.items()}
 
     assert draw(0) == draw(0)
@@ -239,7 +239,7 @@ def test_the_random_run_is_drawn_by_its_seed_and_the_query_alone(sample_index: I
 
 def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
     with pytest.raises(ConfigError, match="no system 'bm26'; there are: bm25, bm25-title"):
-        run_system("bm26", tiny, load_task(tiny, "test"), EvalConfig())
+        Systems(tiny, load_task(tiny, "test"), EvalConfig()).run("bm26")
 
 
 # --- queries that a corpus ships, as BEIR's
@@ -284,7 +284,7 @@ def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> No
 def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None:
     task = load_task(beir, "test")
 
-    run, _ = run_system("bm25", beir, task, EvalConfig())
+    run, _ = Systems(beir, task, EvalConfig()).run("bm25")
 
     assert {qid: set(ranking.ids) for qid, ranking in run.rankings.items()} == {
         "q1": {"d1", "d3"},
@@ -294,8 +294,8 @@ def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None
 
 
 def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFolder) -> None:
-    run, _ = run_system(
-        "most-cited", beir, load_task(beir, "test"), EvalConfig(known_graph=EARLIER)
+    run, _ = Systems(beir, load_task(beir, "test"), EvalConfig(known_graph=EARLIER)).run(
+        "most-cited"
     )
 
     # d1 is cited by d2 (2010) and by d3, which has no year there, and is a query here.
@@ -354,8 +354,8 @@ def test_rules_that_no_query_meets_are_an_error(tiny: IndexFolder) -> None:
 def test_a_system_finds_no_paper_past_the_train_years(tiny: IndexFolder) -> None:
     index, setting = tiny, EvalConfig()
 
-    whole, _ = run_system("bm25", index, load_task(index, "test"), setting)
-    held, _ = run_system("bm25", index, load_task(index, "test", Rules(train_only=True)), setting)
+    whole, _ = Systems(index, load_task(index, "test"), setting).run("bm25")
+    held, _ = Systems(index, load_task(index, "test", Rules(train_only=True)), setting).run("bm25")
 
     # Undated, which has no year, is asked among all papers: "future" (2005) is one, until the rules hold it.
     assert "future" in whole.rankings["undated"].ids

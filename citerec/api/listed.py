@@ -11,6 +11,8 @@ from citerec.bibliography.paper_list import PaperList, paper_list_of, read_paper
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, shown
 from citerec.matching.recognise import listed_rows
+from citerec.text import plural
+from citerec.types import Log
 
 PaperListLike = str | PathLike[str] | Iterable[str]  # a file, or ids, DOIs or titles
 SUFFIXES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
@@ -26,7 +28,9 @@ class ListedPapers:
     ] = ()  # entries that the corpus does not have, or that could not be read
 
 
-def find_listed(papers_listed: PaperListLike | None, name: str, papers: Papers) -> ListedPapers:
+def find_listed(
+    papers_listed: PaperListLike | None, name: str, papers: Papers, log: Log | None = None
+) -> ListedPapers:
     """Find the papers of a list in a corpus, by id, DOI or title.
 
     Args:
@@ -34,6 +38,7 @@ def find_listed(papers_listed: PaperListLike | None, name: str, papers: Papers) 
             `SUFFIXES` and is no DOI; else it is one id, DOI or title.
         name: What messages call the list.
         papers: The corpus.
+        log: Receives how many papers were found.
 
     Raises:
         BadInputError: If there is no such file, or it cannot be read as a list.
@@ -48,7 +53,12 @@ def find_listed(papers_listed: PaperListLike | None, name: str, papers: Papers) 
         for entry, rows in zip(entries.entries, found, strict=True)
         if not rows
     ]
-    return ListedPapers(frozenset[int]().union(*found), (*missing, *entries.unread))
+    listed = ListedPapers(frozenset[int]().union(*found), (*missing, *entries.unread))
+    if log:
+        entries_missing = plural(len(listed.not_found), "entry", "entries")
+        left = f", {entries_missing} not found" if listed.not_found else ""
+        log(f"{name}: {plural(len(listed.rows), 'paper')} of this corpus{left}")
+    return listed
 
 
 def _entries(given: Any, name: str) -> PaperList:

@@ -16,7 +16,6 @@ from citerec.missing import stream_any
 from citerec.rank.custom import RankModel
 from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
-from citerec.text import plural
 from citerec.types import Log, Progress, Query, Retriever, no_progress
 
 if TYPE_CHECKING:
@@ -256,11 +255,9 @@ class Recommender:
             progress=progress,
         )
         for query, result in zip(queries, results, strict=True):
-            why = (
-                ""
-                if result.items
-                else recommender.explain_no_results(query, year_max=year_max, excluded=left_out)
-            )
+            why = ""
+            if not result.items:
+                why = recommender.explain_no_results(query, year_max=year_max, excluded=left_out)
             missing = (*out.not_found, *known.not_found)
             yield Recommendations(query, result.items, why, missing, result.notices)
 
@@ -300,9 +297,4 @@ class Recommender:
         return self._opened
 
     def _find(self, papers: PaperListLike | None, name: str) -> ListedPapers:
-        found = find_listed(papers, name, self._open.index.papers)
-        if self._log and papers is not None:
-            missing = plural(len(found.not_found), "entry", "entries")
-            left = f", {missing} not found" if found.not_found else ""
-            self._log(f"{name}: {plural(len(found.rows), 'paper')} of this corpus{left}")
-        return found
+        return find_listed(papers, name, self._open.index.papers, self._log)

@@ -47,13 +47,6 @@ from citerec.stages import RerankingStage, Stage
 from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
 
 
-def run_system(
-    name: str, index: IndexFolder, eval_set: EvalSet, config: EvalConfig
-) -> tuple[Run, float | None]:
-    """Run one system on an evaluation set; `Systems` is faster for several."""
-    return Systems(index, eval_set, config).run(name)
-
-
 class Systems:
     """The systems on one evaluation set."""
 
