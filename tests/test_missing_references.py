@@ -259,6 +259,15 @@ def test_a_table_has_counts_as_reasons(cli: Cli) -> None:
     assert "cited together with 3 of your references" in out
 
 
+def test_a_model_that_needs_a_draft_is_not_used_and_named(cli: Cli) -> None:
+    plain = cli("--cited", "refs.txt", "--format", "json")[1]
+
+    code, out, err = cli("--cited", "refs.txt", "--format", "json", "--ranker", "models/ranker")
+
+    assert (code, out) == (0, plain)
+    assert "warning: --ranker and --reranker need a draft" in err
+
+
 def test_a_draft_with_references_is_ranked_as_a_draft(cli: Cli) -> None:
     code, out, _ = cli("--title", "Layout", "--cited", "refs.txt", "--format", "json")
 

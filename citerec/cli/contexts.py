@@ -1,6 +1,6 @@
 """`citerec recommend` for a sentence of a draft, and for a list of references without a draft."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +9,7 @@ import typer
 
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
-from citerec.types import QueryKind
+from citerec.types import Log, QueryKind
 
 if TYPE_CHECKING:
     from citerec.drafts import QueryFile
@@ -62,8 +62,19 @@ def with_context(
     return replace(given, queries=(replace(query, context=read_context(context)),))
 
 
-def suited(config: RecommendConfig, drafts: "QueryFile") -> RecommendConfig:
-    """Return the settings for some queries: without the models that read a draft, if there is only a list."""
+def suited(
+    config: RecommendConfig, drafts: "QueryFile", rerankers: Sequence[str] | None, warn: Log
+) -> RecommendConfig:
+    """Return the settings for some queries: without the models that read a draft, if there is only a list.
+
+    Args:
+        config: The settings.
+        drafts: The queries.
+        rerankers: The models of `--reranker`.
+        warn: Receives a warning if a model was named and is not used.
+    """
     if drafts.queries[0].kind is not QueryKind.REFERENCES:
         return config
+    if config.ranker not in ("auto", "none") or set(rerankers or ()) - {"auto", "none"}:
+        warn("--ranker and --reranker need a draft; --cited alone has none, so they are not used")
     return replace(config, reranker="none", ranker="none", popularity=True, authors=True)

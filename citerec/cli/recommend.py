@@ -200,7 +200,8 @@ def recommend(
         diversity=diversity,
         few_queries=few,
     )
-    recommender = _open_recommender(folder, suited(config, drafts), heap, console)
+    config = suited(config, drafts, reranker, console.warn)
+    recommender = _open_recommender(folder, config, heap, console)
     excluded = listed_rows(exclude, recommender, console)
     cited_rows = cited_rows_of(drafts, cited, recommender, console)
     warn_unreadable(drafts.queries, recommender, console)
