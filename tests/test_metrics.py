@@ -32,7 +32,7 @@ from citerec.evaluate.significance import (
     randomisation_test,
     student_test,
 )
-from citerec.evaluate.systems import run_system
+from citerec.evaluate.systems import Systems
 from citerec.folder import open_index
 from citerec.run import Qrels, Run, write_run
 from citerec.types import Ranking
@@ -314,7 +314,7 @@ def test_anserinis_f1_of_means_equals_plain_arithmetic_on_a_real_corpus(tmp_path
     build_index(corpus, tmp_path / "index", BuildConfig())
     index = open_index(tmp_path / "index")
     task = load_task(index, "test")
-    run, _ = run_system("bm25", index, task, EvalConfig(bm25=Bm25Config(k1=0.9, b=0.4)))
+    run, _ = Systems(index, task, EvalConfig(bm25=Bm25Config(k1=0.9, b=0.4))).run("bm25")
     write_run(run, tmp_path / "bm25.run")
     ours = evaluate_run(run, task.qrels, rng=np.random.default_rng(0)).metrics["f1@20 (of means)"]
 

@@ -7,7 +7,7 @@ import pytest
 from citerec.config import CrossEncoderConfig, FuseConfig, FuseMethod, RerankConfig
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_task
-from citerec.evaluate.systems import run_system
+from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import Trial, tune
 from citerec.folder import IndexFolder
 
@@ -25,7 +25,7 @@ def test_a_weight_of_one_gives_what_its_stage_gives_alone(dense_sample: IndexFol
         if trial.fuse.method is FuseMethod.WEIGHTED
     }
     assert len(weighted) == 21  # 0, 0.05, ... 1
-    alone, _ = run_system("dense", dense_sample, task, SETTING)
+    alone, _ = Systems(dense_sample, task, SETTING).run("dense")
     measured = mean_metrics(per_query(alone, task.qrels))
     assert weighted[1.0]["f1@20"] == pytest.approx(measured["f1@20"])
 
@@ -36,7 +36,7 @@ def test_plain_rrf_is_tried_first_and_the_best_is_the_highest(dense_sample: Inde
     tuning = tune(dense_sample, task, SETTING, "mrr")
 
     assert tuning.trials[0].fuse == FuseConfig()
-    run, _ = run_system("rrf", dense_sample, task, SETTING)
+    run, _ = Systems(dense_sample, task, SETTING).run("rrf")
     assert tuning.trials[0].metrics == mean_metrics(per_query(run, task.qrels))
     assert tuning.best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in tuning.trials)
 
@@ -107,7 +107,7 @@ def test_without_vectors_the_reranker_is_weighed_against_bm25(
     assert tuning.trials == ()
     assert tuning.fuse is None
     alone = replace(with_reranker, rerank=replace(with_reranker.rerank, weight=1))
-    run, _ = run_system("rerank", sample_index, task, alone)
+    run, _ = Systems(sample_index, task, alone).run("rerank")
     assert tuning.weights[-1].weight == 1
     assert tuning.weights[-1].metrics == mean_metrics(per_query(run, task.qrels))
 
