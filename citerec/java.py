@@ -40,6 +40,8 @@ LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll
 
 _lock = Lock()
 _started_in: int | None = None  # id of the process that the JVM was started in
+# Of static methods, for good: pyjnius frees a class that nothing refers to, and its methods would crash the process.
+_classes: dict[tuple[str, str, str], Any] = {}
 _archived: tuple[Path, Path] | None = None  # Java and jar of the JVM that was started here
 
 
@@ -189,9 +191,13 @@ def static_method(java_type: str, name: str, signature: str) -> Callable[..., An
     """
     start_jvm()
     jnius = _jnius()
-    method = jnius.JavaStaticMethod(signature, varargs="[" in signature)
-    attributes = {"__javaclass__": java_type.replace(".", "/"), name: method}
-    return getattr(jnius.MetaJavaClass(java_type, (jnius.JavaClass,), attributes), name)
+    key = java_type, name, signature
+    with _lock:
+        if key not in _classes:
+            method = jnius.JavaStaticMethod(signature, varargs="[" in signature)
+            attributes = {"__javaclass__": java_type.replace(".", "/"), name: method}
+            _classes[key] = jnius.MetaJavaClass(java_type, (jnius.JavaClass,), attributes)
+        return getattr(_classes[key], name)
 
 
 def as_type(java_type: str, value: Any) -> Any:

@@ -207,9 +207,9 @@ def whole(dense_sample: IndexFolder, tmp_path: Path) -> Path:
 
 
 def test_no_harm_to_any_file_goes_unseen(whole: Path) -> None:
-    found = outcomes(whole, "plain", 2)
+    found = outcomes(whole, "plain", 1)
 
-    assert len(found) > 50
+    assert len(found) > 25
     assert [one for one in found if "DamagedError: " not in one[2]] == []
 
 

@@ -198,6 +198,26 @@ with ThreadPoolExecutor(8) as pool:
     assert (child.stdout, child.stderr) == ("1\n", "")
 
 
+def test_a_static_method_outlives_others_of_its_class() -> None:
+    program = """
+import gc
+from citerec.java import java_class, start_jvm, static_method
+
+start_jvm(more=["-Xcheck:jni"])  # ends the process where a method is called on a freed class
+signature = "(Ljava/lang/String;)Ljava/lang/Integer;"
+first = static_method("java.lang.Integer", "valueOf", signature)
+static_method("java.lang.Integer", "valueOf", signature)
+gc.collect()
+reused = [java_class("java.util.ArrayList")() for _ in range(2000)]
+print("the number", first("8"))
+"""
+
+    child = in_a_child(program)
+
+    assert child.returncode == 0
+    assert "the number 8" in child.stdout
+
+
 def test_a_class_that_is_not_there_is_a_java_error() -> None:
     child = in_a_child("from citerec.java import java_class; java_class('org.example.Gone')")
 
