@@ -600,7 +600,15 @@ def test_a_java_home_that_holds_no_java(workplace: Path, home: str) -> None:
     in_a_process(*RECOMMEND, cwd=workplace, says=says, CITEREC_JAVA_HOME=str(workplace / home))
 
 
-@pytest.mark.parametrize("heap", ["lots", "2t", "-1g", "0g", "1m", "9999999g"])
+@pytest.mark.parametrize(
+    "heap",
+    [
+        "lots",
+        "1m",
+        "9999999g",
+        *(pytest.param(heap, marks=pytest.mark.slow) for heap in ("2t", "-1g", "0g")),
+    ],
+)
 def test_a_heap_that_cannot_be(workplace: Path, heap: str) -> None:
     in_a_process(*RECOMMEND, f"--heap={heap}", cwd=workplace, says="heap")
 

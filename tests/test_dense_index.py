@@ -319,8 +319,15 @@ def test_exact_means_exact_however_far_from_zero_the_vectors_are(
 # --- approximate indexes
 
 
-@pytest.mark.parametrize("similarity", Similarity)
-@pytest.mark.parametrize("kind", [DenseKind.HNSW, DenseKind.IVF])
+@pytest.mark.parametrize(
+    ("kind", "similarity"),
+    [
+        (DenseKind.HNSW, Similarity.L2),
+        (DenseKind.IVF, Similarity.COSINE),
+        pytest.param(DenseKind.HNSW, Similarity.COSINE, marks=pytest.mark.slow),
+        pytest.param(DenseKind.IVF, Similarity.L2, marks=pytest.mark.slow),
+    ],
+)
 def test_an_approximate_index_says_the_recall_that_it_has(
     tmp_path: Path, kind: DenseKind, similarity: Similarity
 ) -> None:

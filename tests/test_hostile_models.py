@@ -206,10 +206,11 @@ def whole(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     return index
 
 
+@pytest.mark.slow  # that a changed byte is found is tested file by file for a model and for an index
 def test_no_harm_to_any_file_goes_unseen(whole: Path) -> None:
-    found = outcomes(whole, "plain", 1)
+    found = outcomes(whole, "plain", 2)
 
-    assert len(found) > 25
+    assert len(found) > 50
     assert [one for one in found if "DamagedError: " not in one[2]] == []
 
 

@@ -536,7 +536,13 @@ def many(count: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstd.compress])
+@pytest.mark.parametrize(
+    "pack",
+    [
+        gzip.compress,
+        *(pytest.param(pack, marks=pytest.mark.slow) for pack in (bz2.compress, zstd.compress)),
+    ],
+)
 def test_a_cut_file_is_a_fault_after_the_papers_before_the_cut(
     tmp_path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
