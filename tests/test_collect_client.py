@@ -26,7 +26,7 @@ from support.scholar_server import (
 from citerec.collect import semanticscholar
 from citerec.collect.client import Client
 from citerec.collect.estimate import estimate
-from citerec.collect.openalex import OpenAlex, abstract_of
+from citerec.collect.openalex import OpenAlex
 from citerec.collect.resolve import identifier
 from citerec.collect.semanticscholar import SemanticScholar
 from citerec.collect.service import Politeness, Service, retry_after
@@ -271,20 +271,6 @@ def test_no_retry_after_breaks_the_client(value: str) -> None:
 )
 def test_only_ids_of_services_are_ids(text: str, found: str) -> None:
     assert identifier(text) == found
-
-
-def test_an_abstract_is_restored_from_its_positions() -> None:
-    index = {
-        "a": [0, 2],
-        "rose": [4],
-        "is": [1],
-        "thorn": [-1],
-        "flower": [3],
-        "bad": "x",
-        "worse": [None],
-    }
-
-    assert abstract_of(index) == "thorn a is a flower rose"
 
 
 def test_markup_leaves_titles() -> None:

@@ -287,6 +287,7 @@ def test_in_a_snapshot_later_dates_replace_and_merged_works_follow(tmp_path: Pat
 def test_an_inverted_index_has_gaps_strings_and_a_limit() -> None:
     assert restored({"b": [7, "1"], "a": [0], "c": [None, 1.5], "d": "x"}) == "a b b"
     assert restored({"IndexLength": 2, "InvertedIndex": {"b": [1], "a": [0]}}) == "a b"
+    assert restored({"a": [0, 2], "thorn": [-1], "is": [1]}) == "thorn a is a"
     assert restored(None) == ""
     assert restored({"a": [10**18]}) == "a"
     with pytest.raises(ValueError, match="abstract has 2,000,005 characters; expected"):

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from citerec.bibliography.doi import doi_of
+from citerec.bibliography.inverted_index import restored
 from citerec.bibliography.keys import title_key
 from citerec.collect.client import Client
 from citerec.collect.service import Service
@@ -22,7 +23,6 @@ from citerec.collect.work import (
 )
 from citerec.errors import ConfigError
 from citerec.types import Log
-from citerec.valid import MAX_ABSTRACT
 
 URL = "https://api.openalex.org"
 KEY_PAGE = "https://openalex.org/settings/api"
@@ -188,7 +188,7 @@ def _read(own: str, raw: dict[str, Any]) -> Work | None:
         raw.get("cited_by_count"),
         id=own,
         title=raw.get("title"),
-        abstract=abstract_of(raw.get("abstract_inverted_index")),
+        abstract=_abstract(raw.get("abstract_inverted_index")),
         year=raw.get("publication_year"),
         authors=[name for a in authors if (name := text_of(a))],
         venue=text_of(journal.get("display_name")),
@@ -203,15 +203,12 @@ def _read(own: str, raw: dict[str, Any]) -> Work | None:
     )
 
 
-def abstract_of(index: object) -> str:
-    """Restore an abstract from its inverted index, which holds the positions of each word."""
-    places = sorted(
-        (place, word)
-        for word, positions in dict_of(index).items()
-        for place in (positions if isinstance(positions, list) else [])
-        if isinstance(place, int)
-    )
-    return " ".join(word for _, word in places)[:MAX_ABSTRACT]
+def _abstract(index: object) -> str:
+    """Return the text of an inverted index; none if it is too long to be an abstract."""
+    try:
+        return restored(index)
+    except ValueError:
+        return ""
 
 
 def _doi(identifier: str) -> str:

@@ -48,7 +48,7 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
     Args:
         data: The text.
         name: The name of the draft in messages.
-        path: Its file, beside which its bibliography is; None for standard input.
+        path: Its file, whose folder holds its bibliography; None for standard input.
 
     Raises:
         BadInputError: If its front matter is not valid YAML, or it is not UTF-8.

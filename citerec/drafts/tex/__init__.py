@@ -23,7 +23,7 @@ def read(data: bytes, name: str, path: Path | None) -> Document:
     Args:
         data: The source; UTF-8, the encoding that it declares, or Latin-1.
         name: The name of the draft in messages.
-        path: Its file, beside which the files that it includes are; None for standard input.
+        path: Its file, whose folder holds the files that it includes; None for standard input.
 
     Raises:
         BadInputError: If it is too large.

@@ -154,8 +154,8 @@ class Source:
             return found
         if not active:
             return None
-        beside = active[-1].parent.relative_to(folder.resolve())
-        return inside(folder, str(beside / name), suffixes)
+        parent = active[-1].parent.relative_to(folder.resolve())
+        return inside(folder, str(parent / name), suffixes)
 
     def _text_of(self, file: Path, name: str) -> str:
         try:
