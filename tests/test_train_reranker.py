@@ -33,10 +33,11 @@ from citerec.train.reranker.candidates import (
     CandidateLists,
     LabelledCandidates,
     labelled,
+    train_candidates,
     with_teacher,
 )
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.dev import RerankerDev, load_dev
+from citerec.train.reranker.dev import RerankerDev, draw_dev, load_dev
 from citerec.train.reranker.examples import MISSING, RerankerExamples
 from citerec.train.reranker.net import load_base, make_net
 from citerec.train.reranker.teach import is_encoder, taught
@@ -50,7 +51,7 @@ from citerec.train.reranker.train import (
 from citerec.train.reranker.update import Update, out_of_memory
 from citerec.train.schedule import WEIGHT_DECAY
 from citerec.train.workspace import Workspace
-from citerec.types import Paper, Query
+from citerec.types import Paper, Query, no_progress
 
 Build = Callable[..., IndexFolder]
 
@@ -81,7 +82,7 @@ def data(sample_index: IndexFolder) -> TrainingData:
 
 @pytest.fixture(scope="session")
 def found(data: TrainingData, base: Path) -> CandidateLists:
-    return CandidateFinder(data, quick(base), print).train(lambda *_: None)
+    return train_candidates(data, quick(base), no_progress, print)
 
 
 def known(data: TrainingData, found: CandidateLists, how: RerankerTraining) -> LabelledCandidates:
@@ -133,8 +134,8 @@ def test_the_fused_candidates_are_those_of_bm25_and_the_vectors_together(
 ) -> None:
     data = load_training_data(dense_sample).only(np.arange(5))
 
-    bm25 = CandidateFinder(data, quick(base), print).train(lambda *_: None)
-    fused = CandidateFinder(data, quick(base, candidates="fused"), print).train(lambda *_: None)
+    bm25 = train_candidates(data, quick(base), no_progress, print)
+    fused = train_candidates(data, quick(base, candidates="fused"), no_progress, print)
 
     assert fused.lists[0].tolist() != bm25.lists[0].tolist()
     assert fused.scores.max() <= 2 / 61 + 1e-6  # of two stages of RRF
@@ -142,18 +143,16 @@ def test_the_fused_candidates_are_those_of_bm25_and_the_vectors_together(
 
 
 def test_without_vectors_fused_means_bm25_and_the_encoder_cannot_teach(
-    data: TrainingData, found: CandidateLists, base: Path
+    sample_index: IndexFolder, data: TrainingData, found: CandidateLists, base: Path
 ) -> None:
     said: list[str] = []
 
-    alone = CandidateFinder(data, quick(base, candidates="fused"), said.append).train(
-        lambda *_: None
-    )
+    alone = train_candidates(data, quick(base, candidates="fused"), no_progress, said.append)
 
     assert alone.lists.indices.tolist() == found.lists.indices.tolist()
     assert said[0].endswith("has no vectors: the candidates are those of BM25")
     with pytest.raises(ConfigError, match="has no vectors for the teacher"):
-        CandidateFinder(data, quick(base, teacher="encoder"), print)
+        CandidateFinder(sample_index, quick(base, teacher="encoder"), print)
 
 
 def test_the_leak_of_positives_adds_what_was_not_found(
@@ -197,7 +196,7 @@ def test_a_paper_of_the_title_of_the_query_or_of_a_cited_one_is_no_negative(buil
     later = [{"id": f"z{i}", "title": "Words", "year": 2010 + i} for i in range(4)]
     data = load_training_data(build([*papers, *later]))
     how = RerankerTraining.of({"threads": 1, "depth": 20, "list_negatives": 2})
-    one = labelled(data, CandidateFinder(data, how, print).train(lambda *_: None), how)
+    one = labelled(data, train_candidates(data, how, no_progress, print), how)
 
     ids = data.index.papers.ids_at(one.candidates.lists.indices.tolist())
 
@@ -472,14 +471,13 @@ def test_dev_measures_count_what_is_not_found_too() -> None:
 
 
 def test_dev_queries_get_candidates_as_the_protocol_has_them(
-    sample_index: IndexFolder, data: TrainingData, base: Path
+    sample_index: IndexFolder, base: Path
 ) -> None:
-    how = quick(base)
-    drawn = DevQueries.drawn(sample_index, 10, np.random.default_rng(0))
-    assert drawn
+    how = quick(base, dev_queries=10)
 
-    dev = load_dev(drawn, how, CandidateFinder(data, how, print))
+    dev = load_dev(draw_dev(sample_index, how), how, print)
 
+    assert dev
     assert len(dev.queries) == len(dev.gold) == 10
     assert dev.candidates.lists.lengths.max() == 30 and dev.cited.any()
     assert DevQueries.drawn(sample_index, 0, np.random.default_rng(0)) is None

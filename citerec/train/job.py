@@ -13,7 +13,7 @@ from typing import Any
 from citerec.atomic import building
 from citerec.encode.source import INSIDE, ModelSource, find_model
 from citerec.errors import ConfigError, extra
-from citerec.folder import IndexFolder
+from citerec.train.joined import TrainingIndex, name_of
 from citerec.train.loop import Entry, TrainerSpec, from_first, run_loop
 from citerec.train.measures import RATE, Point, best_point
 from citerec.train.record import check_target, corpus_facts, training_record
@@ -213,7 +213,7 @@ def check_installed(*, seed: int, threads: int) -> None:
         torch.set_num_threads(threads)
 
 
-def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
+def find_base(model: str, index: TrainingIndex, log: Log) -> ModelSource:
     """Return the base model of a training.
 
     Raises:
@@ -228,14 +228,14 @@ def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
     return source
 
 
-def base_facts(source: ModelSource, weights: str, index: IndexFolder) -> dict[str, Any]:
+def base_facts(source: ModelSource, weights: str, index: TrainingIndex) -> dict[str, Any]:
     """Return the entries of a training record for the base model and the index.
 
     The name of a base model in a folder is recorded without its local path.
     """
     local = source.location.startswith(INSIDE) or Path(source.location).is_absolute()
     base = source.folder.name if local else source.name
-    return {"base": base, "weights": weights, "index": index.manifest.name, **corpus_facts(index)}
+    return {"base": base, "weights": weights, "index": name_of(index), **corpus_facts(index)}
 
 
 def _discard(*_: object) -> None:

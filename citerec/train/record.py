@@ -12,10 +12,10 @@ from citerec.cache import sha256_of_files
 from citerec.encode.model import weights_files
 from citerec.encode.source import MINILM, NAMES
 from citerec.errors import ConfigError, ModelError, ModelExistsError
-from citerec.folder import IndexFolder
 from citerec.manifest import TRAINING, seal_model
 from citerec.provenance import provenance, versions
 from citerec.rules.trained_on import data_of
+from citerec.train.joined import JoinedIndexes, TrainingIndex, parts_of
 from citerec.train.settings import RENAMED, TrainingSettings
 
 LOCAL = frozenset({"model", "teacher", "vectors"})  # settings that may name a folder or file
@@ -46,16 +46,28 @@ def check_target(output: Path, spec: str, *, force: bool) -> None:
         raise ModelExistsError(output)
 
 
-def corpus_facts(index: IndexFolder) -> dict[str, Any]:
-    """Return the facts of a training record that identify the papers and splits of an index."""
+def corpus_facts(index: TrainingIndex) -> dict[str, Any]:
+    """Return the facts of a training record that identify the papers and splits of an index, or of several."""
+    if isinstance(index, JoinedIndexes):
+        named = [{"name": one.manifest.name} | corpus_facts(one) for one in index.parts]
+        return {"indexes": named}
     corpus, splits = data_of(index)
     return {"corpus_sha256": corpus, "splits_sha256": splits}
 
 
-def encoder_of(index: IndexFolder) -> str | None:
-    """Return the sha256 of the weights of the encoder of an index; None without vectors."""
-    recorded = index.manifest.settings.get("encoder")
-    return recorded["weights"] if recorded else None
+def selection_facts(dev_index: TrainingIndex | None) -> dict[str, Any]:
+    """Return the entry of a training record for the index whose dev queries selected the weights; empty for None."""
+    return {} if dev_index is None else {"selected_on": corpus_facts(dev_index)}
+
+
+def encoder_of(index: TrainingIndex) -> str | None:
+    """Return the sha256 of the weights of the encoder of an index; None without vectors.
+
+    For several indexes the checksums of their encoders are joined; None if no index has vectors.
+    """
+    recorded = [one.manifest.settings.get("encoder") for one in parts_of(index)]
+    weights = [encoder["weights"] if encoder else "none" for encoder in recorded]
+    return ", ".join(dict.fromkeys(weights)) if any(recorded) else None
 
 
 def training_record(
@@ -120,7 +132,7 @@ def _includes(recorded: Any, facts: Any) -> bool:
     return recorded == facts
 
 
-def has_weights(name: str, index: IndexFolder, sha256: str | None) -> bool:
+def has_weights(name: str, index: TrainingIndex, sha256: str | None) -> bool:
     """Return whether a model has these weights; true if they are unknown or the model is in no local folder.
 
     Args:
@@ -196,10 +208,13 @@ tags:
 def data_section(record: Mapping[str, Any]) -> str:
     """Return the section of a model card on the training data: the index, and the counts of a training record."""
     lines = [f"- {count:,} {name.replace('_', ' ')}" for name, count in record["counts"].items()]
+    indexes = record.get("indexes") or [{**record, "name": record["index"]}]
+    corpora = [f"Index {one['name']}, corpus sha256 {one['corpus_sha256']}." for one in indexes]
     return (
-        f"Index {record['index']}, corpus sha256 {record['corpus_sha256']}.\n\n"
+        "\n\n".join(corpora)
+        + "\n\n"
         + "\n".join(lines or ["None."])
-        + "\n\nThe training papers contain no dev or test query of the index."
+        + "\n\nThe training papers contain no dev or test query of the data."
     )
 
 

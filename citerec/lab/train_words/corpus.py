@@ -18,6 +18,7 @@ from citerec.rules.held_out import held_out_rows
 from citerec.rules.known import citing_before
 from citerec.text import EncoderForm, encoder_text
 from citerec.train.data import TrainingData, load_training_data
+from citerec.train.joined import parts_of
 from citerec.types import Paper
 
 BLOCK = 4096  # papers read at once
@@ -91,7 +92,7 @@ class TrainTexts:
 
         These are the citations by train papers that are older than every dev and test query; no query is cited.
         """
-        known = citing_before(first_query_year(self.data.index), self.data.years)
+        known = citing_before(first_query_year(*parts_of(self.data.index)), self.data.years)
         links = self.data.links.tocoo()
         selected = known[links.row]
         entries = (links.data[selected], (links.row[selected], links.col[selected]))

@@ -1,7 +1,9 @@
 """Evaluates an encoder on the dev queries: loss, MRR and F1 over a sample of papers."""
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from citerec.train.data import DevQueries
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, triplet
 from citerec.train.encoder.mine import similarities
+from citerec.train.joined import TrainingIndex, parts_of
 from citerec.train.lists import Flags, Rows
 from citerec.train.measures import f1_and_reciprocal_rank
 from citerec.types import Paper, Query
@@ -32,12 +35,44 @@ class EncoderDev:
     negatives: npt.NDArray[np.int64]  # columns of each query for the loss, shape (queries, n)
 
 
-def load_dev(index: IndexFolder, config: EncoderTraining) -> EncoderDev | None:
+def load_dev(index: TrainingIndex, config: EncoderTraining) -> EncoderDev | None:
     """Draw dev queries and their candidate papers; None if there are none or `dev_queries` is 0.
 
-    The candidates are all papers that the queries cite, and random eligible ones up to `dev_pool`.
+    The candidates are all papers that the queries cite, and random eligible ones up to `dev_pool`. Several indexes have
+    equal shares of both.
     """
     rng = np.random.default_rng([config.seed, 3])
+    indexes = parts_of(index)
+    share = replace(
+        config,
+        dev_queries=-(-config.dev_queries // len(indexes)),
+        dev_pool=-(-config.dev_pool // len(indexes)),
+    )
+    parts = [part for one in indexes if (part := _load(one, share, rng)) is not None]
+    return _joined(parts) if parts else None
+
+
+def _joined(parts: Sequence[EncoderDev]) -> EncoderDev:
+    """Join the queries and candidates of several indexes; a query has candidates of its own index only."""
+    from scipy.linalg import block_diag
+
+    allowed: Any = block_diag(*(part.allowed for part in parts))
+    gold: Any = block_diag(*(part.gold for part in parts))
+    starts = np.cumsum([0, *(len(part.papers) for part in parts)])
+    return EncoderDev(
+        tuple(query for part in parts for query in part.queries),
+        tuple(paper for part in parts for paper in part.papers),
+        allowed.astype(np.bool_),
+        gold.astype(np.bool_),
+        np.concatenate([p.positives + start for p, start in zip(parts, starts, strict=False)]),
+        np.concatenate([p.negatives + start for p, start in zip(parts, starts, strict=False)]),
+    )
+
+
+def _load(
+    index: IndexFolder, config: EncoderTraining, rng: np.random.Generator
+) -> EncoderDev | None:
+    """Draw the dev queries of one index."""
     drawn = DevQueries.drawn(index, config.dev_queries, rng)
     if drawn is None:
         return None

@@ -24,18 +24,45 @@ UNLINKED_RATIO = 1  # papers without a citation for each one that cites or is ci
 def learners(data: TrainingData, positives: Lists, *, seed: int) -> Rows:
     """Return the papers of the memory, rising: the queries, their positives, and random others.
 
+    Several indexes share the memory equally; a small one leaves its room to the larger ones.
+
     Args:
         data: The queries and the pool of other papers.
         positives: Of each query.
         seed: Of the sample: at most `MEMORY_PAPERS` are taken; queries and positives come first.
     """
     rng = np.random.default_rng([seed, 5])
-    linked = np.union1d(data.queries, positives.indices)
-    if len(linked) > MEMORY_PAPERS:
-        linked = np.sort(rng.choice(linked, MEMORY_PAPERS, replace=False))
-    others = np.setdiff1d(np.flatnonzero(data.pool), linked)
-    more = min(len(others), UNLINKED_RATIO * len(linked), MEMORY_PAPERS - len(linked))
-    return np.union1d(linked, rng.choice(others, more, replace=False)).astype(np.int32)
+    parts = [*data.by_index()]
+    lists = [positives.at(part.numbers) for part in parts]
+    queries = [data.queries[part.numbers] for part in parts]
+    linked = [np.union1d(*pair) for pair in zip(queries, (of.indices for of in lists), strict=True)]
+    order = np.argsort([len(rows) for rows in linked], kind="stable").tolist()
+    chosen: list[Rows] = []
+    room = MEMORY_PAPERS
+    for left, number in enumerate(order):
+        share = room // (len(order) - left)
+        rows = linked[number]
+        if len(rows) > share:
+            whole = _whole_lists(queries[number], lists[number], share, rng)
+            rest = np.setdiff1d(rows, whole)
+            rows = np.union1d(whole, rng.choice(rest, share - len(whole), replace=False))
+        pool = parts[number].start + np.flatnonzero(parts[number].data.pool)
+        others = np.setdiff1d(pool, linked[number])
+        more = min(len(others), UNLINKED_RATIO * len(rows), share - len(rows))
+        chosen += [rows, rng.choice(others, more, replace=False)]
+        room -= len(rows) + more
+    return np.unique(np.concatenate(chosen)).astype(np.int32)
+
+
+def _whole_lists(queries: Rows, positives: Lists, most: int, rng: np.random.Generator) -> Rows:
+    """Return queries with all of their positives, drawn until at most `most` papers are chosen."""
+    taken: set[int] = set()
+    for number in rng.permutation(len(queries)).tolist():
+        papers = {int(queries[number]), *positives[number].tolist()} - taken
+        if len(taken) + len(papers) > most:
+            break
+        taken |= papers
+    return np.array(sorted(taken), np.int32)
 
 
 @dataclass(frozen=True, slots=True)

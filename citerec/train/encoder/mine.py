@@ -7,7 +7,7 @@ from citerec.encode.encoder import Encoder, Vectors
 from citerec.encode.spec import Similarity
 from citerec.fuse import rrf
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.train.data import TrainingData
+from citerec.train.data import IndexPart, TrainingData
 from citerec.train.lists import Lists, Rows
 from citerec.types import Eligibility, Hits, Progress, Query
 
@@ -32,17 +32,29 @@ def mined(
         threads: Of BM25; 0 for one per processor.
         progress: Receives the number of queries that are done.
     """
+    lists = [
+        _mined(part, encoder, first, last, threads=threads, progress=progress).shifted(part.start)
+        for part in data.by_index()
+    ]
+    return Lists.joined(lists)
+
+
+def _mined(
+    part: IndexPart, encoder: Encoder, first: int, last: int, *, threads: int, progress: Progress
+) -> Lists:
+    """Return the mined papers of one index."""
+    index, data = part.index, part.data
     forbidden = data.forbidden(data.gold)
     vectors = vectors_of(data, encoder, progress)
-    bm25 = Bm25Retriever(data.index, Bm25Config(threads=threads))
+    bm25 = Bm25Retriever(index, Bm25Config(threads=threads))
     lists: list[Rows] = []
     for start in range(0, len(data.queries), BLOCK):
         rows = data.queries[start : start + BLOCK]
         depth = last + int(data.cited.lengths[start : start + BLOCK].max()) + 1
         lexical = _bm25(data, bm25, rows, depth)
-        semantic = _nearest(data, encoder, vectors, rows, depth)
+        semantic = _nearest(part, encoder, vectors, rows, depth)
         for row, *rankings in zip(rows, lexical, semantic, strict=True):
-            fused = rrf(rankings, data.index.id_rank).rows
+            fused = rrf(rankings, index.id_rank).rows
             candidates = fused[~forbidden.holds(row, fused)]
             lists.append(candidates[first - 1 : last])
         progress("mining", start + len(rows), len(data.queries))
@@ -82,8 +94,9 @@ def _bm25(data: TrainingData, bm25: Bm25Retriever, rows: Rows, depth: int) -> li
 
 
 def _nearest(
-    data: TrainingData, encoder: Encoder, vectors: Vectors, rows: Rows, depth: int
+    part: IndexPart, encoder: Encoder, vectors: Vectors, rows: Rows, depth: int
 ) -> list[Hits]:
+    index, data = part.index, part.data
     pool = np.flatnonzero(data.pool).astype(np.int32)
     scores = similarities(encoder.spec.similarity, vectors[rows], vectors[pool])
     scores[~data.eligible(rows[:, None], pool[None, :]) | (rows[:, None] == pool)] = -np.inf
@@ -92,7 +105,7 @@ def _nearest(
     hits: list[Hits] = []
     for query_scores, nearest in zip(scores, best, strict=True):
         columns = nearest[np.isfinite(query_scores[nearest])]
-        hits.append(Hits.ordered(pool[columns], query_scores[columns], data.index.id_rank))
+        hits.append(Hits.ordered(pool[columns], query_scores[columns], index.id_rank))
     return hits
 
 

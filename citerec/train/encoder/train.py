@@ -14,7 +14,6 @@ from citerec.encode.source import ModelSource
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Reads, Similarity, read_spec
 from citerec.errors import ConfigError, writing
-from citerec.folder import IndexFolder
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.batch import Collator
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
@@ -25,10 +24,11 @@ from citerec.train.encoder.modelfolder import write_model
 from citerec.train.encoder.net import make_net
 from citerec.train.encoder.signals import Signals, examples_of, recorded_settings
 from citerec.train.job import TrainingJob, TrainingReport, base_facts, find_base
+from citerec.train.joined import TrainingIndex
 from citerec.train.lists import Lists
 from citerec.train.loop import TrainerSpec
 from citerec.train.measures import Unit
-from citerec.train.record import corpus_facts, has_weights, read_training
+from citerec.train.record import corpus_facts, has_weights, read_training, selection_facts
 from citerec.train.record import was_trained_so as has_record
 from citerec.types import Log, Progress, no_progress
 
@@ -46,16 +46,17 @@ class EncoderBase:
 
 
 def train_encoder(
-    index: IndexFolder,
+    index: TrainingIndex,
     output: Path,
     config: EncoderTraining,
     *,
+    dev_index: TrainingIndex | None = None,
     resume: bool = False,
     force: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> TrainingReport:
-    """Train an encoder on the citations of an index; the model folder is created complete at the end.
+    """Train an encoder on the citations of indexes; the model folder is created complete at the end.
 
     During the training its state is in a training folder next to the model folder; an interrupted training can be
     resumed from it.
@@ -64,6 +65,7 @@ def train_encoder(
         index: Its train queries are the training data.
         output: The model folder to create.
         config: The settings.
+        dev_index: Its dev queries select the best epoch; by default those of `index`.
         resume: Continue an interrupted training; the weights are the same as without the interruption.
         force: Replace an existing model.
         progress: Receives task, done and total of each kind of work.
@@ -87,22 +89,23 @@ def train_encoder(
         log=log,
     )
     with writing(job.workspace.folder):
-        data, dev = load_training_data(index), load_dev(index, config)
+        data, dev = load_training_data(index), load_dev(dev_index or index, config)
         with job.start(has_dev=dev is not None):
             base = open_base(index, config, job.log)
-            job.begin(_plan(index, config, base.fingerprint))
+            job.begin(_plan(index, config, base.fingerprint) | selection_facts(dev_index))
             mine = partial(_mined, data, config, base, job)
             examples = examples_of(Signals(data=data, config=config, mine=mine, log=job.log))
         if config.loss is EncoderLoss.MEMORY and job.arguments.world_size > 1:
             raise ConfigError("the memory loss runs in one process only; train on one device")
         spec = _trainer_spec(base, examples, dev, job)
         result = job.run(spec, partial(_measured, dev, base, config) if dev else None)
-    facts = base_facts(base.source, base.fingerprint.weights, index) | {"counts": _counts(examples)}
+    facts = base_facts(base.source, base.fingerprint.weights, index) | selection_facts(dev_index)
+    facts |= {"counts": _counts(examples)}
     settings = recorded_settings(config) | {"model": facts["base"]}
     return job.finish(result, facts, settings, partial(write_model, base.parts, result))
 
 
-def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
+def was_trained_so(model: Path, index: TrainingIndex, config: EncoderTraining) -> bool:
     """Return whether a model was trained on these papers and splits with these settings.
 
     Its base model must have the recorded weights if it is in an existing folder.
@@ -111,7 +114,7 @@ def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> 
     return same and has_weights(config.model, index, read_training(model).get("weights"))
 
 
-def open_base(index: IndexFolder, config: EncoderTraining, log: Log) -> EncoderBase:
+def open_base(index: TrainingIndex, config: EncoderTraining, log: Log) -> EncoderBase:
     """Open the base model of a training.
 
     Raises:
@@ -145,7 +148,9 @@ def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
     return replace(spec, reads=Reads.WHOLE, **given)
 
 
-def _plan(index: IndexFolder, config: EncoderTraining, fingerprint: Fingerprint) -> dict[str, Any]:
+def _plan(
+    index: TrainingIndex, config: EncoderTraining, fingerprint: Fingerprint
+) -> dict[str, Any]:
     """Return the facts that must be equal for a training to be resumed."""
     models = {"weights": fingerprint.weights, "tokenizer": fingerprint.tokenizer}
     return recorded_settings(config) | corpus_facts(index) | models

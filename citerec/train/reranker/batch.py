@@ -12,6 +12,7 @@ from citerec.rerank.model import RerankerParts
 from citerec.rerank.pair import pair
 from citerec.text import pair_text
 from citerec.train.chunks import Chunk, chunked
+from citerec.train.joined import JoinedPapers
 from citerec.train.reranker.candidates import LabelledCandidates
 from citerec.train.reranker.examples import MISSING, Places
 
@@ -26,7 +27,7 @@ class Texts:
     """The tokens of papers: tokenized once, or from the token store of the index."""
 
     def __init__(
-        self, parts: RerankerParts, papers: Papers, stored: TokenStore | None = None
+        self, parts: RerankerParts, papers: Papers | JoinedPapers, stored: TokenStore | None = None
     ) -> None:
         """Create an empty cache of tokens.
 

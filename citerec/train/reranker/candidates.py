@@ -10,6 +10,7 @@ import numpy.typing as npt
 from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
 from citerec.fuse import ranks_and_scores
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData
@@ -61,6 +62,10 @@ class CandidateLists:
             np.concatenate([part.similarity for part in parts]),
         )
 
+    def shifted(self, by: int) -> "CandidateLists":
+        """Return the lists with a number added to every row."""
+        return replace(self, lists=self.lists.shifted(by))
+
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays by name, as `from_arrays` takes them."""
@@ -98,28 +103,27 @@ class CandidateLists:
 class CandidateFinder:
     """Retrieves the candidates of queries as `recommend` does."""
 
-    def __init__(self, data: TrainingData, config: RerankerTraining, log: Log) -> None:
+    def __init__(self, index: IndexFolder, config: RerankerTraining, log: Log) -> None:
         """Open the first-stage retrievers of an index.
 
         Raises:
             ConfigError: If the encoder is the teacher and the index has no vectors.
         """
-        self._data, self._config = data, config
+        self._config = config
         fused, by_encoder = config.candidates is CandidateSource.FUSED, config.teacher == BY_ENCODER
-        if by_encoder and not data.index.is_embedded:
+        if by_encoder and not index.is_embedded:
             raise ConfigError(
-                f"{data.index.path} has no vectors for the teacher; run citerec encode, or choose another teacher"
+                f"{index.path} has no vectors for the teacher; run citerec encode, or choose another teacher"
             )
         retrieval = RecommendConfig(
             encoder="auto" if fused or by_encoder else "none", fuse=FuseConfig()
         )
-        self._first_stage = open_hybrid(data.index, retrieval, log)
+        self._first_stage = open_hybrid(index, retrieval, log)
         if fused and self._first_stage.dense is None:
-            log(f"{data.index.path} has no vectors: the candidates are those of BM25")
+            log(f"{index.path} has no vectors: the candidates are those of BM25")
 
-    def train(self, progress: Progress) -> CandidateLists:
+    def train(self, data: TrainingData, progress: Progress) -> CandidateLists:
         """Return the candidates of the train queries: papers of the pool, of no later year, not the query."""
-        data = self._data
         blocks: list[CandidateLists] = []
         for start in range(0, len(data.queries), BLOCK):
             block = data.queries[start : start + BLOCK]
@@ -145,6 +149,17 @@ class CandidateFinder:
             hits.append(Hits(ranking.rows[:depth], ranking.scores[:depth]))
             similarity.append(_similarity(one.hits_by_source.get("dense"), hits[-1].rows))
         return CandidateLists.of(hits, similarity)
+
+
+def train_candidates(
+    data: TrainingData, config: RerankerTraining, progress: Progress, log: Log
+) -> CandidateLists:
+    """Return the candidates of the train queries, each from its own index."""
+    found = [
+        CandidateFinder(part.index, config, log).train(part.data, progress).shifted(part.start)
+        for part in data.by_index()
+    ]
+    return CandidateLists.joined(found)
 
 
 def _similarity(dense: Hits | None, rows: Rows) -> Numbers:

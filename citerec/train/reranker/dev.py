@@ -1,7 +1,7 @@
 """Evaluates a cross-encoder on the dev queries: the order that it gives their candidates."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,14 +10,17 @@ import numpy.typing as npt
 from citerec.encode.backend import open_backend
 from citerec.encode.config import EncodeConfig
 from citerec.errors import ModelError
+from citerec.folder import IndexFolder
 from citerec.rerank.model import RerankerParts, reranker_net
 from citerec.rerank.pair import pair
 from citerec.text import pair_text
 from citerec.train.data import DevQueries
+from citerec.train.joined import TrainingIndex, parts_of
 from citerec.train.measures import f1_and_reciprocal_rank, platt
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.candidates import CandidateFinder, CandidateLists
 from citerec.train.reranker.config import RerankerTraining
+from citerec.types import Log
 
 Numbers = npt.NDArray[np.floating]
 RERANK_WEIGHTS = np.linspace(0, 1, 11)  # rerank weights of the measure `mixed`
@@ -118,15 +121,45 @@ class RerankerDev:
         return min_max
 
 
-def load_dev(drawn: DevQueries, config: RerankerTraining, finder: CandidateFinder) -> RerankerDev:
-    """Retrieve the candidates of dev queries."""
-    candidates = finder.find(drawn.queries, drawn.eligible, config.dev_depth)
-    cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(drawn.gold)]
+@dataclass(frozen=True, slots=True)
+class DrawnDev:
+    """Dev queries of an index that are drawn, before their candidates are searched."""
+
+    index: IndexFolder
+    start: int  # the joined row of the first paper of the index
+    queries: DevQueries
+
+
+def draw_dev(index: TrainingIndex, config: RerankerTraining) -> list[DrawnDev]:
+    """Draw dev queries; several indexes have equal shares, and an index without dev queries has none."""
+    rng = np.random.default_rng([config.seed, 3])
+    indexes = parts_of(index)
+    starts = np.cumsum([0, *(len(one.papers) for one in indexes)]).tolist()
+    count = -(-config.dev_queries // len(indexes))
+    return [
+        DrawnDev(one, start, drawn)
+        for one, start in zip(indexes, starts, strict=False)
+        if (drawn := DevQueries.drawn(one, count, rng)) is not None
+    ]
+
+
+def load_dev(parts: Sequence[DrawnDev], config: RerankerTraining, log: Log) -> RerankerDev | None:
+    """Retrieve the candidates of dev queries; None without queries."""
+    found: list[CandidateLists] = []
+    cited: list[npt.NDArray[np.bool_]] = []
+    for part in parts:
+        finder = CandidateFinder(part.index, config, log)
+        drawn = part.queries
+        candidates = finder.find(drawn.queries, drawn.eligible, config.dev_depth)
+        cited += [np.isin(candidates.lists[i], rows) for i, rows in enumerate(drawn.gold)]
+        found.append(candidates.shifted(part.start))
+    if not found:
+        return None
     return RerankerDev(
-        tuple(pair_text(query) for query in drawn.queries),
-        candidates,
+        tuple(pair_text(query) for part in parts for query in part.queries.queries),
+        CandidateLists.joined(found),
         np.concatenate(cited),
-        np.array([len(rows) for rows in drawn.gold]),
+        np.array([len(rows) for part in parts for rows in part.queries.gold]),
     )
 
 

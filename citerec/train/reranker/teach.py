@@ -11,8 +11,8 @@ from citerec.encode.model import weights_files
 from citerec.encode.source import find_model
 from citerec.encode.spec import NAME as ENCODER_SPEC
 from citerec.encode.spec import Similarity
-from citerec.folder import IndexFolder
 from citerec.rerank.cross_encoder import open_reranker
+from citerec.train.joined import TrainingIndex
 from citerec.train.reranker.candidates import LabelledCandidates, Numbers
 from citerec.train.reranker.config import RerankerTraining
 from citerec.types import Log, Progress, Query
@@ -30,19 +30,21 @@ def taught(
     Raises:
         ModelError: If the teacher is missing, or is no trained model.
     """
-    index = labelled.data.index
-    folder = find_model(config.teacher, base=index.path, log=log).folder
+    folder = find_model(config.teacher, base=labelled.data.index.path, log=log).folder
     if is_encoder(folder):
         return _similarities(labelled, folder, config, progress)
-    teacher = open_reranker(config.teacher, index, config.running, log=log)
-    rows = labelled.data.queries.tolist()
-    papers = index.papers.at(rows)
-    lists = [labelled.candidates.lists[i] for i in range(len(rows))]
-    queries = [Query.of(papers[row]) for row in rows]
-    return np.concatenate(teacher.score(index, queries, lists, progress))
+    scores: list[Numbers] = []
+    for part in labelled.data.by_index():
+        teacher = open_reranker(config.teacher, part.index, config.running, log=log)
+        rows = part.data.queries.tolist()
+        papers = part.index.papers.at(rows)
+        lists = [labelled.candidates.lists[i] - np.int32(part.start) for i in part.numbers.tolist()]
+        queries = [Query.of(papers[row]) for row in rows]
+        scores += teacher.score(part.index, queries, lists, progress)
+    return np.concatenate(scores)
 
 
-def weights_of_teacher(index: IndexFolder, config: RerankerTraining, log: Log) -> str | None:
+def weights_of_teacher(index: TrainingIndex, config: RerankerTraining, log: Log) -> str | None:
     """Return the sha256 of the weights of a teacher that is a model; None for any other teacher."""
     if config.teacher_model is None:
         return None

@@ -12,22 +12,28 @@ from citerec.cache import sha256_of_files
 from citerec.encode.model import tokenizer_files, weights_files
 from citerec.encode.source import ModelSource
 from citerec.errors import writing
-from citerec.folder import IndexFolder
 from citerec.index.tokens import open_tokens
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.spec import NAME as SPEC
-from citerec.train.data import DevQueries, TrainingData, load_training_data
+from citerec.train.data import TrainingData, load_training_data
 from citerec.train.job import TrainingJob, TrainingReport, TrainingResult, base_facts, find_base
+from citerec.train.joined import JoinedIndexes, TrainingIndex
 from citerec.train.loop import TrainerSpec
 from citerec.train.measures import Unit, platt
-from citerec.train.record import corpus_facts, encoder_of, has_weights, read_training
+from citerec.train.record import (
+    corpus_facts,
+    encoder_of,
+    has_weights,
+    read_training,
+    selection_facts,
+)
 from citerec.train.record import was_trained_so as has_record
 from citerec.train.reranker.batch import PairReader, Steps, Texts
 from citerec.train.reranker.candidates import (
-    CandidateFinder,
     CandidateLists,
     LabelledCandidates,
     labelled,
+    train_candidates,
     with_teacher,
 )
 from citerec.train.reranker.config import (
@@ -36,7 +42,7 @@ from citerec.train.reranker.config import (
     RerankerRecipe,
     RerankerTraining,
 )
-from citerec.train.reranker.dev import RerankerDev, first_stage_measures, load_dev
+from citerec.train.reranker.dev import RerankerDev, draw_dev, first_stage_measures, load_dev
 from citerec.train.reranker.examples import RerankerExamples
 from citerec.train.reranker.modelfolder import write_model
 from citerec.train.reranker.net import load_base, make_net
@@ -59,14 +65,24 @@ class RerankerSetup:
     labelled: LabelledCandidates
     config: RerankerTraining
     dev: RerankerDev | None
+    dev_index: TrainingIndex | None  # of the dev queries; None for that of the training data
     job: TrainingJob
     tokenizer: str = ""  # sha256 of its files; key of the token store of the index
 
     @cached_property
     def texts(self) -> Texts:
         """The tokens of the papers, from the token store of the index if it has them."""
-        index = self.labelled.data.index
-        stored = open_tokens(index, self.tokenizer, vocabulary=len(self.parts.tokenizer))
+        return self._texts_of(self.labelled.data.index)
+
+    @cached_property
+    def dev_texts(self) -> Texts:
+        """The tokens of the papers of the dev queries."""
+        return self._texts_of(self.dev_index) if self.dev_index else self.texts
+
+    def _texts_of(self, index: TrainingIndex) -> Texts:
+        stored = None
+        if not isinstance(index, JoinedIndexes):
+            stored = open_tokens(index, self.tokenizer, vocabulary=len(self.parts.tokenizer))
         return Texts(self.parts, index.papers, stored)
 
     @cached_property
@@ -117,22 +133,23 @@ class RerankerSetup:
         """Measure the current weights on the dev queries, and save their scores."""
         if self.dev is None:
             return None
-        scores = self.dev.scores(self.parts, self.texts, self.config.running)
+        scores = self.dev.scores(self.parts, self.dev_texts, self.config.running)
         self.job.workspace.save(f"{SCORES}-{step}", {"logits": scores})
         return self.dev.measures(scores)
 
 
 def train_reranker(
-    index: IndexFolder,
+    index: TrainingIndex,
     output: Path,
     config: RerankerTraining,
     *,
+    dev_index: TrainingIndex | None = None,
     resume: bool = False,
     force: bool = False,
     progress: Progress = no_progress,
     log: Log = lambda message: None,
 ) -> TrainingReport:
-    """Train a cross-encoder on the citations of an index; the model folder is created complete at the end.
+    """Train a cross-encoder on the citations of indexes; the model folder is created complete at the end.
 
     During the training its state is in a training folder next to the model folder; an interrupted training can be
     resumed from it.
@@ -141,6 +158,7 @@ def train_reranker(
         index: Its train queries are the training data.
         output: The model folder to create.
         config: The settings.
+        dev_index: Its dev queries select the weights and calibrate them; by default those of `index`.
         resume: Continue an interrupted training; the weights are the same as without the interruption.
         force: Replace an existing model.
         progress: Receives task, done and total of each kind of work.
@@ -165,25 +183,25 @@ def train_reranker(
     )
     with writing(job.workspace.folder):
         data = _sampled_queries(load_training_data(index), config)
-        rng = np.random.default_rng([config.seed, 3])
-        drawn = DevQueries.drawn(index, config.dev_queries, rng)
-        with job.start(has_dev=drawn is not None):
+        drawn = draw_dev(dev_index or index, config)
+        with job.start(has_dev=bool(drawn)):
             source = find_base(config.model, index, job.log)
             parts = load_base(source.folder, config)
-            plan = _plan(index, config, source, job.log)
+            plan = _plan(index, config, source, job.log) | selection_facts(dev_index)
             job.begin(plan)
-            finder = CandidateFinder(data, config, job.log)
-            labels = _labelled(data, config, finder, job)
-            dev = load_dev(drawn, config, finder) if drawn else None
-        setup = RerankerSetup(parts, labels, config, dev, job, tokenizer=plan["tokenizer"])
+            labels = _labelled(data, config, job)
+            dev = load_dev(drawn, config, job.log)
+        tokenizer = plan["tokenizer"]
+        setup = RerankerSetup(parts, labels, config, dev, dev_index, job, tokenizer=tokenizer)
         result = job.run(setup.trainer_spec(), partial(first_stage_measures, dev) if dev else None)
         calibrated = _calibrated(parts, job.workspace, dev, result)
-    facts = base_facts(source, plan["weights"], index) | _facts(plan, setup, result)
+    facts = base_facts(source, plan["weights"], index) | selection_facts(dev_index)
+    facts |= _facts(plan, setup, result)
     settings = _recorded_settings(config) | {"model": facts["base"]}
     return job.finish(result, facts, settings, partial(write_model, calibrated, result))
 
 
-def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) -> bool:
+def was_trained_so(model: Path, index: TrainingIndex, config: RerankerTraining) -> bool:
     """Return whether a model was trained on these papers, splits and vectors with these settings.
 
     Its base model and its teacher must have the recorded weights if they are in existing folders.
@@ -211,15 +229,13 @@ def _sampled_queries(data: TrainingData, config: RerankerTraining) -> TrainingDa
     return data.only(np.sort(rng.choice(len(data.queries), config.queries, replace=False)))
 
 
-def _labelled(
-    data: TrainingData, config: RerankerTraining, finder: CandidateFinder, job: TrainingJob
-) -> LabelledCandidates:
+def _labelled(data: TrainingData, config: RerankerTraining, job: TrainingJob) -> LabelledCandidates:
     """Return the labelled candidates; candidates and teacher scores in the training folder are reused."""
     workspace = job.workspace
     if saved := workspace.load(FOUND):
         candidates = CandidateLists.from_arrays(saved[0])
     else:
-        candidates = finder.train(job.progress)
+        candidates = train_candidates(data, config, job.progress, job.log)
         workspace.save(FOUND, candidates.arrays)
     result = labelled(data, candidates, config)
     if config.teacher_model is None:
@@ -232,7 +248,7 @@ def _labelled(
 
 
 def _plan(
-    index: IndexFolder, config: RerankerTraining, source: ModelSource, log: Log
+    index: TrainingIndex, config: RerankerTraining, source: ModelSource, log: Log
 ) -> dict[str, Any]:
     """Return the facts that must be equal for a training to be resumed."""
     return {
@@ -245,7 +261,7 @@ def _plan(
     }
 
 
-def _encoder_weights(index: IndexFolder, config: RerankerTraining) -> str | None:
+def _encoder_weights(index: TrainingIndex, config: RerankerTraining) -> str | None:
     """Return the sha256 of the encoder whose vectors the training uses; None if it uses none."""
     uses_vectors = config.candidates is CandidateSource.FUSED or config.teacher == BY_ENCODER
     return encoder_of(index) if uses_vectors else None
