@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, Quiet, Threads, Verbose, write_lines
 from citerec.cli.interrupts import interruptible
+from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from citerec.lab.train_words.train import WordsReport
     from citerec.train.job import TrainingReport
+    from citerec.train.joined import TrainingIndex
     from citerec.train.ranker.train import RankerReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
@@ -21,15 +25,29 @@ Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted tr
 Config = Annotated[Path | None, typer.Option(help="A TOML file of settings.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
+Indexes = Annotated[
+    list[Path] | None,
+    typer.Option("--index", help="The index folder; may be repeated to train on several."),
+]
+DevIndexes = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--dev-index",
+        help="An index whose dev queries select the weights, in place of those trained on; may be repeated.",
+    ),
+]
 
 
 def train_encoder(
     ctx: typer.Context,
-    index: Index = None,
+    index: Indexes = None,
+    dev_index: DevIndexes = None,
     model: Base = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The model folder to create; <index>/models/encoder by default."),
+        typer.Option(
+            help="The model folder to create; <index>/models/encoder of the first index by default."
+        ),
     ] = None,
     resume: Resume = False,
     recipe: Annotated[
@@ -48,8 +66,7 @@ def train_encoder(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train an encoder on the citations of an index."""
-    from citerec.folder import find_index, open_index
+    """Train an encoder on the citations of one or several indexes."""
     from citerec.lab.train_words.config import wants_words
     from citerec.train.encoder.config import EncoderTraining
     from citerec.train.encoder.train import train_encoder as train
@@ -65,16 +82,20 @@ def train_encoder(
         "threads": threads or None,
     }
     if wants_words(config, recipe):
-        _train_words(ctx, index, output, config, options, console, resume=resume, force=force)
+        if len(index or []) > 1 or dev_index:
+            raise ConfigError("a word-vector encoder is trained on one index; give --index once")
+        one = index[0] if index else None
+        _train_words(ctx, one, output, config, options, console, resume=resume, force=force)
         return
     training = EncoderTraining.read(config, options)
-    folder = find_index(index)
-    target = output or folder / ENCODER
+    opened = _open(index or [None])
+    target = output or opened.path / ENCODER
     with interruptible(target, console, ctx), console.progress() as progress:
         report = train(
-            open_index(folder),
+            opened,
             target,
             training,
+            dev_index=_open(dev_index) if dev_index else None,
             resume=resume,
             force=force,
             progress=progress,
@@ -86,11 +107,14 @@ def train_encoder(
 
 def train_reranker(
     ctx: typer.Context,
-    index: Index = None,
+    index: Indexes = None,
+    dev_index: DevIndexes = None,
     model: Base = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="The model folder to create; <index>/models/reranker by default."),
+        typer.Option(
+            help="The model folder to create; <index>/models/reranker of the first index by default."
+        ),
     ] = None,
     resume: Resume = False,
     recipe: Annotated[str | None, typer.Option(help="paper, paper-small or strong.")] = None,
@@ -108,8 +132,7 @@ def train_reranker(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train a reranker on the citations of an index."""
-    from citerec.folder import find_index, open_index
+    """Train a reranker on the citations of one or several indexes."""
     from citerec.train.loop import is_first
     from citerec.train.reranker.config import RerankerTraining
     from citerec.train.reranker.train import train_reranker as train
@@ -125,13 +148,14 @@ def train_reranker(
         "threads": threads or None,
     }
     training = RerankerTraining.read(config, options)
-    folder = find_index(index)
-    target = output or folder / RERANKER
+    opened = _open(index or [None])
+    target = output or opened.path / RERANKER
     with interruptible(target, console, ctx), console.progress() as progress:
         report = train(
-            open_index(folder),
+            opened,
             target,
             training,
+            dev_index=_open(dev_index) if dev_index else None,
             resume=resume,
             force=force,
             progress=progress,
@@ -143,10 +167,7 @@ def train_reranker(
 
 def train_ranker(
     ctx: typer.Context,
-    index: Annotated[
-        list[Path] | None,
-        typer.Option("--index", help="The index folder; may be repeated to train on several."),
-    ] = None,
+    index: Indexes = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -186,6 +207,14 @@ def train_ranker(
         )
     if not quiet:
         write_lines(*ranker_summary(report).split("\n"))
+
+
+def _open(folders: "Sequence[Path | None]") -> "TrainingIndex":
+    """Open the indexes to train on, as one."""
+    from citerec.folder import find_index, open_index
+    from citerec.train.joined import join
+
+    return join([open_index(find_index(folder)) for folder in folders])
 
 
 def _train_words(

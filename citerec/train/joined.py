@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import Papers
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.types import Paper
 
@@ -102,5 +103,12 @@ def name_of(index: TrainingIndex) -> str:
 
 
 def join(indexes: Sequence[IndexFolder]) -> TrainingIndex:
-    """Return several indexes as one; a single index as it is."""
+    """Return several indexes as one; a single index as it is.
+
+    Raises:
+        ConfigError: If an index occurs twice.
+    """
+    folders = [index.path.resolve() for index in indexes]
+    if repeated := next((folder for folder in folders if folders.count(folder) > 1), None):
+        raise ConfigError(f"{repeated} is given twice; give each index once")
     return JoinedIndexes(tuple(indexes)) if len(indexes) > 1 else indexes[0]

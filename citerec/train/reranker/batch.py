@@ -1,6 +1,7 @@
 """Converts the examples of an update to model inputs: texts are tokenized once, pairs of similar length batched."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from citerec.train.reranker.examples import MISSING, Places
 
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per forward pass, of pairs of similar length
 CPU_PAIRS, GPU_PAIRS = 32, 256  # per backward pass
+SHORT = 128, 64  # tokens of the two sides of a short pair
 AT_ONCE = 2048  # texts tokenized at once
 
 Tokens = npt.NDArray[np.int32]
@@ -69,6 +71,13 @@ class PairReader:
         self.parts, self._texts = parts, texts
         self._budget = CPU_TOKENS if on_cpu else GPU_TOKENS
         self.pairs_at_once = CPU_PAIRS if on_cpu else GPU_PAIRS
+        query, candidate = SHORT
+        spec = parts.spec
+        self._short = replace(
+            spec,
+            query_tokens=min(query, spec.query_tokens),
+            candidate_tokens=min(candidate, spec.candidate_tokens),
+        )
 
     def lengths(self, queries: Sequence[int], papers: Sequence[int]) -> npt.NDArray[np.int64]:
         """Return the number of tokens of each pair of rows, shape (pairs,)."""
@@ -83,16 +92,23 @@ class PairReader:
         )
 
     def read(
-        self, queries: Sequence[int], papers: Sequence[int]
+        self, queries: Sequence[int], papers: Sequence[int], *, short: bool = False
     ) -> tuple[list[Chunk], npt.NDArray[np.int64]]:
-        """Return the pairs of rows in chunks of similar length, and the position of each pair in the reading order."""
+        """Return the pairs of rows in chunks of similar length, and the position of each pair in the reading order.
+
+        Args:
+            queries: The rows of the queries.
+            papers: The rows of the candidates.
+            short: Whether to cut the pairs to `SHORT` tokens.
+        """
         self._texts.read([*queries, *papers])
+        spec = self._short if short else self.parts.spec
         pairs = [
             pair(
                 self._texts[q].tolist(),
                 self._texts[p].tolist(),
                 self.parts.specials,
-                self.parts.spec,
+                spec,
             )
             for q, p in zip(queries, papers, strict=True)
         ]
@@ -108,13 +124,24 @@ class PairReader:
 class Steps:
     """Splits the examples of an update into steps of pairs that fit a device."""
 
-    def __init__(self, reader: PairReader, labelled: LabelledCandidates, micro: int) -> None:
+    def __init__(
+        self, reader: PairReader, labelled: LabelledCandidates, micro: int, short_share: float = 0.0
+    ) -> None:
+        """Read the pairs of some candidates.
+
+        Args:
+            reader: Reads them.
+            labelled: The candidates.
+            micro: Pairs in a step; 0 for what suits the device.
+            short_share: Share of the updates that read short pairs.
+        """
         import torch
 
         self._torch: Any = torch
         self._reader, self._labelled = reader, labelled
         self._query_rows, self._paper_rows = labelled.query_rows, labelled.candidates.lists.indices
         self.micro = micro or reader.pairs_at_once
+        self._short_share = short_share
 
     def lengths(self, places: Places) -> npt.NDArray[np.int64]:
         """Return the number of tokens of the pairs at some places; 0 where a pair is missing."""
@@ -135,13 +162,14 @@ class Steps:
         longest = self.lengths(drawn.ravel()).reshape(drawn.shape).max(1)
         drawn = drawn[np.argsort(-longest, kind="stable")]
         count = max(self.micro // drawn.shape[1], 1)
-        return [self._step(drawn[i : i + count]) for i in range(0, len(drawn), count)]
+        short = bool(np.random.default_rng(np.sort(drawn[:, 0])).random() < self._short_share)
+        return [self._step(drawn[i : i + count], short=short) for i in range(0, len(drawn), count)]
 
-    def _step(self, drawn: Places) -> Mapping[str, Any]:
+    def _step(self, drawn: Places, *, short: bool) -> Mapping[str, Any]:
         present = drawn != MISSING
         entries = drawn[present]
         chunks, places = self._reader.read(
-            self._query_rows[entries].tolist(), self._paper_rows[entries].tolist()
+            self._query_rows[entries].tolist(), self._paper_rows[entries].tolist(), short=short
         )
         positions = np.zeros(drawn.shape, np.int64)
         positions[present] = places

@@ -115,6 +115,7 @@ class RerankerTraining(TrainingSettings):
     seed: Seed = 0
     query_tokens: int = 256  # including [CLS] and the first [SEP], in training and later
     candidate_tokens: int = 256  # including the last [SEP]
+    short_share: Share = 0.0  # share of the updates that read 128 + 64 tokens of their pairs
 
     candidates: CandidateSource = CandidateSource.BM25
     depth: From1 = 10  # candidates per query

@@ -107,7 +107,10 @@ class RerankerSetup:
         """Return the specification of the training loop."""
         on_cpu, config, job = self.job.on_cpu, self.config, self.job
         steps = Steps(
-            PairReader(self.parts, self.texts, on_cpu=on_cpu), self.labelled, config.micro
+            PairReader(self.parts, self.texts, on_cpu=on_cpu),
+            self.labelled,
+            config.micro,
+            config.short_share,
         )
         # On a CPU the backward pass of eager attention is faster: 21 pairs/s instead of 16.
         if on_cpu:
