@@ -252,7 +252,7 @@ def page() -> str:
         "",
         "Seconds of `collect`, `index` (with MiniLM) and `recommend` on the reference list of the paper that cites",
         "most, at the default rates: 10 requests a second to OpenAlex, one in three seconds to Semantic Scholar",
-        "without a key. About 25 other programs shared the two processors, which slows `index` and `recommend`.",
+        "without a key. Up to 12 other programs shared the two processors, which slows `index` and `recommend`.",
         "",
         "| corpus | source | references | resolved | papers | requests | dollars | collect | index | recommend |",
         "|---|---|---|---|---|---|---|---|---|---|",
