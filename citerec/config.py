@@ -140,7 +140,7 @@ class FuseConfig:
 class CrossEncoderConfig:
     """One cross-encoder, and how many candidates it scores."""
 
-    model: str = "auto"  # auto: the index's own; else folder or hub id
+    model: str = "auto"  # auto: the index's own, else the package's; else a name, folder or hub id
     depth: int = 0  # candidates per query; 0 for what suits model and device
     # query tokens of an input, with special tokens; 0 for the model's own setting
     query_tokens: int = 0
@@ -213,7 +213,7 @@ class RecommendConfig:
     retrievers: tuple[str, ...] = ()
     # a method alone: with the tuned weights; None: the tuned fusion, else RRF
     fuse: FuseConfig | FuseMethod | None = None
-    # auto: the index's own, if it has one
+    # auto: the index's own, else the package's, if there is one
     reranker: Literal["auto", "none"] | RerankConfig = "auto"
     ranker: str = "auto"  # auto: the index's own, else the package's; none; or a folder
     popularity: bool = True  # whether the ranker may read citation counts and ages

@@ -92,12 +92,12 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return the defaults of `recommend` on an index, and their origin."""
     from citerec.rank.ranker import DEFAULT, find_ranker
-    from citerec.rerank.opening import own_reranker
+    from citerec.rerank.opening import auto_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
     lines = [f"      fusion  {fusion_in_use(folder)}"] if folder.is_embedded else []
-    if reranker := own_reranker(folder):
-        lines.append(f"    reranker  {reranker.relative_to(folder.path)}")
+    if reranker := auto_reranker(folder):
+        lines.append(f"    reranker  {shown_reranker(reranker, folder)}")
     if weight := kept_rerank_weight(folder):
         lines.append(
             f"              weight {weight.weight:g}, tuned at depth {weight.depth} without a ranker"
@@ -161,11 +161,11 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
 
 def _embedded_model(console: ConsoleOutput) -> str | None:
     """Return the model that needs no network, if it is installed: the demo downloads nothing."""
-    from citerec.encode.source import MINILM, find_model
+    from citerec.encode.source import offline_encoder
     from citerec.errors import MissingExtraError
 
     try:
-        return find_model(MINILM).name
+        return offline_encoder()
     except MissingExtraError as error:
         console.warn(f"BM25 alone, no vectors: {error}")
         return None

@@ -18,8 +18,8 @@ RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
         "--reranker",
-        help="auto for that of the index, if any; none; a folder or hub id. If repeated, cheapest first: each reranks "
-        "the best candidates of the previous one.",
+        help="auto for that of the index, else citerec-reranker, the default one, if it is installed; none; a folder "
+        "or hub id. If repeated, cheapest first: each reranks the best candidates of the previous one.",
     ),
 ]
 RerankDepthOption = Annotated[
@@ -119,11 +119,18 @@ class RerankOptions:
                 raise ConfigError("--reranker none excludes any other --reranker")
             if self._given:
                 raise ConfigError(f"{self._given} has no effect with --reranker none")
-        if "none" in models or (models == ["auto"] and not self._has_own(index, console)):
-            if self._running:
-                console.log(f"{self._running} has no effect: there is no reranker")
-            return None
-        return RerankConfig(
+        found = None if "none" in models else self._resolved(models, index, console)
+        if found is None and self._running:
+            console.log(f"{self._running} has no effect: there is no reranker")
+        return found
+
+    def _resolved(
+        self, models: list[str], index: "IndexFolder", console: "ConsoleOutput"
+    ) -> RerankConfig | None:
+        """Return the config with the model that `auto` means; None if it means none."""
+        from citerec.rerank.opening import own_reranker, resolved
+
+        config = RerankConfig(
             cross_encoders=_cross_encoders(models, self),
             weight=self.weight,
             early_stop=self.early_stop,
@@ -132,22 +139,9 @@ class RerankOptions:
             backend=self.backend,
             threads=self.threads,
         )
-
-    def _has_own(self, index: "IndexFolder", console: "ConsoleOutput") -> bool:
-        """Return whether `auto` means a reranker: that of the index, if it may be used."""
-        from citerec.rerank.opening import auto_reranker, own_reranker
-        from citerec.rules.trained_on import RERANKER, own_name
-
-        if own_reranker(index) is None:
-            return bool(self._given)  # the missing reranker is an error later
-        if auto_reranker(index, same_data=self.measures):
-            return True
-        name = own_name(index, RERANKER)
-        console.warn(
-            f"{name} is not used: it was trained on other papers or splits, which may include test queries; "
-            f"train it again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"
-        )
-        return False
+        found = resolved(config, index, same_data=self.measures, warn=console.warn)
+        is_error = models != ["auto"] or (self._given and own_reranker(index) is None)
+        return config if found is None and is_error else found  # opening the former is an error
 
     @property
     def _running(self) -> str | None:

@@ -177,7 +177,7 @@ def open_encoder(
     """Open an encoder by its name, hub id or folder.
 
     Args:
-        name: One of `source.NAMES`, `minilm`, a hub id, or a folder.
+        name: One of `source.NAMES` or `source.SHIPPED`, `minilm`, a hub id, or a folder.
         config: How to run it.
         base: The folder of an index: a relative folder is also searched there.
         log: Receives what is fetched from the hub, before the download starts.

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from citerec.encode.difference.folder import RECORD, is_difference, tokenizer_folder
+from citerec.encode.difference.folder import WEIGHTS as DIFFERENCE
 from citerec.entries import name_fault, read_record, shown
 from citerec.errors import ModelError
 
@@ -25,11 +27,14 @@ NAMING = ("vocab_file", "merges_file", "tokenizer_file", "spm_file", "sp_model_f
 def weights_files(folder: Path) -> list[Path]:
     """Return the weight files of a model: safetensors, else PyTorch's format.
 
-    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code.
+    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code. A difference to a base model also
+    has its record, which names the sha256 of the weights of the base model.
 
     Raises:
         ModelError: If there are none.
     """
+    if is_difference(folder) and (folder / DIFFERENCE).is_file():
+        return [folder / RECORD, folder / DIFFERENCE]
     for pattern in WEIGHTS:
         if files := sorted(folder.glob(pattern)):
             return files
@@ -37,8 +42,13 @@ def weights_files(folder: Path) -> list[Path]:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files that define the tokenizer of a model."""
-    return [folder / name for name in TOKENIZER if (folder / name).is_file()]
+    """Return the files that define the tokenizer of a model; those of the base model for a difference.
+
+    Raises:
+        MissingExtraError, ModelError: If the base model of a difference is missing, or another one.
+    """
+    home = tokenizer_folder(folder)
+    return [home / name for name in TOKENIZER if (home / name).is_file()]
 
 
 def check_named_files(folder: Path) -> None:

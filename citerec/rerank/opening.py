@@ -1,4 +1,7 @@
-"""Opens the rerankers of an index: which models, how many candidates each scores, and the weight of the last."""
+"""Opens the rerankers of an index: which models, how many candidates each scores, and the weight of the last.
+
+What `auto` means is decided here alone: the index's own reranker, else the default one of the package, else none.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,16 +10,24 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from citerec.config import CrossEncoderConfig, RerankConfig
 from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.source import DEFAULT_RERANKER, SHIPPED, is_shipped
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
-from citerec.rules.trained_on import RERANKER, own_model, own_name, trained_on_other_data
+from citerec.rules.trained_on import (
+    RERANKER,
+    own_model,
+    own_name,
+    trained_on_other_data,
+    trained_on_other_splits,
+)
 from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Log
 
 if TYPE_CHECKING:
     from citerec.rerank.cross_encoder import CrossEncoder
 
+AUTO = "auto"
 LEAST = 10  # candidates of a later stage if no depth is given
 
 Option = TypeVar("Option", Precision, Backend)
@@ -25,10 +36,38 @@ Option = TypeVar("Option", Precision, Backend)
 def requested_reranking(
     reranker: Literal["auto", "none"] | RerankConfig, index: IndexFolder
 ) -> RerankConfig | None:
-    """Return the configuration of reranking on an index; None for no reranking."""
+    """Return the configuration of reranking on an index; None for no reranking.
+
+    If a configuration has the model `auto`, and there is none, it is returned as it is: opening it is an error.
+    """
     if isinstance(reranker, RerankConfig):
-        return reranker
-    return RerankConfig() if reranker == "auto" and auto_reranker(index) else None
+        return resolved(reranker, index) or reranker
+    return resolved(RerankConfig(), index) if reranker == AUTO else None
+
+
+def resolved(
+    config: RerankConfig, index: IndexFolder, *, same_data: bool = False, warn: Log | None = None
+) -> RerankConfig | None:
+    """Return a configuration with the model that `auto` means on an index; None if it means none.
+
+    Args:
+        config: The configuration; returned as it is if it names all of its models.
+        index: The index.
+        same_data: As for `auto_reranker`.
+        warn: Receives a warning if the index's own reranker is left out.
+
+    Raises:
+        IndexDamagedError: As `own_reranker` raises.
+    """
+    if all(one.model != AUTO for one in config.cross_encoders):
+        return config
+    model = auto_reranker(index, same_data=same_data, warn=warn)
+    if model is None:
+        return None
+    named = (
+        replace(one, model=model) if one.model == AUTO else one for one in config.cross_encoders
+    )
+    return replace(config, cross_encoders=(*named,))
 
 
 def own_reranker(index: IndexFolder) -> Path | None:
@@ -40,19 +79,34 @@ def own_reranker(index: IndexFolder) -> Path | None:
     return own_model(index, RERANKER, "config.json")
 
 
-def auto_reranker(index: IndexFolder, *, same_data: bool = False) -> Path | None:
-    """Return the reranker that the setting `auto` means: the index's own; None for none.
+def auto_reranker(
+    index: IndexFolder, *, same_data: bool = False, warn: Log | None = None
+) -> str | None:
+    """Return the reranker that `auto` means: the index's own, else the default one of the package; None for none.
 
     Args:
         index: The index.
-        same_data: Whether a model of other papers or splits counts as none: an evaluation and the training of a ranker
-            need one that does not know their queries.
+        same_data: Whether a model that may know queries of the index counts as none: an evaluation and the training of
+            a ranker need one that does not. That is an own model of other papers or splits, and a default one that was
+            trained on these papers by other splits.
+        warn: Receives a warning if the index's own reranker is left out.
 
     Raises:
         IndexDamagedError: As `own_reranker` raises.
     """
     own = own_reranker(index)
-    return None if own and same_data and trained_on_other_data(own, index) else own
+    if own and not (same_data and trained_on_other_data(own, index)):
+        return str(own.absolute())  # a relative path could also name a folder in the working folder
+    if own and warn:
+        name = own_name(index, RERANKER)
+        warn(
+            f"{name} is not used: it was trained on other papers or splits, which may include test queries; train it "
+            f"again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"
+        )
+    if not is_shipped(DEFAULT_RERANKER):
+        return None
+    knows = same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)
+    return None if knows else DEFAULT_RERANKER
 
 
 def open_cascade(
@@ -115,7 +169,7 @@ def _open(
     log: Log | None,
 ) -> CascadeReranker:
     model = _open_model(index, reranker_config, run_config, log)
-    shown = _shown(reranker_config.model, index)
+    shown = shown_reranker(model.name, index)
     if (
         log
         and _is_inside(model.source, index.models)
@@ -159,15 +213,14 @@ def _open_model(
     log: Log | None,
 ) -> "CrossEncoder":
     name = reranker_config.model
-    if name == "auto":
-        folder = auto_reranker(index)
-        if folder is None:
+    if name == AUTO:
+        found = auto_reranker(index)
+        if found is None:
             raise ModelError(
                 f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a "
                 "model: --reranker MODEL"
             )
-        # an absolute path, because a relative one could also name a folder in the working folder
-        name = str(folder.resolve())
+        name = found
     # imported here, because runs without a reranker do not need torch
     from citerec.rerank.cross_encoder import open_reranker
 
@@ -209,10 +262,8 @@ def _is_inside(folder: Path, base: Path) -> bool:
     return folder.resolve().is_relative_to(base.resolve())
 
 
-def _shown(model: str, index: IndexFolder) -> str:
-    """Return the name of a model for users: one inside the index by its path there."""
-    if model == "auto":
-        return own_name(index, RERANKER)
+def shown_reranker(model: str, index: IndexFolder) -> str:
+    """Return the name of a reranker for users: one inside the index by its path there."""
     folder, base = Path(model).absolute(), index.path.absolute()
     return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else model
 

@@ -1,6 +1,8 @@
 """Which models are an index's own, and whether a model was trained on the papers and splits of an index.
 
-A rebuilt index keeps its models: papers that they were trained on may be its test queries now.
+A rebuilt index keeps its models: papers that they were trained on may be its test queries now. A model of the package
+was trained on the train papers of some corpora, and may be evaluated on them with the same splits, and on any other
+corpus.
 """
 
 import os
@@ -57,11 +59,32 @@ def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
     The record of a reranker names one index, that of a ranker a list of them. A model without a record counts as
     trained on the data of the index.
     """
+    trained = _recorded_data(model)
+    return bool(trained) and _data_or_none(index) not in (*trained, None)
+
+
+def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model records that it was trained on the papers of an index, but by other splits only.
+
+    Test papers of the index may then have been its train papers. A model of another corpus does not count.
+    """
+    papers = {corpus for corpus, _ in _recorded_data(model)}
+    return index.manifest.lineage in papers and trained_on_other_data(model, index)
+
+
+def _recorded_data(model: Path) -> list[tuple[str, str]]:
+    """Return what `data_of` returned for each index that a model was trained on; empty without a record."""
     try:
         record: Any = orjson.loads(read_record(model / TRAINING))
-        trained = [
+        return [
             (one["corpus_sha256"], one["splits_sha256"]) for one in record.get("indexes", [record])
         ]
-        return data_of(index) not in trained
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False  # nothing is recorded
+        return []
+
+
+def _data_or_none(index: IndexFolder) -> tuple[str, str] | None:
+    try:
+        return data_of(index)
+    except (OSError, ValueError):
+        return None

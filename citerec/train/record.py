@@ -10,7 +10,7 @@ import orjson
 from citerec.atomic import check_name
 from citerec.cache import sha256_of_files
 from citerec.encode.model import weights_files
-from citerec.encode.source import MINILM, NAMES
+from citerec.encode.source import is_name
 from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.manifest import TRAINING, seal_model
 from citerec.provenance import provenance, versions
@@ -141,7 +141,7 @@ def has_weights(name: str, index: TrainingIndex, sha256: str | None) -> bool:
         sha256: The checksum of the weights; None if it is unknown.
     """
     folders = [folder for folder in (Path(name), index.path / name) if folder.is_dir()]
-    if sha256 is None or name in (*NAMES, MINILM) or not folders:
+    if sha256 is None or is_name(name) or not folders:
         return True
     try:
         return sha256_of_files(weights_files(folders[0])) == sha256

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.encode.light.tensors import Tensor, Tensors
+from citerec.encode.light.tensors import Tensor
 
 if TYPE_CHECKING:
     from citerec.encode.adapter import AdapterConfig
@@ -40,6 +40,19 @@ _ERF_Q = (
     *(-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885),
     *(0.014070470171167667, 0.11098505178285362, 0.49746925110067538, 1.0),
 )
+
+
+class TensorReader(Protocol):
+    """The weights of a model; `Tensors` is one."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        ...
+
+    def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Return a tensor in float32; an `UnsupportedError` if there is none of this name and shape."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +82,8 @@ class Adapter:
 class Bert:
     """An open BERT."""
 
-    def __init__(self, folder: Path, weights: Path, adapter: Adapter | None = None) -> None:
-        """Map the weights of a model folder, which are in one file.
+    def __init__(self, folder: Path, tensors: TensorReader, adapter: Adapter | None = None) -> None:
+        """Read the weights of a model folder.
 
         Raises:
             UnsupportedError: If NumPy cannot run the model exactly as transformers runs it.
@@ -78,8 +91,8 @@ class Bert:
         self.config = read_config(folder)
         self._adapter = adapter
         self._activation = ACTIVATIONS[self.config.hidden_act]
-        self._tensors = Tensors(weights)
-        names = self._tensors.names
+        self._tensors = tensors
+        names = tensors.names
         if any(".adapter_" in name for name in names):
             raise UnsupportedError(f"{folder}: an adapter is saved among its weights")
         prefixes = [p for p in ARCHITECTURES if f"{p}embeddings.word_embeddings.weight" in names]

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from citerec.cache import cache_folder, is_private, private_folder, sha256_of_files
+from citerec.encode.difference.folder import is_difference
 from citerec.encode.files import weights_files
 from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import read_config, tensor_shapes
@@ -49,7 +50,7 @@ def convert_weights(folder: Path, state: State) -> None:
         state: Its tensors, in float32.
     """
     cache = cache_folder()
-    if cache is None or _plain(folder):
+    if cache is None or _plain(folder) or is_difference(folder):
         return
     with suppress(UnsupportedError, ModelError, OSError):
         WordPiece(folder)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from citerec.encode.difference.folder import is_difference, tokenizer_folder
+from citerec.encode.difference.tensors import DifferenceTensors
 from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import ACTIVATIONS, Adapter, Bert, States
 from citerec.encode.light.converted import weights_file
@@ -53,13 +55,13 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
         adapter: The folder of an adapter to add; None for none.
     """
     try:
-        weights = weights_file(folder)
-        if weights is None:
+        tensors = _tensors(folder)
+        if tensors is None:
             return None
-        bert = Bert(folder, weights, _adapter(adapter) if adapter else None)
+        bert = Bert(folder, tensors, _adapter(adapter) if adapter else None)
         if bert.config.max_position_embeddings < spec.max_tokens:
             return None  # torch's side raises the error
-        return LightParts(bert, WordPiece(folder), spec)
+        return LightParts(bert, WordPiece(tokenizer_folder(folder)), spec)
     except (UnsupportedError, ModelError):
         return None
 
@@ -98,6 +100,13 @@ class NumpyBackend:
         if self._spec.similarity is Similarity.COSINE:
             vector = vector / max(float(np.linalg.norm(vector)), SMALLEST_NORM)
         return vector.astype(np.float32)
+
+
+def _tensors(folder: Path) -> Tensors | DifferenceTensors | None:
+    if is_difference(folder):
+        return DifferenceTensors(folder)
+    weights = weights_file(folder)
+    return Tensors(weights) if weights else None
 
 
 def _adapter(folder: Path) -> Adapter:

@@ -39,7 +39,7 @@ class Tensors:
                 raise UnsupportedError(f"{file}: a header of {length} bytes")
             header: Any = orjson.loads(self._bytes[8 : 8 + length].tobytes())
             header.pop("__metadata__", None)
-            end = max(entry["data_offsets"][1] for entry in header.values())
+            end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
             if 8 + length + end != len(self._bytes):
                 raise UnsupportedError(f"{file} does not end where its last tensor does")
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
@@ -62,6 +62,13 @@ class Tensors:
             return tuple(int(size) for size in self._header[name]["shape"])
         except (KeyError, TypeError, ValueError) as error:
             raise UnsupportedError(f"no tensor {name} that can be read") from error
+
+    def is_float(self, name: str) -> bool:
+        """Return whether a tensor holds floats, which alone can be read; false if there is none of this name."""
+        try:
+            return self._header[name]["dtype"] in DTYPES
+        except (KeyError, TypeError):
+            return False
 
     def read(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """Return a tensor in float32; one that is stored in float32 is mapped, not copied.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.encode.source import HUB_ID, MINILM, NAMES
+from citerec.encode.source import HUB_ID, is_name
 from citerec.inputs import reading
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.record import read_record
@@ -67,7 +67,7 @@ def _read_by(settings: Path) -> Iterator[str]:
 
 def _is_local(name: str) -> bool:
     """Return whether a name is a local path: no known name, no hub id, no setting."""
-    if name in (MINILM, *NAMES) or "/" not in name:
+    if is_name(name) or "/" not in name:
         return Path(name).suffix in FILES
     return not HUB_ID.fullmatch(name) or Path(name).suffix in FILES
 

@@ -20,7 +20,8 @@ class RankerTraining(TrainingSettings):
     seed: Annotated[int, at_least(0), less_than_2_to(31)] = 0
     queries: From0 = 20_000  # train queries per index, drawn at random; 0 for all
     dev_queries: From0 = 2_000  # dev queries per index; their candidate sets are in memory
-    reranker: str = "auto"  # auto for that of the index, if any; none; a folder or hub id
+    # auto for that of the index, else the default one, if it is installed; none; a folder or hub id
+    reranker: str = "auto"
     trees: Annotated[int, at_least(1), at_most(10_000)] = 120  # at most
     least_rows: Annotated[int, at_least(1), at_most(2**31 - 1)] = 200  # training rows per leaf
     threads: From0 = 0  # 0 for one per processor

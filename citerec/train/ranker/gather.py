@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -241,11 +240,11 @@ def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | 
     reranker = reranker_of(index, config)
     if reranker is None:
         return None
-    stage = CrossEncoderConfig(model=str(reranker), depth=0)
+    stage = CrossEncoderConfig(model=reranker, depth=0)
     return open_cascade(index, RerankConfig(cross_encoders=(stage,), threads=config.threads), log)
 
 
-def reranker_of(index: IndexFolder, config: RankerTraining) -> Path | str | None:
+def reranker_of(index: IndexFolder, config: RankerTraining) -> str | None:
     """Return the reranker for the candidates of an index; None for none."""
     if config.reranker == "none":
         return None

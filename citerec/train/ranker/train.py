@@ -114,7 +114,7 @@ def check_indexes(indexes: Sequence[IndexFolder], config: RankerTraining) -> Non
         if recorded:
             reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
         if reranker := reranker_of(index, config):
-            find_model(str(reranker), base=index.path)
+            find_model(reranker, base=index.path)
 
 
 def train_on(
