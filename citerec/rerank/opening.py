@@ -36,13 +36,10 @@ Option = TypeVar("Option", Precision, Backend)
 def requested_reranking(
     reranker: Literal["auto", "none"] | RerankConfig, index: IndexFolder
 ) -> RerankConfig | None:
-    """Return the configuration of reranking on an index; None for no reranking.
-
-    If a configuration has the model `auto`, and there is none, it is returned as it is: opening it is an error.
-    """
+    """Return the configuration of reranking on an index; None for no reranking."""
     if isinstance(reranker, RerankConfig):
-        return resolved(reranker, index) or reranker
-    return resolved(RerankConfig(), index) if reranker == AUTO else None
+        return reranker
+    return RerankConfig() if reranker == AUTO and auto_reranker(index) else None
 
 
 def resolved(
