@@ -101,12 +101,14 @@ def test_operations_of_a_pair_are_counted(folder: Path) -> None:
 def test_a_small_model_reads_deeper_than_a_large_one(folder: Path) -> None:
     tiny = load_reranker(folder)
     minilm = sized(tiny, layers=6, hidden=384, query=128, candidate=64)
+    default = sized(tiny, layers=6, hidden=384, query=256, candidate=256)
     bert = sized(tiny, layers=12, hidden=768, query=256, candidate=256)
 
     assert pair_flops(minilm) == pytest.approx(4.4e9, rel=0.01)
     assert pair_flops(bert) == pytest.approx(97e9, rel=0.01)
     assert default_depth(tiny, "cpu") == 1000
     assert default_depth(minilm, "cpu") == 100
+    assert default_depth(default, "cpu") == 20  # 2 * 0.15 TFLOP/s * 1.5 s / 13.3 GFLOP = 33.8
     assert default_depth(bert, "cpu") == 10
     assert default_depth(bert, "cuda") == 1000
     assert default_depth(bert, "cpu", cores=32) == 50  # 32 * 0.15 TFLOP/s * 1.5 s / 97 GFLOP = 74

