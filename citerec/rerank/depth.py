@@ -11,7 +11,8 @@ DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 def default_depth(parts: RerankerParts, device: str, cores: int = CORES) -> int:
     """Return how many pairs of full length take about `SECONDS`: a round number from 10 to 1000.
 
-    A pair takes 4.4 GFLOP in MiniLM of 6 layers at 128 + 64 tokens: 100 on two cores; 97 in BERT at 256 + 256: 10.
+    On two cores: MiniLM of 6 layers takes 4.4 GFLOP for a pair of 128 + 64 tokens: 100; 13.3 at 256 + 256: 20. BERT
+    takes 97 at 256 + 256: 10.
 
     Args:
         parts: The cross-encoder.

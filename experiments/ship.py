@@ -1,0 +1,237 @@
+"""Write the encoder and the cross-encoder of the package, each as a difference to MiniLM, and measure what that costs.
+
+    python experiments/ship.py --encoder trained/encoder --reranker trained/reranker --rank 64 --trained-on indexes/vis
+    python experiments/ship.py --encoder trained/encoder --rank 16 32 64 --measure indexes/vis indexes/biomed
+
+The models are folders of `citerec train-encoder` and `citerec train-reranker`. `--trained-on` names the indexes of
+earlier trainings of the same weights; the index of the last one is in the folder. With `--measure` nothing is shipped:
+the whole model and the stored form at each rank are measured on dev queries, both in float32.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from citerec.encode.difference.write import write_difference
+from citerec.encode.encoder import open_encoder
+from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED
+from citerec.folder import IndexFolder, open_index
+from citerec.java import start_jvm
+from citerec.rerank.model import load_reranker
+from citerec.train.data import DevQueries, load_training_data
+from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder.dev import load_dev as load_encoder_dev
+from citerec.train.encoder.dev import measure
+from citerec.train.record import corpus_facts, model_card, read_training, table
+from citerec.train.reranker.batch import Texts
+from citerec.train.reranker.candidates import CandidateFinder
+from citerec.train.reranker.config import RerankerTraining
+from citerec.train.reranker.dev import load_dev as load_reranker_dev
+
+MOST = 30_000_000  # bytes that both models may add to the wheel
+LOSS = 0.001  # of f1@20 that storing may cost
+ABOUT = {
+    DEFAULT_ENCODER: (
+        "An encoder of papers",
+        "It maps title and abstract to a vector; papers that cite each other have similar vectors.",
+        "`citerec index CORPUS --encoder citerec-minilm`; train it further by `citerec train-encoder --model "
+        "citerec-minilm`.",
+    ),
+    DEFAULT_RERANKER: (
+        "A cross-encoder for citations",
+        "It reads a draft and a paper together; its score is high if the draft should cite the paper.",
+        "`citerec recommend --reranker citerec-reranker`; train it further by `citerec train-reranker --model "
+        "citerec-reranker`.",
+    ),
+}
+
+Measure = Callable[[Path], Mapping[str, float]]
+
+
+def main() -> None:
+    """Ship the models, or measure their stored forms."""
+    options = _options()
+    trained = {DEFAULT_ENCODER: options.encoder, DEFAULT_RERANKER: options.reranker}
+    shares = {DEFAULT_ENCODER: options.share, DEFAULT_RERANKER: options.reranker_share}
+    models = {name: folder for name, folder in trained.items() if folder}
+    earlier = [open_index(folder) for folder in options.trained_on]
+    if not options.measure:
+        [rank] = options.rank
+        for name, folder in models.items():
+            output = options.output / name if options.output else SHIPPED[name]
+            ship(name, folder, output, rank=rank, share=shares[name], earlier=earlier)
+            print(f"{output}: {_bytes(output) / 1e6:.1f} MB")
+        total = sum(_bytes(options.output / n if options.output else SHIPPED[n]) for n in SHIPPED)
+        print(
+            f"both: {total / 1e6:.1f} MB, {'within' if total <= MOST else 'ABOVE'} {MOST / 1e6:g} MB"
+        )
+        return
+    start_jvm(None)
+    indexes = [open_index(folder) for folder in options.measure]
+    for name, folder in models.items():
+        rows = compare(name, folder, indexes, options, share=shares[name])
+        print(f"\n{name}\n")
+        print(
+            table(("index", "form", "MB", "dev f1@20", "dev MRR", "loss of f1@20", "bound"), rows)
+        )
+
+
+def ship(
+    name: str,
+    trained: Path,
+    output: Path,
+    *,
+    rank: int,
+    share: float,
+    earlier: list[IndexFolder],
+) -> None:
+    """Write one model as a difference, with its record and card."""
+    record = training_of(trained, earlier)
+    write_difference(
+        trained,
+        output,
+        rank=rank,
+        share=share,
+        training=record,
+        card=_card(name, trained, record, rank=rank, share=share),
+    )
+
+
+def training_of(trained: Path, earlier: list[IndexFolder]) -> dict[str, Any]:
+    """Return the record of a training with all indexes that the weights were trained on, under `indexes`."""
+    record = read_training(trained)
+    data = ("corpus_sha256", "splits_sha256")
+    indexes = record.get("indexes") or [
+        {"name": record["index"], **{key: record[key] for key in data}}
+    ]
+    indexes += [{"name": index.manifest.name, **corpus_facts(index)} for index in earlier]
+    return {**record, "indexes": [*{tuple(o[key] for key in data): o for o in indexes}.values()]}
+
+
+def compare(
+    name: str,
+    trained: Path,
+    indexes: list[IndexFolder],
+    options: argparse.Namespace,
+    *,
+    share: float,
+) -> list[tuple[str | float | None, ...]]:
+    """Return one row of measures per index and form of a model: whole, then stored at each rank."""
+    rows: list[tuple[str | float | None, ...]] = []
+    of = encoder_measure if name == DEFAULT_ENCODER else reranker_measure
+    measures = {index.manifest.name: of(index, options) for index in indexes}
+    whole = {index: measured(trained) for index, measured in measures.items()}
+    for index, found in whole.items():
+        size = f"{(trained / 'model.safetensors').stat().st_size / 1e6:.1f}"
+        rows.append((index, "whole, float32", size, found["f1"], found["mrr"], None, ""))
+    for rank in options.rank:
+        with tempfile.TemporaryDirectory(prefix="citerec-ship-") as temporary:
+            folder = Path(temporary, name)
+            ship(name, trained, folder, rank=rank, share=share, earlier=[])
+            size = f"{_bytes(folder) / 1e6:.1f}"
+            for index, measured in measures.items():
+                found = measured(folder)
+                loss = whole[index]["f1"] - found["f1"]
+                bound = "within" if loss <= LOSS else "ABOVE"
+                form = f"rank {rank}, share {share:g}"
+                rows.append((index, form, size, found["f1"], found["mrr"], loss, bound))
+    return rows
+
+
+def encoder_measure(index: IndexFolder, options: argparse.Namespace) -> Measure:
+    """Return what measures an encoder on dev queries: the order of all papers, or of a sample of them."""
+    config = EncoderTraining.of(
+        {
+            "dtype": "float32",
+            "dev_queries": options.queries,
+            "dev_pool": options.pool or len(index.papers),
+            "threads": options.threads,
+        }
+    )
+    dev = load_encoder_dev(index, config)
+    if dev is None:
+        raise SystemExit(f"{index.path} has no dev queries")
+    return lambda folder: measure(dev, open_encoder(str(folder), config.running), config)
+
+
+def reranker_measure(index: IndexFolder, options: argparse.Namespace) -> Measure:
+    """Return what measures a cross-encoder on dev queries: the order of their first-stage candidates."""
+    config = RerankerTraining.of(
+        {
+            "dtype": "float32",
+            "candidates": "fused",
+            "dev_queries": options.queries,
+            "dev_depth": options.depth,
+            "threads": options.threads,
+        }
+    )
+    drawn = DevQueries.drawn(index, config.dev_queries, np.random.default_rng([config.seed, 3]))
+    if drawn is None:
+        raise SystemExit(f"{index.path} has no dev queries")
+    dev = load_reranker_dev(
+        drawn, config, CandidateFinder(load_training_data(index), config, print)
+    )
+
+    def measured(folder: Path) -> Mapping[str, float]:
+        parts = load_reranker(folder)
+        return dev.measures(dev.scores(parts, Texts(parts, index.papers), config.running))
+
+    return measured
+
+
+def _card(name: str, trained: Path, record: Mapping[str, Any], *, rank: int, share: float) -> str:
+    title, about, use = ABOUT[name]
+    names = ", ".join(one["name"] for one in record["indexes"])
+    stored = f"factors of rank {rank}" if rank else "all numbers"
+    rows = [(o["name"], o["corpus_sha256"], o["splits_sha256"]) for o in record["indexes"]]
+    sections = {
+        "Use": use,
+        "Storage": f"The difference to all-MiniLM-L6-v2, {stored} in float16, of which a share of {share:g} is added.",
+        "Data": "The train papers of these splits alone.\n\n"
+        + table(("index", "sha256 of the corpus", "sha256 of the splits"), rows),
+    }
+    if measures := _section(trained / "README.md", "Measures"):
+        sections["Measures"] = measures
+    settings = record["provenance"]["settings"]
+    return model_card(f"{title}, trained on {names}", about, sections, settings, record["base"])
+
+
+def _section(card: Path, heading: str) -> str:
+    """Return a section of the model card of a training; empty if there is none."""
+    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    return text.partition(f"## {heading}\n\n")[2].partition("\n\n## ")[0]
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--encoder", type=Path, help="the folder of the trained encoder")
+    add("--reranker", type=Path, help="the folder of the trained cross-encoder")
+    add("--rank", type=int, nargs="+", default=[64], help="rank of the factors; 0 for none")
+    add("--share", type=float, default=1.0, help="share of the encoder's difference, in [0, 1]")
+    add("--reranker-share", type=float, default=1.0, help="that of the cross-encoder")
+    add("--trained-on", type=Path, nargs="*", default=[], help="indexes of earlier trainings")
+    add("--output", type=Path, help="where to write, in place of the folders of the package")
+    add("--measure", type=Path, nargs="*", default=[], help="indexes to measure on")
+    add("--queries", type=int, default=200, help="dev queries of each index, drawn at random")
+    add("--pool", type=int, default=0, help="papers that an encoder orders; 0 for all")
+    add("--depth", type=int, default=50, help="candidates that a cross-encoder orders")
+    add("--threads", type=int, default=0, help="0 for one per processor")
+    options = parser.parse_args()
+    if not (options.encoder or options.reranker):
+        parser.error("name a model: --encoder FOLDER, --reranker FOLDER, or both")
+    if len(options.rank) > 1 and not options.measure:
+        parser.error("several ranks are compared by --measure INDEX; a model is shipped at one")
+    return options
+
+
+if __name__ == "__main__":
+    main()
