@@ -14,22 +14,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from citerec.encode.difference.write import write_difference
 from citerec.encode.encoder import open_encoder
 from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.rerank.model import load_reranker
-from citerec.train.data import DevQueries, load_training_data
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.dev import load_dev as load_encoder_dev
 from citerec.train.encoder.dev import measure
 from citerec.train.record import corpus_facts, model_card, read_training, table
 from citerec.train.reranker.batch import Texts
-from citerec.train.reranker.candidates import CandidateFinder
 from citerec.train.reranker.config import RerankerTraining
+from citerec.train.reranker.dev import draw_dev
 from citerec.train.reranker.dev import load_dev as load_reranker_dev
 
 MOST = 30_000_000  # bytes that both models may add to the wheel
@@ -169,12 +166,9 @@ def reranker_measure(index: IndexFolder, options: argparse.Namespace) -> Measure
             "threads": options.threads,
         }
     )
-    drawn = DevQueries.drawn(index, config.dev_queries, np.random.default_rng([config.seed, 3]))
-    if drawn is None:
+    dev = load_reranker_dev(draw_dev(index, config), config, print)
+    if dev is None:
         raise SystemExit(f"{index.path} has no dev queries")
-    dev = load_reranker_dev(
-        drawn, config, CandidateFinder(load_training_data(index), config, print)
-    )
 
     def measured(folder: Path) -> Mapping[str, float]:
         parts = load_reranker(folder)

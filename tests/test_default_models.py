@@ -223,15 +223,19 @@ def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(
 ) -> None:
     papers, splits = data_of(sample)
 
+    warnings: list[str] = []
+
     def measured() -> str | None:
-        return auto_reranker(sample, same_data=True)
+        return auto_reranker(sample, same_data=True, warn=warnings.append)
 
     record(("other papers", "other splits"))
     assert measured() == DEFAULT_RERANKER
     record(("other papers", "other splits"), (papers, splits))
     assert measured() == DEFAULT_RERANKER
+    assert not warnings
     record(("other papers", "other splits"), (papers, "other splits"))
     assert measured() is None  # test papers of the index may have been its train papers
+    assert warnings[0].startswith("citerec-reranker is not used: it was trained on these papers by")
     assert auto_reranker(sample) == DEFAULT_RERANKER  # recommendations may use it
 
 

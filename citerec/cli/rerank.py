@@ -127,8 +127,12 @@ class RerankOptions:
     def _resolved(
         self, models: list[str], index: "IndexFolder", console: "ConsoleOutput"
     ) -> RerankConfig | None:
-        """Return the config with the model that `auto` means; None if it means none."""
-        from citerec.rerank.opening import own_reranker, resolved
+        """Return the config with the model that `auto` means; None if it means none.
+
+        Raises:
+            ConfigError: If `auto` is one of several models, and may not be used here.
+        """
+        from citerec.rerank.opening import auto_reranker, resolved
 
         config = RerankConfig(
             cross_encoders=_cross_encoders(models, self),
@@ -140,8 +144,12 @@ class RerankOptions:
             threads=self.threads,
         )
         found = resolved(config, index, same_data=self.measures, warn=console.warn)
-        is_error = models != ["auto"] or (self._given and own_reranker(index) is None)
-        return config if found is None and is_error else found  # opening the former is an error
+        needs_one = models != ["auto"] or self._given
+        if found is None and needs_one and auto_reranker(index) is None:
+            return config  # opening it is an error
+        if found is None and len(models) > 1:
+            raise ConfigError("--reranker auto is not used here; name the other models alone")
+        return found
 
     @property
     def _running(self) -> str | None:

@@ -51,7 +51,7 @@ def resolved(
         config: The configuration; returned as it is if it names all of its models.
         index: The index.
         same_data: As for `auto_reranker`.
-        warn: Receives a warning if the index's own reranker is left out.
+        warn: As for `auto_reranker`.
 
     Raises:
         IndexDamagedError: As `own_reranker` raises.
@@ -86,7 +86,7 @@ def auto_reranker(
         same_data: Whether a model that may know queries of the index counts as none: an evaluation and the training of
             a ranker need one that does not. That is an own model of other papers or splits, and a default one that was
             trained on these papers by other splits.
-        warn: Receives a warning if the index's own reranker is left out.
+        warn: Receives a warning for each model that is left out.
 
     Raises:
         IndexDamagedError: As `own_reranker` raises.
@@ -102,8 +102,14 @@ def auto_reranker(
         )
     if not is_shipped(DEFAULT_RERANKER):
         return None
-    knows = same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)
-    return None if knows else DEFAULT_RERANKER
+    if not (same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)):
+        return DEFAULT_RERANKER
+    if warn:
+        warn(
+            f"{DEFAULT_RERANKER} is not used: it was trained on these papers by other splits, which may include test "
+            f"queries; use it anyway: --reranker {DEFAULT_RERANKER}"
+        )
+    return None
 
 
 def open_cascade(
