@@ -1,5 +1,6 @@
 """The encoder and the cross-encoder of the package: what `auto` means with and without them."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -254,6 +255,27 @@ def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
     [warning] = warnings
     assert warning.startswith("models/reranker is not used: it was trained on other papers")
     assert auto_reranker(sample) == str(own)
+
+
+def test_the_record_of_a_shipped_model_names_all_indexes_that_it_learned_from(
+    sample: IndexFolder, tmp_path: Path
+) -> None:
+    file = Path(__file__).parent.parent / "experiments" / "ship.py"
+    spec = importlib.util.spec_from_file_location("ship", file)
+    assert spec and spec.loader
+    ship = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(ship)
+    last = {"corpus_sha256": "c", "splits_sha256": "s"}
+    (tmp_path / TRAINING).write_text(json.dumps({"index": "vis", "base": "minilm", **last}))
+
+    record = ship.training_of(tmp_path, [sample, sample])
+
+    papers, splits = data_of(sample)
+    assert record["indexes"] == [
+        {"name": "vis", **last},
+        {"name": "dense", "corpus_sha256": papers, "splits_sha256": splits},
+    ]
+    assert record["base"] == "minilm"
 
 
 def test_vectors_are_those_of_the_whole_model(package: Path, made: Path) -> None:
