@@ -67,8 +67,8 @@ def from_papers(
             `authors`, `venue`, `citations`, `doi`, ...), `Paper` objects, or a data frame of pandas or polars with
             these columns. None, NaN and NA are missing values; whole numbers are taken as ids.
         encoder: The model for the vectors, as `citerec index --encoder` takes it: `minilm`, `specter`,
-            `citerec-minilm`, a hub id, a folder, or `auto`. None (or `none`) makes no vectors: BM25 alone finds the candidates, which needs no model
-            and no network.
+            `citerec-minilm`, a hub id, a folder, or `auto`. None (or `none`) makes no vectors: BM25 alone finds the
+            candidates, which needs no model and no network.
         path: The folder of the index, which must not be there. By default the index is temporary: it is removed when
             the recommender is closed or garbage-collected, or when Python ends.
         config: How papers are found and ordered.
