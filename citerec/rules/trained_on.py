@@ -58,10 +58,24 @@ def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
     trained on the data of the index.
     """
     try:
-        record: Any = orjson.loads(read_record(model / TRAINING))
-        trained = [
-            (one["corpus_sha256"], one["splits_sha256"]) for one in record.get("indexes", [record])
-        ]
-        return data_of(index) not in trained
+        return data_of(index) not in _recorded_data(model)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False  # nothing is recorded
+
+
+def may_know_queries(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model may have been trained on queries of an index: it records the same corpus, or no data.
+
+    The splits are not compared: other splits of a corpus have other train queries, but the same papers.
+    """
+    try:
+        return index.manifest.lineage in {corpus for corpus, _ in _recorded_data(model)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return True  # nothing is recorded
+
+
+def _recorded_data(model: Path) -> list[tuple[str, str]]:
+    """Return the training data in the record of a model, each as `data_of` returns it."""
+    record: Any = orjson.loads(read_record(model / TRAINING))
+    trained = record.get("indexes", [record])
+    return [(one["corpus_sha256"], one["splits_sha256"]) for one in trained]
