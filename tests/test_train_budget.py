@@ -296,4 +296,7 @@ def test_without_train_queries_or_a_gpu_nothing_is_started(
         IndexTraining(path=tmp_path / "alone", plan=TrainPlan.read(Budget.MINUTES)).run()
     with pytest.raises(ConfigError, match="the budget night needs a GPU"):
         IndexTraining(path=index, plan=TrainPlan.read(Budget.NIGHT)).run()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match="runs in one process"):
+        IndexTraining(path=index, plan=TrainPlan.read(Budget.HOUR)).run()
     assert not (index / "models").exists()

@@ -151,6 +151,7 @@ def test_a_cross_fitted_ranker_records_its_reranker_and_is_known_again(
 
     assert ranker.cross_fitted
     assert ranker.rerankers == (weights_of(str(elsewhere), sample_index),)
+    assert "Train queries of sample were reranked" in (trained / "README.md").read_text()
     [facts] = record["indexes"]
     assert (facts["train_queries_reranked"], facts["dev_queries_teach"]) == (True, False)
     assert record["provenance"]["settings"]["reranker"] == ["elsewhere"]  # no local path

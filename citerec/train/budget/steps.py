@@ -3,6 +3,7 @@
 A new model is trained next to the one in use, and takes its place in one step. One that is not better stays next to it.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -238,12 +239,16 @@ def encoder_place(index: IndexFolder, is_done: Callable[[Path], bool]) -> Path:
 
 
 def check_device(plan: TrainPlan) -> None:
-    """Refuse the models of the papers without a GPU.
+    """Refuse several processes, and the models of the papers without a GPU.
 
     Raises:
-        ConfigError: If there is none.
+        ConfigError: If there are several processes, or no GPU.
         MissingExtraError: If a package of the extra `train` is not installed.
     """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError(
+            "citerec train runs in one process; with torchrun run train-encoder and train-reranker by themselves"
+        )
     if plan.budget is not Budget.NIGHT:
         return
     with extra("train"):

@@ -96,10 +96,16 @@ def _data(result: RankerResult) -> str:
         )
         for facts in result.indexes
     ]
+    reranked = [str(facts["name"]) for facts in result.indexes if facts["train_queries_reranked"]]
+    by_others = (
+        f"Train queries of {', '.join(reranked)} were reranked, by a model that was not trained on them.\n"
+        if reranked
+        else ""
+    )
     return f"""{table(("index", "papers", "train queries", "dev queries"), rows)}
 
-It was not trained on test queries. It was trained on dev queries only of an index whose encoder or reranker was
-trained on the citations of its train queries; such dev queries are measured by cross-validation. Half of the train
+{by_others}It was not trained on test queries. It was trained on dev queries only of an index whose encoder or reranker
+was trained on the citations of its train queries; such dev queries are measured by cross-validation. Half of the train
 queries did not know the newest citations, of up to {CITATION_LAG} years. Each train query has
 {COPIES} copies with disabled feature groups."""
 
