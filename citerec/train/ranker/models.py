@@ -144,13 +144,13 @@ def rerankable(
     known = [other for other in others if reranker and _may_know(reranker, index, other)]
     if not known:
         return np.ones(len(data.queries), np.bool_)
-    return allowed(held_out(known, ("train",)), data)
+    return allowed(held_out(known, ("train",)), index, data)
 
 
-def allowed(held: HeldOut, data: TrainingData) -> Flags:
+def allowed(held: HeldOut, index: IndexFolder, data: TrainingData) -> Flags:
     """Return a mask of the train queries that are not held out, by id and by title, shape (queries,)."""
-    titles = data.index.papers.texts("title", data.queries).to_pylist()
-    return held.allowed_mask(data.index.papers.ids_at(data.queries.tolist()), titles)
+    titles = index.papers.texts("title", data.queries).to_pylist()
+    return held.allowed_mask(index.papers.ids_at(data.queries.tolist()), titles)
 
 
 def _may_know(reranker: str, index: IndexFolder, other: IndexFolder) -> bool:

@@ -199,7 +199,7 @@ def _examples_of(
         log(f"{_name(index)}: no train query cites an eligible paper")
     train = empty = RankerExamples.joined([])
     if data and other_indexes:
-        is_free = allowed(held_out(other_indexes, ("dev", "test")), data)
+        is_free = allowed(held_out(other_indexes, ("dev", "test")), index, data)
         if not is_free.all():
             log(
                 f"{_name(index)}: {(~is_free).sum():,} train queries are dropped: held out in another index"
