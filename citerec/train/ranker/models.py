@@ -89,13 +89,13 @@ def check_rerankers(
         ConfigError: If there are several and one of them is not calibrated.
         ModelError: If one does not exist.
     """
-    sources = {
-        name: find_model(name, base=index.path, log=log)
+    folders = {
+        find_model(name, base=index.path, log=log).folder.resolve(): name
         for index, name in zip(indexes, rerankers, strict=True)
         if name
     }
-    for name, source in sources.items():
-        if len(sources) > 1 and not read_reranker_spec(source.folder).is_calibrated:
+    for folder, name in folders.items():
+        if len(folders) > 1 and not read_reranker_spec(folder).is_calibrated:
             raise ConfigError(
                 f"{name} is not calibrated: the probabilities of several rerankers must be comparable; train it with "
                 "dev queries: citerec train-reranker"
