@@ -28,10 +28,11 @@ from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Group
 from citerec.rank.ltr import LtrStage
+from citerec.rank.reads import reads_probability, reranker_notice
 from citerec.rerank.cascade import Cascade
 from citerec.rules.known import TemporalGraph
 from citerec.stages import FirstStage, RerankFeatureStage, RerankingStage, Stage
-from citerec.types import CandidateSet, Progress, QueryBatch, no_progress
+from citerec.types import CandidateSet, Log, Progress, QueryBatch, no_progress
 
 WEIGHT_AFTER_RANKER = 0.4  # weight of a reranker whose probabilities are no feature of the ranker
 
@@ -102,7 +103,10 @@ def rank_stages(
 
 
 def configure_for_ranker(
-    cascade: Cascade, ranker: LtrModel, requested: RerankConfig | None = None
+    cascade: Cascade,
+    ranker: LtrModel,
+    requested: RerankConfig | None = None,
+    log: Log | None = None,
 ) -> Cascade:
     """Return cross-encoders configured for a learning-to-rank model.
 
@@ -113,7 +117,10 @@ def configure_for_ranker(
         cascade: The cross-encoders.
         ranker: The model.
         requested: The user's settings.
+        log: Receives a line if the model was trained with another cross-encoder.
     """
+    if log and (notice := reranker_notice(ranker, cascade)):
+        log(notice)
     if reads_probability(ranker, cascade):
         return replace(cascade.with_weight(1), early_stop=False)
     return cascade.with_weight(weight_after_ranker(requested))
@@ -126,11 +133,6 @@ def weight_after_ranker(requested: RerankConfig | None) -> float:
     """
     weight = requested.weight if requested else None
     return WEIGHT_AFTER_RANKER if weight is None else weight
-
-
-def reads_probability(ranker: LtrModel, cascade: Cascade) -> bool:
-    """Return whether a learning-to-rank model reads the probabilities of the last reranker as a feature."""
-    return ranker.reads_reranker and cascade.rerankers[-1].has_probability
 
 
 def depth_for(k: int, *, cascade: Cascade | None, ranks: bool, diversifies: bool) -> int:

@@ -104,17 +104,17 @@ class BatchRecommender:
 
     def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
         requested = requested_reranking(self.config.reranker, self.index)
+        weight = requested.weight if requested else None
         if self.ranker:
-            weight: float | None = weight_after_ranker(requested)
-        else:
-            weight = requested.weight if requested else None
+            weight = weight_after_ranker(requested)
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
             cascade = open_cascade(self.index, replace(requested, weight=weight), self._log)
         else:
             return None
-        return configure_for_ranker(cascade, self.ranker, requested) if self.ranker else cascade
+        ranker = self.ranker
+        return configure_for_ranker(cascade, ranker, requested, self._log) if ranker else cascade
 
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()

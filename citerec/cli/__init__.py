@@ -29,6 +29,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "check": ("check", "check"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
+    "train": ("train_index", "train"),
     "train-encoder": ("train", "train_encoder"),
     "train-reranker": ("train", "train_reranker"),
     "train-ranker": ("train", "train_ranker"),

@@ -72,11 +72,11 @@ def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> G
         else:
             step = workspace.step
             saved = f"the checkpoint of update {step:,}" if step else "the preparation so far"
-            console.log(f"saved {saved} in {workspace.folder}; resume: {_resuming(ctx)}")
+            console.log(f"saved {saved} in {workspace.folder}; resume: {resuming_command(ctx)}")
         raise
 
 
-def _resuming(ctx: typer.Context) -> str:
+def resuming_command(ctx: typer.Context) -> str:
     """Return the command line that resumes this training."""
     if "TORCHELASTIC_RUN_ID" in os.environ:
         return "the same torchrun command with --resume"

@@ -7,15 +7,18 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, Quiet, Threads, Verbose, write_lines
 from citerec.cli.interrupts import interruptible
+from citerec.cli.train_summaries import (
+    ranker_summary,
+    reranker_summary,
+    summary,
+    words_summary,
+)
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from citerec.lab.train_words.train import WordsReport
-    from citerec.train.job import TrainingReport
     from citerec.train.joined import TrainingIndex
-    from citerec.train.ranker.train import RankerReport
 
 ENCODER, RERANKER = Path("models") / "encoder", Path("models") / "reranker"  # inside the index
 RANKER = Path("models") / "ranker"
@@ -248,57 +251,3 @@ def _train_words(
         )
     if not console.quiet:
         write_lines(*words_summary(report).split("\n"))
-
-
-def summary(report: "TrainingReport") -> str:
-    """Return the summary of the training of an encoder."""
-    lines = [
-        f"{report.output}",
-        f"{report.queries:>12,}  train queries",
-        f"{report.examples:>12,}  examples an epoch",
-    ]
-    measured = {round(e.epoch): e.dev_mrr for e in report.history if e.dev_mrr is not None}
-    if 0 in measured and report.best in measured:
-        lines.append(
-            f"{measured[report.best]:>12.4f}  dev MRR (epoch {report.best}); {measured[0]:.4f} before training"
-        )
-    return "\n".join(lines)
-
-
-def words_summary(report: "WordsReport") -> str:
-    """Return the summary of the training of a word-vector encoder."""
-    counts = [f"{count:>12,}  {name.replace('_', ' ')}" for name, count in report.counts.items()]
-    lines = [f"{report.output}", *counts]
-    chosen = report.chosen
-    if chosen.mrr is not None:
-        settings = ", ".join(f"{name} {value}" for name, value in chosen.setting.items())
-        lines.append(f"{chosen.mrr:>12.4f}  dev MRR{settings and f' ({settings})'}")
-        lines.append(f"{chosen.f1:>12.4f}  dev F1@20")
-    return "\n".join(lines)
-
-
-def reranker_summary(report: "TrainingReport") -> str:
-    """Return the summary of the training of a reranker."""
-    lines = [
-        f"{report.output}",
-        f"{report.queries:>12,}  train queries",
-        f"{report.examples:>12,}  examples an epoch",
-    ]
-    points = {point.step: point for point in report.history}
-    first, best = points.get(0), points.get(report.best)
-    if first and best:
-        for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR")):
-            before, after = getattr(first, name), getattr(best, name)
-            lines.append(
-                f"{after:>12.4f}  {shown} (step {report.best}); {before:.4f} of the first stage"
-            )
-    return "\n".join(lines)
-
-
-def ranker_summary(report: "RankerReport") -> str:
-    """Return the summary of the training of a learning-to-rank model."""
-    before, after = report.before, next(iter(report.after.values()))
-    lines = [f"{report.output}", f"{report.queries:>12,}  training queries"]
-    for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR")):
-        lines.append(f"{after[name]:>12.4f}  {shown}; {before[name]:.4f} of the first stage")
-    return "\n".join(lines)

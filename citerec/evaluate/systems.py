@@ -36,6 +36,7 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, configure_for_ranker, rank_stages
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.ranker import Ranker, find_ranker, open_ranker
+from citerec.rank.reads import reranker_notice
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -234,6 +235,8 @@ class Systems:
             return Pipeline(retriever, (), depth)
         cascade = self.cascade_of(name) if config.rerank else None
         ranker, disabled = self._need_ranker(name), config.disabled_features
+        if cascade and self._log and (notice := reranker_notice(ranker, cascade)):
+            self._log(notice)
         stages = rank_stages(self._graph, ranker, cascade, k=depth, disabled_features=disabled)
         return Pipeline(retriever, stages, depth)
 

@@ -1,5 +1,6 @@
 """User-defined learning-to-rank models: objects that score a matrix of features."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +44,16 @@ class LtrModel(Protocol):
         """Whether the model reads the probabilities of a reranker."""
         ...
 
+    @property
+    def rerankers(self) -> Collection[str]:
+        """The sha256 of the weights of the rerankers that it was trained with; empty if they are unknown."""
+        ...
+
+    @property
+    def cross_fitted(self) -> bool:
+        """Whether train queries were reranked, by models that were not trained on them."""
+        ...
+
     def score(self, matrix: Matrix) -> npt.NDArray[np.float32]:
         """Return the score of each paper, shape (papers,)."""
         ...
@@ -60,6 +71,8 @@ class CustomRanker:
     expand: ExpandConfig = ExpandConfig()
     calibration: Calibration | None = None
     reads_reranker: bool = False
+    rerankers: tuple[str, ...] = ()
+    cross_fitted: bool = False
 
     def __str__(self) -> str:
         return str(getattr(self.model, "name", "") or type(self.model).__name__)

@@ -7,6 +7,7 @@ from citerec.rank import reasons
 from citerec.rank.custom import LtrModel
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import RankedCandidates
+from citerec.rank.reads import reads_probability
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
 from citerec.types import Recommendation
@@ -32,7 +33,7 @@ def ranker_reasons(
     """
     matrix = candidates.features_of(candidates.hits.rows)
     contributions = ranker.contributions(matrix)
-    if cascade and not ranker.reads_reranker:
+    if cascade and not reads_probability(ranker, cascade):
         # The reranker follows the model, so its probability is used as its contribution.
         probabilities = [
             cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0

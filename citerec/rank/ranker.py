@@ -71,6 +71,8 @@ class Ranker:
     booster: Booster
     expand: ExpandConfig = ExpandConfig()  # the expansion of its training data
     calibration: Calibration | None = None  # None if its scores have no probabilities
+    rerankers: tuple[str, ...] = ()  # sha256 of those that it was trained with; empty if unknown
+    cross_fitted: bool = False  # whether train queries were reranked, by models of other queries
 
     def __str__(self) -> str:
         """Return the name and the variant."""
@@ -160,8 +162,17 @@ def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
     expand = ExpandConfig(neighbours=spec["neighbours"])
     calibration_json: Any = variant_spec.get("calibration")
     calibration = None if calibration_json is None else Calibration.from_json(calibration_json)
+    origin: Any = spec.get("provenance", {})
     return Ranker(
-        folder, shown, variant, tuple(variant_spec["features"]), booster, expand, calibration
+        folder,
+        shown,
+        variant,
+        tuple(variant_spec["features"]),
+        booster,
+        expand,
+        calibration,
+        rerankers=tuple(map(str, origin.get("rerankers", ()))),
+        cross_fitted=bool(origin.get("cross_fitted")),
     )
 
 
@@ -198,6 +209,7 @@ def read_spec(folder: Path) -> dict[str, Any]:
             if variant_spec.get("calibration") is not None:
                 Calibration.from_json(variant_spec["calibration"])
         ExpandConfig(neighbours=spec["neighbours"])
+        _ = [str(weights) for weights in spec.get("provenance", {}).get("rerankers", ())]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise ModelError(f"{folder / SPEC} cannot be parsed; train the ranker again") from error
     return spec

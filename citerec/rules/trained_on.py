@@ -88,3 +88,12 @@ def _data_or_none(index: IndexFolder) -> tuple[str, str] | None:
         return data_of(index)
     except (OSError, ValueError):
         return None
+
+
+def may_know_queries(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model may have been trained on queries of an index: it records the same corpus, or no data.
+
+    The splits are not compared: other splits of a corpus have other train queries, but the same papers.
+    """
+    trained = _recorded_data(model)
+    return not trained or index.manifest.lineage in {corpus for corpus, _ in trained}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from citerec.errors import ConfigError
 from citerec.train.settings import (
     From0,
     TrainingSettings,
@@ -20,8 +21,11 @@ class RankerTraining(TrainingSettings):
     seed: Annotated[int, at_least(0), less_than_2_to(31)] = 0
     queries: From0 = 20_000  # train queries per index, drawn at random; 0 for all
     dev_queries: From0 = 2_000  # dev queries per index; their candidate sets are in memory
-    # auto for that of the index, else the default one, if it is installed; none; a folder or hub id
-    reranker: str = "auto"
+    # auto for that of the index, else the default one, if it is installed; none; a folder or hub id; or a list with
+    # one of these per index
+    reranker: str | tuple[str, ...] = "auto"
+    rerank_queries: From0 = 1_000  # reranked train queries per index, at most; 0 for all
+    rerank_depth: From0 = 0  # reranked candidates per query; 0 for what suits model and device
     trees: Annotated[int, at_least(1), at_most(10_000)] = 120  # at most
     least_rows: Annotated[int, at_least(1), at_most(2**31 - 1)] = 200  # training rows per leaf
     threads: From0 = 0  # 0 for one per processor
@@ -32,11 +36,31 @@ class RankerTraining(TrainingSettings):
         "negatives": 150,
         "copies": 1,
         "citation_lag": 5,
+        "rerank_depth": 0,  # a setting again; records of some versions have it although it is 0
         "known_fraction": 0.15,
-        "rerank_depth": 0,
         "leaves": 15,
         "learning_rate": 0.1,
         "patience": 30,
         "folds": 3,
         "monotone": True,
     }
+
+    def check_together(self) -> None:
+        """Refuse an empty name of a reranker.
+
+        Raises:
+            ConfigError: If there is one.
+        """
+        if not all(name.strip() for name in self.rerankers(1)):
+            raise ConfigError("reranker is empty; name one, or use auto or none")
+
+    def rerankers(self, indexes: int) -> tuple[str, ...]:
+        """Return the setting `reranker` of each of so many indexes; all values of a list if `indexes` is 1."""
+        return (self.reranker,) * indexes if isinstance(self.reranker, str) else self.reranker
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON values, without those of reranking that have their default."""
+        values = TrainingSettings.to_json(self)
+        default = TrainingSettings.to_json(RankerTraining())
+        reranking = ("rerank_queries", "rerank_depth")  # records of earlier versions lack them
+        return {n: v for n, v in values.items() if n not in reranking or v != default[n]}

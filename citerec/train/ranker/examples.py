@@ -7,7 +7,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.rank.features import FEATURES, Group, Matrix, without_groups
+from citerec.rank.features import FEATURES, NAMES, Group, Matrix, without_groups
+from citerec.rerank.cascade import NAME as RERANK
 from citerec.train.measures import f1_and_reciprocal_rank
 
 Flags = npt.NDArray[np.bool_]
@@ -92,6 +93,11 @@ class RankerExamples:
         ]
         f1, reciprocal_ranks = zip(*measured, strict=True)
         return {"f1@20": float(np.mean(f1)), "mrr": float(np.mean(reciprocal_ranks))}
+
+
+def is_reranked(examples: RankerExamples) -> bool:
+    """Return whether a reranker scored a candidate of any query."""
+    return bool(np.isfinite(examples.matrix[:, NAMES.index(RERANK)]).any())
 
 
 def always_present(groups: Sequence[Group]) -> frozenset[str]:

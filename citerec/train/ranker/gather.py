@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.config import (
     RANKING_DEPTH,
@@ -19,15 +21,16 @@ from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features
 from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
-from citerec.rerank.opening import auto_reranker, open_cascade
+from citerec.rerank.opening import open_cascade
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import RECENT_YEARS, CitationScope, GraphSnapshot, TemporalGraph
 from citerec.stages import FirstStage, RerankFeatureStage, Stage
 from citerec.train.data import TrainingData
+from citerec.train.lists import Flags
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples, sampled
+from citerec.train.ranker.models import IndexModels, reranker_of
 from citerec.train.ranker.queries import LabelledQueries, train_queries
-from citerec.train.record import read_training
 from citerec.train.workspace import CheckpointTimer, Workspace
 from citerec.types import Log, Progress
 
@@ -37,6 +40,8 @@ CITATION_LAG = 5  # years; half of the queries do not know the newest citations,
 KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
 EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 STATE = "generator"  # name of the random state among the saved facts
+
+Positions = npt.NDArray[np.int64]  # of queries
 
 
 @dataclass(slots=True)
@@ -114,25 +119,6 @@ class LaggedGraph(TemporalGraph):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ExcludedModels:
-    """The models of an index that are not run on its train queries; their features are learned from dev queries."""
-
-    encoder: bool = False  # trained by citerec, usually on the citations of the train queries
-    reranker: bool = False  # likewise; reranking for all train queries takes hours
-
-    def __bool__(self) -> bool:
-        """Whether any model is excluded."""
-        return self.encoder or self.reranker
-
-    @classmethod
-    def of(cls, index: IndexFolder, config: RankerTraining) -> "ExcludedModels":
-        """Read the training records of the model folders."""
-        recorded = index.manifest.settings.get("encoder")
-        record = read_training(index.path / str(recorded["source"])) if recorded else {}
-        return cls(bool(record), reranker_of(index, config) is not None)
-
-
 class Gatherer:
     """Makes examples of the queries of one index."""
 
@@ -142,7 +128,7 @@ class Gatherer:
         config: RankerTraining,
         log: Log,
         finder: FirstStage | None = None,
-        excluded_models: ExcludedModels = ExcludedModels(),
+        models: IndexModels | None = None,
     ) -> None:
         """Open the stages of an index.
 
@@ -151,20 +137,25 @@ class Gatherer:
             config: The settings of the training.
             log: Receives a message before a download from the hub.
             finder: Finds the candidates; by default the retriever of `recommend`.
-            excluded_models: Models that are not run.
+            models: The models that are run; by default those that the settings name, whatever they were trained on.
 
         Raises:
             ModelError: If a model of the index is missing.
         """
         self._index, self._config = index, config
-        first = RecommendConfig(encoder="none" if excluded_models.encoder else "auto")
+        models = models or IndexModels(reranker=reranker_of(index, config))
+        first = RecommendConfig(encoder="auto" if models.encoder else "none")
         self._finder = finder or open_hybrid(index, first, log)
-        self._cascade = None if excluded_models.reranker else _cascade(index, config, log)
+        self._cascade = _cascade(index, models.reranker, config, log)
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
         self._features = Features(index, self._graph)  # the candidates hold the snapshots
 
     def train(
-        self, data: TrainingData, progress: Progress, kept: KeptExamples | None = None
+        self,
+        data: TrainingData,
+        progress: Progress,
+        kept: KeptExamples | None = None,
+        rerankable: Flags | None = None,
     ) -> RankerExamples:
         """Return examples of the train queries; for half of them the newest citations are unknown.
 
@@ -172,20 +163,24 @@ class Gatherer:
             data: The train queries.
             progress: Receives the number of gathered queries.
             kept: Saves the examples; queries that it holds are not searched again. By default nothing is saved.
+            rerankable: Mask of the queries that the reranker was not trained on, shape (queries,); by default all.
+                At most `rerank_queries` of them are reranked; for the others the feature is missing.
         """
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
-        chosen = np.sort(rng.permutation(number)[: config.queries or number])
+        drawn = rng.permutation(number)[: config.queries or number]
+        chosen = np.sort(drawn)
+        reranked = np.isin(chosen, self._reranked(drawn, rerankable))
         queries = train_queries(data.only(chosen)).with_known_half(KNOWN_FRACTION, rng)
         lags = rng.integers(1, CITATION_LAG, len(chosen), endpoint=True)
         lags[rng.random(len(chosen)) >= 0.5] = 0
 
         def make(skip: int) -> Iterator[RankerExamples]:
-            for lag in range(CITATION_LAG + 1):
-                rows = np.flatnonzero(lags == lag)
+            for lag, reranks in product(range(CITATION_LAG + 1), (True, False)):
+                rows = np.flatnonzero((lags == lag) & (reranked == reranks))
                 skipped = min(skip, len(rows))
                 skip -= skipped
-                for block in self._gathered(queries.at(rows[skipped:].tolist()), lag):
+                for block in self._gathered(queries.at(rows[skipped:].tolist()), lag, reranks):
                     yield RankerExamples.joined([sampled(*o, NEGATIVES, rng) for o in block])
 
         kept = kept or KeptExamples()
@@ -213,13 +208,20 @@ class Gatherer:
             make, rng, lambda done: progress("features of dev queries", done, number)
         )
 
+    def _reranked(self, drawn: Positions, rerankable: Flags | None) -> Positions:
+        """Return which of the drawn queries are reranked; all if there is no reranker."""
+        if self._cascade is None:
+            return drawn
+        allowed = drawn if rerankable is None else drawn[rerankable[drawn]]
+        return allowed[: self._config.rerank_queries or len(allowed)]
+
     def _gathered(
-        self, queries: LabelledQueries, citation_lag: int
+        self, queries: LabelledQueries, citation_lag: int, reranks: bool = True
     ) -> Iterator[list[tuple[Any, Any, int]]]:
         """Yield blocks of queries: for each, the features of its candidates, their gold mask, and the gold count."""
         graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
         stages: tuple[Stage, ...] = (CandidateExpander(graph, EXPAND),)
-        if self._cascade:
+        if self._cascade and reranks:
             stages = (*stages, RerankFeatureStage(self._cascade, self._cascade.depth))
         pipeline = Pipeline(self._finder, stages, RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
@@ -236,18 +238,10 @@ class Gatherer:
             ]
 
 
-def _cascade(index: IndexFolder, config: RankerTraining, log: Log) -> Cascade | None:
-    reranker = reranker_of(index, config)
+def _cascade(
+    index: IndexFolder, reranker: str | None, config: RankerTraining, log: Log
+) -> Cascade | None:
     if reranker is None:
         return None
-    stage = CrossEncoderConfig(model=reranker, depth=0)
+    stage = CrossEncoderConfig(model=reranker, depth=config.rerank_depth)
     return open_cascade(index, RerankConfig(cross_encoders=(stage,), threads=config.threads), log)
-
-
-def reranker_of(index: IndexFolder, config: RankerTraining) -> str | None:
-    """Return the reranker for the candidates of an index; None for none."""
-    if config.reranker == "none":
-        return None
-    if config.reranker != "auto":
-        return config.reranker
-    return auto_reranker(index, same_data=True)

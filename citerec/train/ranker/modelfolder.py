@@ -11,7 +11,6 @@ from citerec.rank.probability import TOP, Calibration
 from citerec.rank.ranker import Variant, write_spec
 from citerec.train.ranker.ablation import Ablation
 from citerec.train.ranker.boost import Trees
-from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.gather import CITATION_LAG, EXPAND
 from citerec.train.ranker.variants import COPIES
 from citerec.train.record import finish_folder, model_card, table, training_record
@@ -32,13 +31,24 @@ class RankerResult:
     calibrations: Mapping[Variant, Calibration]  # of the variants that have one
 
 
-def write_ranker(folder: Path, result: RankerResult, config: RankerTraining) -> None:
-    """Write the variants of a model, their training record and the model card into a folder."""
+def write_ranker(folder: Path, result: RankerResult, settings: Mapping[str, Any]) -> None:
+    """Write the variants of a model, their training record and the model card into a folder.
+
+    Args:
+        folder: The folder.
+        result: The model and its measures.
+        settings: The settings of the training, without local paths.
+    """
     for variant, trees in result.models.items():
         (folder / f"{variant}.txt").write_text(trees.text, encoding="utf-8")
     features = {variant: trees.features for variant, trees in result.models.items()}
     names = [facts["name"] for facts in result.indexes]
-    origin = {"citerec": version("citerec"), "learned_from": names}
+    origin = {
+        "citerec": version("citerec"),
+        "learned_from": names,
+        "rerankers": sorted({facts["reranker"] for facts in result.indexes} - {None}),
+        "cross_fitted": any(facts["train_queries_reranked"] for facts in result.indexes),
+    }
     write_spec(folder, features, EXPAND, origin, result.calibrations)
     facts = {
         "indexes": [dict(facts) for facts in result.indexes],
@@ -47,11 +57,11 @@ def write_ranker(folder: Path, result: RankerResult, config: RankerTraining) -> 
         "ablations": [asdict(row) for row in result.ablations],
         "gains": {str(variant): trees.gains for variant, trees in result.models.items()},
     }
-    record = training_record(facts, config.to_json(), PACKAGES)
-    finish_folder(folder, record, _card(result, config))
+    record = training_record(facts, settings, PACKAGES)
+    finish_folder(folder, record, _card(result, settings))
 
 
-def _card(result: RankerResult, config: RankerTraining) -> str:
+def _card(result: RankerResult, settings: Mapping[str, Any]) -> str:
     full = result.models[Variant.FULL]
     meaning = {feature.name: feature.meaning for feature in FEATURES}
     features = [(name, f"{share:.1%}", meaning[name]) for name, share in full.gains.items()]
@@ -72,7 +82,7 @@ the variants that were trained without citation counts and age, and without auth
             + table(("feature groups", "F1@20", "MRR"), ablation_rows),
             "Features": table(("feature", "share of the gain", "what it is"), features),
         },
-        config.to_json(),
+        settings,
     )
 
 
@@ -86,10 +96,16 @@ def _data(result: RankerResult) -> str:
         )
         for facts in result.indexes
     ]
+    reranked = [str(facts["name"]) for facts in result.indexes if facts["train_queries_reranked"]]
+    by_others = (
+        f"Train queries of {', '.join(reranked)} were reranked, by a model that was not trained on them.\n"
+        if reranked
+        else ""
+    )
     return f"""{table(("index", "papers", "train queries", "dev queries"), rows)}
 
-It was not trained on test queries. It was trained on dev queries only of an index whose encoder or reranker was
-trained on the citations of its train queries; such dev queries are measured by cross-validation. Half of the train
+{by_others}It was not trained on test queries. It was trained on dev queries only of an index whose encoder or reranker
+was trained on the citations of its train queries; such dev queries are measured by cross-validation. Half of the train
 queries did not know the newest citations, of up to {CITATION_LAG} years. Each train query has
 {COPIES} copies with disabled feature groups."""
 

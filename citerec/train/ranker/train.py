@@ -10,21 +10,29 @@ import numpy as np
 from citerec.atomic import building, check_writable
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import reopen
-from citerec.encode.source import find_model
 from citerec.encode.spec import Fingerprint
-from citerec.errors import writing
+from citerec.errors import ConfigError, ModelError, writing
 from citerec.folder import IndexFolder
 from citerec.rank.ranker import SPEC, Variant
 from citerec.rules.held_out import held_out
 from citerec.stages import FirstStage
 from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import RankerExamples
-from citerec.train.ranker.gather import ExcludedModels, Gatherer, KeptExamples, reranker_of
+from citerec.train.ranker.examples import RankerExamples, is_reranked
+from citerec.train.ranker.gather import Gatherer, KeptExamples
 from citerec.train.ranker.modelfolder import RankerResult, write_ranker
+from citerec.train.ranker.models import (
+    IndexModels,
+    allowed,
+    check_rerankers,
+    identity,
+    recorded_settings,
+    rerankable,
+    rerankers_of,
+)
 from citerec.train.ranker.queries import dev_queries, load_train
 from citerec.train.ranker.variants import FOLDS, IndexExamples, KeptTrees, Measures, fit_variant
-from citerec.train.record import check_target, corpus_facts, encoder_of
+from citerec.train.record import check_target
 from citerec.train.record import was_trained_so as has_record
 from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
@@ -77,10 +85,15 @@ def train_ranker(
     """
     check_target(output, SPEC, force=force)
     check_writable(output)
-    check_indexes([index for index in indexes if _name(index) not in (finders or {})], config)
+    rerankers = rerankers_of(indexes, config)
+    check_indexes([index for index in indexes if _name(index) not in (finders or {})])
+    check_rerankers(indexes, rerankers, log)
     workspace = Workspace.for_model(output)
     with writing(workspace.folder):
-        identities = {"indexes": [*map(_identity, indexes)], "apart": [*map(_identity, apart)]}
+        identities = {
+            "indexes": [*map(identity, indexes, rerankers)],
+            "apart": [identity(index, None) for index in apart],
+        }
         if workspace.open(config.to_json() | identities, resume=resume, log=log):
             log(f"resuming from {workspace.folder}")
         examples_by_index: list[IndexExamples] = []
@@ -89,7 +102,7 @@ def train_ranker(
             finder = (finders or {}).get(_name(index))
             kept = [KeptExamples(workspace, f"examples-{number}.{n}") for n in ("train", "dev")]
             examples_by_index.append(
-                _examples_of(index, others, config, progress, log, finder, kept)
+                _examples_of(index, rerankers[number], others, config, progress, log, finder, kept)
             )
     fits = len(Variant) * (1 + FOLDS * any(examples.dev_teaches for examples in examples_by_index))
     kept_trees = KeptTrees(workspace.folder, fits, progress)
@@ -100,21 +113,23 @@ def train_ranker(
 
 def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTraining) -> bool:
     """Return whether a model was trained on these papers, splits and vectors with these settings."""
-    return has_record(model, config, config.to_json(), {"indexes": [*map(_identity, indexes)]})
+    try:
+        facts = {"indexes": [*map(identity, indexes, rerankers_of(indexes, config))]}
+    except (ConfigError, ModelError):  # a reranker is missing
+        return False
+    return has_record(model, config, recorded_settings(config, indexes), facts)
 
 
-def check_indexes(indexes: Sequence[IndexFolder], config: RankerTraining) -> None:
-    """Check that the models of all indexes can be opened, before the first index is searched.
+def check_indexes(indexes: Sequence[IndexFolder]) -> None:
+    """Check that the encoders of all indexes can be opened, before the first index is searched.
 
     Raises:
-        ModelError: If the encoder or the reranker of an index is missing.
+        ModelError: If one is missing.
     """
     for index in indexes:
         recorded = index.manifest.settings.get("encoder")
         if recorded:
             reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
-        if reranker := reranker_of(index, config):
-            find_model(reranker, base=index.path)
 
 
 def train_on(
@@ -154,12 +169,14 @@ def train_on(
         calibrations={v: fit.calibration for v, fit in fits.items() if fit.calibration},
     )
     with building(output) as folder:
-        write_ranker(folder, result, config)
+        settings = recorded_settings(config, [examples.index for examples in examples_by_index])
+        write_ranker(folder, result, settings)
     return report
 
 
 def _examples_of(
     index: IndexFolder,
+    reranker: str | None,
     other_indexes: Sequence[IndexFolder],
     config: RankerTraining,
     progress: Progress,
@@ -167,34 +184,41 @@ def _examples_of(
     finder: FirstStage | None,
     kept: Sequence[KeptExamples],
 ) -> IndexExamples:
-    excluded = ExcludedModels.of(index, config)
-    gatherer = Gatherer(index, config, log, finder)
+    models = IndexModels(reranker=reranker)
+    restricted = IndexModels.of_train_queries(index, reranker)
+    gatherer = Gatherer(index, config, log, finder, models)
     data = load_train(index)
-    if excluded:
-        models = " and ".join(name for name in ("encoder", "reranker") if getattr(excluded, name))
+    if restricted != models:
+        pairs = (("encoder", restricted.encoder), ("reranker", restricted.reranker == reranker))
+        excluded = " and ".join(name for name, is_run in pairs if not is_run)
         log(
-            f"{_name(index)}: the citations of the train queries are training data of the {models}; "
+            f"{_name(index)}: the citations of the train queries are training data of the {excluded}; "
             "the train queries are searched without, and the dev queries are training data, too"
         )
     if data is None:
         log(f"{_name(index)}: no train query cites an eligible paper")
     train = empty = RankerExamples.joined([])
     if data and other_indexes:
-        held = held_out(other_indexes, ("dev", "test"))
-        titles = index.papers.texts("title", data.queries).to_pylist()
-        allowed = held.allowed_mask(index.papers.ids_at(data.queries.tolist()), titles)
-        if not allowed.all():
+        is_free = allowed(held_out(other_indexes, ("dev", "test")), index, data)
+        if not is_free.all():
             log(
-                f"{_name(index)}: {(~allowed).sum():,} train queries are dropped: held out in another index"
+                f"{_name(index)}: {(~is_free).sum():,} train queries are dropped: held out in another index"
             )
-        data = data.only(np.flatnonzero(allowed))
+        data = data.only(np.flatnonzero(is_free))
     if data:
-        restricted = Gatherer(index, config, log, finder, excluded) if excluded else gatherer
-        train = restricted.train(data, progress, kept[0])
+        by_train = gatherer
+        if restricted != models:
+            by_train = Gatherer(index, config, log, finder, restricted)
+        unseen = rerankable(index, data, restricted.reranker, other_indexes)
+        if not unseen.all():
+            log(
+                f"{_name(index)}: {(~unseen).sum():,} train queries are not reranked: {reranker} was trained on them "
+                "in another index"
+            )
+        train = by_train.train(data, progress, kept[0], unseen)
     dev = dev_queries(index, config, held_out(other_indexes, ("test",)))
-    return IndexExamples(
-        index, train, gatherer.whole(dev, progress, kept[1]) if dev else empty, bool(excluded)
-    )
+    whole = gatherer.whole(dev, progress, kept[1]) if dev else empty
+    return IndexExamples(index, train, whole, restricted != models, reranker)
 
 
 def _first_stage_measures(dev: RankerExamples) -> Measures:
@@ -218,17 +242,13 @@ def _by_index(
 def _index_facts(examples: IndexExamples) -> dict[str, Any]:
     return {
         "name": _name(examples.index),
-        **_identity(examples.index),
+        **identity(examples.index, examples.reranker),
         "papers": len(examples.index.papers),
         "train_queries": len(examples.train),
         "dev_queries": len(examples.dev),
+        "train_queries_reranked": is_reranked(examples.train),
         "dev_queries_teach": examples.dev_teaches,
     }
-
-
-def _identity(index: IndexFolder) -> dict[str, Any]:
-    """Return the checksums of the papers, of the splits and of the weights of the encoder of an index."""
-    return corpus_facts(index) | {"encoder": encoder_of(index)}
 
 
 def _name(index: IndexFolder) -> str:

@@ -37,6 +37,7 @@ class IndexExamples:
     train: RankerExamples  # of train queries, without the models trained on their citations
     dev: RankerExamples  # complete candidate sets of dev queries
     dev_teaches: bool  # whether there is such a model: then dev queries are training data, too
+    reranker: str | None = None  # the reranker of the dev queries; None for none
 
 
 @dataclass(frozen=True, slots=True, eq=False)

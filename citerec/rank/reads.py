@@ -1,0 +1,41 @@
+"""Whether a learning-to-rank model reads the probabilities of a reranker that it may not have been trained with."""
+
+from citerec.rank.custom import LtrModel
+from citerec.rerank.cascade import Cascade
+
+
+def reads_probability(ranker: LtrModel, cascade: Cascade) -> bool:
+    """Return whether a learning-to-rank model reads the probabilities of the last reranker as a feature.
+
+    It reads those of a reranker that it was trained with, and calibrated ones, which mean the same for every reranker.
+    A model that records no reranker reads every probability.
+    """
+    last = cascade.rerankers[-1]
+    if not (ranker.reads_reranker and last.has_probability):
+        return False
+    return last.calibrated or not ranker.rerankers or _knows(ranker, cascade)
+
+
+def reranker_notice(ranker: LtrModel, cascade: Cascade) -> str:
+    """Return what a user should know if a model that reads a reranker was trained with another one; else empty.
+
+    A model whose train queries were reranked by models of other corpora is made for any calibrated reranker.
+    """
+    last = cascade.rerankers[-1]
+    if not (ranker.reads_reranker and ranker.rerankers) or _knows(ranker, cascade):
+        return ""
+    if not reads_probability(ranker, cascade):
+        return (
+            f"{last.shown} gives no calibrated probabilities, which {ranker} reads; "
+            "its scores are interpolated with those of the ranker"
+        )
+    if ranker.cross_fitted:
+        return ""
+    return (
+        f"{ranker} was trained with another reranker than {last.shown}; train it again: "
+        f"citerec train-ranker --index {cascade.index.path} --force"
+    )
+
+
+def _knows(ranker: LtrModel, cascade: Cascade) -> bool:
+    return cascade.rerankers[-1].settings.get("weights") in ranker.rerankers

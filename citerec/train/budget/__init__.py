@@ -1,0 +1,1 @@
+"""`citerec train`: all models of one index in order, within a budget of time."""
