@@ -26,7 +26,7 @@ class Titles:
         Words are in lower case, without function words. The similarity is 0 if a title has no word.
         """
         query_words = title_words(title)
-        candidate_words = self._of(rows)
+        candidate_words = self.words(rows)
         shared = [len(query_words & words) for words in candidate_words]
         return np.array(
             [
@@ -36,7 +36,8 @@ class Titles:
             np.float32,
         )
 
-    def _of(self, rows: Rows) -> Sequence[frozenset[str]]:
+    def words(self, rows: Rows) -> Sequence[frozenset[str]]:
+        """Return the words of the titles of papers, in the order of `rows`."""
         if len(self._words) > _MAX_TITLES:
             self._words.clear()
         fresh = [row for row in rows.tolist() if row not in self._words]
@@ -47,7 +48,12 @@ class Titles:
 
 def title_words(title: str) -> frozenset[str]:
     """Return the words of a title in lower case, without function words."""
-    return frozenset(_WORD.findall(title.lower())) - STOP_WORDS
+    return frozenset(words(title))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case and in their order, without function words."""
+    return [word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
 class Venues:
@@ -58,15 +64,20 @@ class Venues:
         keys = [venue_key(name) for name in named.to_pylist()]
         number = {key: n for n, key in enumerate(dict.fromkeys(["", *keys]))}
         self._numbers = number  # by venue; 0 for an unknown venue
-        self._venues = np.array([number[key] for key in keys], np.int32)[numbers]
+        # of each paper, shape (papers,)
+        self.numbers = np.array([number[key] for key in keys], np.int32)[numbers]
+
+    def number(self, venue: str) -> int:
+        """Return the number of a venue; 0 for an unknown one, -1 for one without a paper."""
+        return self._numbers.get(venue_key(venue), -1)
 
     def same(self, venue: str, rows: Rows) -> Scores:
         """Return 1 for the papers of a venue, 0 for the others, NaN if a venue is unknown; in the shape of `rows`.
 
         Only letters are compared, without year and volume.
         """
-        number = self._numbers.get(venue_key(venue), -1)
-        venues = self._venues[rows]
+        number = self.number(venue)
+        venues = self.numbers[rows]
         unknown = (venues == 0) | (number == 0)
         return np.where(unknown, np.nan, venues == number).astype(np.float32)
 

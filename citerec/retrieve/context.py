@@ -8,7 +8,7 @@ from citerec.config import RRF_K0
 from citerec.errors import ConfigError
 from citerec.fuse import Rank, rrf, weighted_sum
 from citerec.retrieve.hybrid import HybridRetriever
-from citerec.types import CandidateSet, Eligibility, Hits, Query
+from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryVector
 
 
 class Source(StrEnum):
@@ -64,7 +64,22 @@ class ContextRetriever:
         weights = [1 - self.config.weight, self.config.weight]
         both = [draft.hits, sentence.hits]
         hits = rrf(both, self._id_rank, k0=self.config.k0, weights=weights, k=k)
-        return CandidateSet(hits, self._sources(draft.hits_by_source, sentence.hits_by_source))
+        return CandidateSet(
+            hits,
+            self._sources(draft.hits_by_source, sentence.hits_by_source),
+            query_vector=self._vector(draft.query_vector, sentence.query_vector),
+        )
+
+    def _vector(
+        self, draft: QueryVector | None, sentence: QueryVector | None
+    ) -> QueryVector | None:
+        """Return the vector that a learning-to-rank model reads."""
+        weight, features = self.config.weight, self.config.features
+        if draft is None or sentence is None or features is Source.DRAFT:
+            return draft
+        if features is Source.SENTENCE:
+            return sentence
+        return replace(draft, values=(1 - weight) * draft.values + weight * sentence.values)
 
     def _sources(
         self, draft: Mapping[str, Hits], sentence: Mapping[str, Hits]
