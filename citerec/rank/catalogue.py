@@ -116,8 +116,15 @@ FEATURES: tuple[Feature, ...] = (
         "author_topic",
         Group.AUTHORS,
         "cosine of the vectors of the query and of the other earlier papers of its authors, their mean",
-        needs=(Group.SEMANTIC, Group.GRAPH),
+        needs=(Group.SEMANTIC,),
     ),
+    Feature(
+        "author_closest",
+        Group.AUTHORS,
+        "cosine of the vectors of the query and of the closest other earlier paper of its authors",
+        needs=(Group.SEMANTIC,),
+    ),
+    Feature("walk_50", Group.GRAPH, "PageRank of two steps from the best 50 candidates"),
     Feature(
         "venue_citations",
         Group.VENUE,

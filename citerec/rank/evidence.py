@@ -21,7 +21,8 @@ from citerec.rank.linked import (
 from citerec.rank.rates import VenueRates, citations_by_age, citations_by_year
 from citerec.rank.walk import walk
 from citerec.rank.words import Titles, Venues
-from citerec.rules.known import Scores, TemporalGraph
+from citerec.rules.eligible import query_rows
+from citerec.rules.known import Scores, TemporalGraph, citing_before
 from citerec.types import Query, QueryVector
 
 
@@ -95,6 +96,13 @@ class _QueryEvidence:
     def author_topic(self) -> Scores:
         return self._by_vector(centroid_similarity, self._by_authors)
 
+    def author_closest(self) -> Scores:
+        return self._by_vector(closest_similarity, self._by_authors)
+
+    def walk_50(self) -> Scores:
+        visits = walk(self._graph, self._snapshot, self._rows, 50)
+        return visits[:, self._rows].toarray()[0].astype(np.float32)
+
     def walk(self) -> Scores:
         visits = walk(self._graph, self._snapshot, self._rows)
         return visits[:, self._rows].toarray()[0].astype(np.float32)
@@ -112,10 +120,12 @@ class _QueryEvidence:
         return either(self._citers, references(self._graph, self._snapshot, self._rows))
 
     def _by_authors(self) -> Links:
-        """Return the other papers of the authors of each candidate whose references are known."""
+        """Return the other papers of the authors of each candidate, of an earlier year than the query."""
         papers = self._index.authors.papers_of_same(self._rows)
         others = papers.indices != np.repeat(self._rows, np.diff(papers.indptr))
-        return sampled(papers, self._snapshot.citing, others)
+        earlier = citing_before(self._snapshot.year, self._years)
+        earlier[list(query_rows([self._query], self._graph.index.papers)[0])] = False
+        return sampled(papers, earlier, others)
 
     def _by_vector(
         self, similarity: Callable[[QueryVector, Links], Scores], links: Callable[[], Links]
@@ -134,5 +144,7 @@ _COLUMNS: Mapping[str, Callable[[_QueryEvidence], Scores]] = {
     "citations_by_age": _QueryEvidence.citations_by_age,
     "citations_by_year": _QueryEvidence.citations_by_year,
     "author_topic": _QueryEvidence.author_topic,
+    "author_closest": _QueryEvidence.author_closest,
+    "walk_50": _QueryEvidence.walk_50,
     "venue_citations": _QueryEvidence.venue_citations,
 }

@@ -37,6 +37,15 @@ RISING = frozenset(
         "self_cited",
         "venue_match",
         "title_overlap",
+        "citing_titles",
+        "citing_similarity",
+        "citing_closest",
+        "linked_similarity",
+        "walk",
+        "author_topic",
+        "author_closest",
+        "walk_50",
+        "venue_citations",
     }
 )
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
