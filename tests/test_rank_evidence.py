@@ -1,9 +1,8 @@
-"""Features of citing papers, authors, venues and a walk: each against arithmetic by hand or a brute-force oracle."""
+"""Features of linked papers, authors, venues and a walk: each against arithmetic by hand or a brute-force oracle."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from math import log
 
 import numpy as np
 import pytest
@@ -13,12 +12,15 @@ from support.tiny_ranker import column
 from citerec.build import BuildConfig, build_index
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
+from citerec.evaluate.audit import audit
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder, open_index
 from citerec.rank.catalogue import FEATURES, NAMES, Group
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features, Matrix, without_groups
 from citerec.rank.linked import MOST, sampled
 from citerec.rank.walk import walk
+from citerec.retrieve.context import ContextConfig, Source, read_vector
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector
@@ -54,19 +56,8 @@ CORPUS = [  # rows 0 to 6; the query, of 2010, does not know what 5 and 6 cite
 QUERY = Query(id="q", title="Drawing maps", year=2010, venue="Vis 2010")
 VECTORS = np.array([[1, 0], [0, 1], [3, 4], [0, 2], [1, 1], [9, 9], [9, 9]], np.float32)
 VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: VECTORS[rows])
-EVIDENCE = (
-    "citing_titles",
-    "citing_similarity",
-    "citing_closest",
-    "linked_similarity",
-    "walk",
-    "citations_by_age",
-    "author_topic",
-    "author_closest",
-    "walk_50",
-    "citations_by_year",
-    "venue_citations",
-)
+NONE = np.zeros(0, np.int32)
+EVIDENCE = ("linked_similarity", "walk", "author_topic", "author_closest", "venue_citations")
 
 
 @pytest.fixture(scope="module")
@@ -93,29 +84,15 @@ def computed(
     return Features(index, graph, names).matrix(query, expanded)
 
 
-def test_the_titles_of_citing_papers_are_one_more_field(index: IndexFolder) -> None:
-    scores = column(computed(index), "citing_titles")
-
-    # maps is cited by "Drawing maps" and "Trees", bees by "Drawing maps"; of these two titles one has each query word
-    idf = log(1 + (2 - 1 + 0.5) / (1 + 0.5))
-    mean = (3 + 2) / 2
-    maps, bees = (2 * idf * 2.2 / (1 + 1.2 * (0.25 + 0.75 * size / mean)) for size in (3, 2))
-    assert scores == pytest.approx([maps / bees, 1, 0, 0, 0])
-
-
-def test_the_vectors_of_citing_papers_are_compared_with_that_of_the_query(
+def test_the_vectors_of_linked_papers_are_compared_with_that_of_the_query(
     index: IndexFolder,
 ) -> None:
-    matrix = computed(index)
+    linked = column(computed(index), "linked_similarity")
 
-    # draw has the direction (.6, .8) and tree (0, 1); the query has (1, 0)
-    both = 0.6 / (0.6**2 + 1.8**2) ** 0.5
-    assert column(matrix, "citing_similarity")[:2] == pytest.approx([both, 0.6])
-    assert column(matrix, "citing_closest")[:2] == pytest.approx([0.6, 0.6])
-    assert np.isnan(column(matrix, "citing_similarity")[2:]).all()  # nobody is known to cite them
-    # draw cites maps (1, 0) and bees (0, 1); tree cites maps
-    linked = column(matrix, "linked_similarity")
-    assert linked == pytest.approx([both, 0.6, 0.5**0.5, 1, np.nan], nan_ok=True)
+    # draw cites maps and bees, tree cites maps; directions: maps (1, 0), bees and tree (0, 1), draw (.6, .8)
+    maps = 0.6 / (0.6**2 + 1.8**2) ** 0.5  # draw and tree, against the query's (1, 0)
+    cosines = np.array([maps, 0.6, 0.5**0.5, 1, np.nan])
+    assert linked == pytest.approx((cosines - maps) / (1 - maps), nan_ok=True)
 
 
 def test_a_walk_of_two_steps_agrees_with_dense_linear_algebra(index: IndexFolder) -> None:
@@ -128,7 +105,7 @@ def test_a_walk_of_two_steps_agrees_with_dense_linear_algebra(index: IndexFolder
     start = np.array([1 / 61, 1 / 62, 1 / 63, 1 / 64, 0])  # alone has no known citation
     start /= start.sum()
     visits = 0.15 * (0.85 * start @ steps + 0.85**2 * start @ steps @ steps)
-    assert scores == pytest.approx(visits)
+    assert scores == pytest.approx(visits / visits.max())
     assert visits.sum() == pytest.approx(0.15 * (0.85 + 0.85**2))
 
 
@@ -148,20 +125,23 @@ def test_a_walk_over_a_random_graph_agrees_with_dense_linear_algebra(index: Inde
     assert visits == pytest.approx(0.15 * 0.85 * (start @ steps + 0.85 * start @ steps @ steps))
 
 
-def test_citations_are_compared_with_those_of_candidates_of_the_same_year(
-    index: IndexFolder,
-) -> None:
-    values = column(computed(index), "citations_by_age")
-
-    assert values == pytest.approx([log(3 / 2.5), log(2 / 2.5), 0, 0, 0])
-
-
 def test_an_author_is_known_by_other_earlier_papers(index: IndexFolder) -> None:
-    topics = column(computed(index), "author_topic")
+    matrix = computed(index)
 
-    # of Bee: tree (0, 1) for maps, maps (1, 0) for tree; of Fox: alone (.7, .7) for tree, tree for alone
-    of_tree = (1 + 0.5**0.5) / ((1 + 0.5**0.5) ** 2 + 0.5) ** 0.5
-    assert topics == pytest.approx([0, np.nan, np.nan, of_tree, 0], nan_ok=True)
+    # Bee: tree (0, 1) for maps, maps (1, 0) for tree. Fox: alone (.7, .7) for tree, tree for alone.
+    # Cosines of maps, tree and alone: 0, .92 and 0 for the mean; 0, 1 and 0 for the closest; both are scaled to [0, 1].
+    expected = [0, np.nan, np.nan, 1, 0]
+    assert column(matrix, "author_topic") == pytest.approx(expected, nan_ok=True)
+    assert column(matrix, "author_closest") == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_query_is_no_paper_of_its_authors(index: IndexFolder) -> None:
+    draft = replace(QUERY, corpus_ids=("tree",), year=None)  # tree is this draft
+
+    topics = column(computed(index, draft), "author_topic")
+
+    assert np.isnan(topics[0])  # Bee has no other paper
+    assert np.isnan(topics[4])  # nor has Fox
 
 
 def test_a_venue_cites_some_venues_more_often(index: IndexFolder) -> None:
@@ -190,7 +170,7 @@ def test_citations_of_the_querys_year_or_later_change_nothing(index: IndexFolder
 
     changed = computed(with_citations(index, [(4, 1)])), computed(index)  # of 2007
     moved = {name for name in EVIDENCE if column(changed[0], name) != column(changed[1], name)}
-    assert {"citing_titles", "walk", "citations_by_age", "linked_similarity"} <= moved
+    assert moved >= {"linked_similarity", "walk"}
 
 
 def test_without_a_source_a_feature_is_missing(index: IndexFolder) -> None:
@@ -200,8 +180,9 @@ def test_without_a_source_a_feature_is_missing(index: IndexFolder) -> None:
         missing = {name for name in EVIDENCE if np.isnan(column(matrix, name)).all()}
         assert missing == of_vectors
 
-    nothing_known = computed(index, replace(QUERY, year=1990))
-    assert all(np.isnan(column(nothing_known, name)).all() for name in EVIDENCE)
+    no_citation = replace(index, graph=Graph(np.zeros(8, np.int64), NONE))
+    missing = {name for name in EVIDENCE if np.isnan(column(computed(no_citation), name)).all()}
+    assert missing == {"linked_similarity", "walk", "venue_citations"}
 
 
 def test_only_features_that_the_model_reads_are_computed(index: IndexFolder) -> None:
@@ -223,3 +204,35 @@ def test_of_many_citing_papers_an_even_sample_is_read() -> None:
     assert 7 not in even.indices
     gaps = np.diff(even.indices)
     assert (gaps.min(), gaps.max()) == (2, 4)  # every 2.49th, and once 7 between two of them
+
+
+def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
+    queries = tuple(replace(QUERY, id=paper, year=2010) for paper in ("same", "outside"))
+    rules = tuple(eligible(queries, index.papers))
+    task = EvalSet("test", queries, rules, {query.id: {} for query in queries})
+    hits = Hits(np.arange(5, dtype=np.int32), np.arange(5, 0, -1, dtype=np.float32))
+    found = [CandidateSet(hits, {"bm25": hits}, query_vector=VECTOR)] * 2
+
+    config = EvalConfig(known_graph=CitationScope.EARLIER)
+    checked = audit(index, task, config, found, [])
+
+    assert checked.faults == ()
+    missing = {"dense", "dense_rank", "rerank", "coupling", "author_overlap", "self_cited"}
+    assert checked.features == len(NAMES) - len(missing)
+
+
+def test_a_sentence_and_its_draft_have_a_mean_vector() -> None:
+    draft, sentence = (
+        QueryVector(np.array(v, np.float32), VECTOR.of_papers) for v in ([1, 0], [0, 1])
+    )
+
+    for features, expected in (
+        (Source.BOTH, [0.4, 0.6]),
+        (Source.DRAFT, [1, 0]),
+        (Source.SENTENCE, [0, 1]),
+    ):
+        config = ContextConfig(weight=0.6, features=features)
+        vector = read_vector(draft, sentence, config)
+        assert vector is not None
+        assert vector.values.tolist() == pytest.approx(expected)
+    assert read_vector(None, None, ContextConfig()) is None

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.fuse import min_max
 from citerec.rank.authors import Authors
-from citerec.rank.citing_titles import citing_titles_score
+from citerec.rank.catalogue import FEATURES, Group
 from citerec.rank.expansion import ExpandedCandidates
 from citerec.rank.linked import (
     Links,
@@ -18,9 +18,9 @@ from citerec.rank.linked import (
     references,
     sampled,
 )
-from citerec.rank.rates import VenueRates, citations_by_age, citations_by_year
+from citerec.rank.venues import VenueRates
 from citerec.rank.walk import walk
-from citerec.rank.words import Titles, Venues
+from citerec.rank.words import Venues
 from citerec.rules.eligible import query_rows
 from citerec.rules.known import Scores, TemporalGraph, citing_before
 from citerec.types import Query, QueryVector
@@ -32,13 +32,12 @@ class Evidence:
     def __init__(
         self,
         graph: TemporalGraph,
-        titles: Titles,
         *,
         authors: Callable[[], Authors],
         venues: Callable[[], Venues],
     ) -> None:
         """Prepare; authors and venues are read on first use."""
-        self.graph, self.titles = graph, titles
+        self.graph = graph
         self._read_authors, self._read_venues = authors, venues
 
     def columns(
@@ -46,12 +45,12 @@ class Evidence:
     ) -> dict[str, Scores]:
         """Return the features by name, each of shape (papers,): NaN if it is not among `names`, or missing."""
         missing = np.full(len(candidates.rows), np.nan, np.float32)
+        wanted = {*names} if len(missing) else set[str]()
         if candidates.snapshot.is_empty:
-            return dict.fromkeys(_COLUMNS, missing)
+            wanted -= _OF_CITATIONS
         one = _QueryEvidence(query, candidates, self)
         return {
-            name: compute(one) if name in names and len(missing) else missing
-            for name, compute in _COLUMNS.items()
+            name: compute(one) if name in wanted else missing for name, compute in _COLUMNS.items()
         }
 
     @cached_property
@@ -73,23 +72,6 @@ class _QueryEvidence:
         self._rows, self._snapshot = candidates.rows, candidates.snapshot
         self._graph, self._index = of_index.graph, of_index
 
-    @cached_property
-    def _citers(self) -> Links:
-        return citers(self._graph, self._snapshot, self._rows)
-
-    @property
-    def _years(self) -> npt.NDArray[np.int32]:
-        return self._graph.index.papers.years
-
-    def citing_titles(self) -> Scores:
-        return citing_titles_score(self._query, self._citers, self._index.titles)
-
-    def citing_similarity(self) -> Scores:
-        return self._by_vector(centroid_similarity, lambda: self._citers)
-
-    def citing_closest(self) -> Scores:
-        return self._by_vector(closest_similarity, lambda: self._citers)
-
     def linked_similarity(self) -> Scores:
         return self._by_vector(centroid_similarity, self._linked)
 
@@ -99,52 +81,48 @@ class _QueryEvidence:
     def author_closest(self) -> Scores:
         return self._by_vector(closest_similarity, self._by_authors)
 
-    def walk_50(self) -> Scores:
-        visits = walk(self._graph, self._snapshot, self._rows, 50)
-        return visits[:, self._rows].toarray()[0].astype(np.float32)
-
     def walk(self) -> Scores:
-        visits = walk(self._graph, self._snapshot, self._rows)
-        return visits[:, self._rows].toarray()[0].astype(np.float32)
-
-    def citations_by_age(self) -> Scores:
-        return citations_by_age(self._snapshot, self._rows, self._years)
-
-    def citations_by_year(self) -> Scores:
-        return citations_by_year(self._snapshot, self._rows, self._years)
+        visits = walk(self._graph, self._snapshot, self._rows)[:, self._rows].toarray()[0]
+        return (visits / max(float(visits.max(initial=0)), 1e-9)).astype(np.float32)
 
     def venue_citations(self) -> Scores:
         return self._index.venue_rates.rates(self._snapshot, self._query.venue, self._rows)
 
     def _linked(self) -> Links:
-        return either(self._citers, references(self._graph, self._snapshot, self._rows))
+        """Return the papers that each candidate cites or is cited by."""
+        place = self._graph, self._snapshot, self._rows
+        return either(citers(*place), references(*place))
 
     def _by_authors(self) -> Links:
         """Return the other papers of the authors of each candidate, of an earlier year than the query."""
-        papers = self._index.authors.papers_of_same(self._rows)
-        others = papers.indices != np.repeat(self._rows, np.diff(papers.indptr))
-        earlier = citing_before(self._snapshot.year, self._years)
-        earlier[list(query_rows([self._query], self._graph.index.papers)[0])] = False
-        return sampled(papers, earlier, others)
+        by_authors = self._index.authors.papers_of_same(self._rows)
+        others = by_authors.indices != np.repeat(self._rows, np.diff(by_authors.indptr))
+        papers = self._graph.index.papers
+        earlier = citing_before(self._snapshot.year, papers.years)
+        earlier[list(query_rows([self._query], papers)[0])] = False
+        return sampled(by_authors, earlier, others)
 
     def _by_vector(
         self, similarity: Callable[[QueryVector, Links], Scores], links: Callable[[], Links]
     ) -> Scores:
         if self._vector is None:
             return np.full(len(self._rows), np.nan, np.float32)
-        return similarity(self._vector, links())
+        return _scaled(similarity(self._vector, links()))
+
+
+def _scaled(values: Scores) -> Scores:
+    """Return values scaled to [0, 1] over the candidates: the cosines of one encoder are not those of another."""
+    known = np.isfinite(values)
+    scaled = np.full(len(values), np.nan, np.float32)
+    scaled[known] = min_max(values[known])
+    return scaled
 
 
 _COLUMNS: Mapping[str, Callable[[_QueryEvidence], Scores]] = {
-    "citing_titles": _QueryEvidence.citing_titles,
-    "citing_similarity": _QueryEvidence.citing_similarity,
-    "citing_closest": _QueryEvidence.citing_closest,
     "linked_similarity": _QueryEvidence.linked_similarity,
     "walk": _QueryEvidence.walk,
-    "citations_by_age": _QueryEvidence.citations_by_age,
-    "citations_by_year": _QueryEvidence.citations_by_year,
     "author_topic": _QueryEvidence.author_topic,
     "author_closest": _QueryEvidence.author_closest,
-    "walk_50": _QueryEvidence.walk_50,
     "venue_citations": _QueryEvidence.venue_citations,
 }
+_OF_CITATIONS = frozenset(feature.name for feature in FEATURES if Group.GRAPH in feature.groups)

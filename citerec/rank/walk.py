@@ -18,7 +18,7 @@ DAMPING = 0.85  # probability of each further step
 STEPS = 2
 
 
-def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows, seeds: int = SEEDS) -> Any:
+def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> Any:
     """Return how often a walk visits each paper after its start, a sparse matrix of shape (1, papers).
 
     Args:
@@ -29,7 +29,7 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows, seeds: int =
     """
     from scipy.sparse import csr_array
 
-    starts = best[snapshot.citing[best] | (snapshot.counts[best] > 0)][:seeds]
+    starts = best[snapshot.citing[best] | (snapshot.counts[best] > 0)][:SEEDS]
     weights = 1 / (RRF_K0 + np.arange(1, len(starts) + 1))
     weights /= max(weights.sum(), 1e-9)
     shape = (1, len(snapshot.citing))

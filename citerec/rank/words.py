@@ -26,7 +26,7 @@ class Titles:
         Words are in lower case, without function words. The similarity is 0 if a title has no word.
         """
         query_words = title_words(title)
-        candidate_words = self.words(rows)
+        candidate_words = self._of(rows)
         shared = [len(query_words & words) for words in candidate_words]
         return np.array(
             [
@@ -36,8 +36,7 @@ class Titles:
             np.float32,
         )
 
-    def words(self, rows: Rows) -> Sequence[frozenset[str]]:
-        """Return the words of the titles of papers, in the order of `rows`."""
+    def _of(self, rows: Rows) -> Sequence[frozenset[str]]:
         if len(self._words) > _MAX_TITLES:
             self._words.clear()
         fresh = [row for row in rows.tolist() if row not in self._words]
@@ -48,12 +47,7 @@ class Titles:
 
 def title_words(title: str) -> frozenset[str]:
     """Return the words of a title in lower case, without function words."""
-    return frozenset(words(title))
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text in lower case and in their order, without function words."""
-    return [word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
+    return frozenset(_WORD.findall(title.lower())) - STOP_WORDS
 
 
 class Venues:

@@ -67,19 +67,8 @@ class ContextRetriever:
         return CandidateSet(
             hits,
             self._sources(draft.hits_by_source, sentence.hits_by_source),
-            query_vector=self._vector(draft.query_vector, sentence.query_vector),
+            query_vector=read_vector(draft.query_vector, sentence.query_vector, self.config),
         )
-
-    def _vector(
-        self, draft: QueryVector | None, sentence: QueryVector | None
-    ) -> QueryVector | None:
-        """Return the vector that a learning-to-rank model reads."""
-        weight, features = self.config.weight, self.config.features
-        if draft is None or sentence is None or features is Source.DRAFT:
-            return draft
-        if features is Source.SENTENCE:
-            return sentence
-        return replace(draft, values=(1 - weight) * draft.values + weight * sentence.values)
 
     def _sources(
         self, draft: Mapping[str, Hits], sentence: Mapping[str, Hits]
@@ -92,3 +81,15 @@ class ContextRetriever:
             name: weighted_sum([draft[name], sentence[name]], [1 - weight, weight], self._id_rank)
             for name in draft
         }
+
+
+def read_vector(
+    draft: QueryVector | None, sentence: QueryVector | None, config: ContextConfig
+) -> QueryVector | None:
+    """Return the query vector that a learning-to-rank model reads; None without vectors."""
+    if draft is None or sentence is None or config.features is Source.DRAFT:
+        return draft
+    if config.features is Source.SENTENCE:
+        return sentence
+    mean = (1 - config.weight) * draft.values + config.weight * sentence.values
+    return replace(draft, values=mean)

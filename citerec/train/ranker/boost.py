@@ -37,14 +37,10 @@ RISING = frozenset(
         "self_cited",
         "venue_match",
         "title_overlap",
-        "citing_titles",
-        "citing_similarity",
-        "citing_closest",
         "linked_similarity",
         "walk",
         "author_topic",
         "author_closest",
-        "walk_50",
         "venue_citations",
     }
 )

@@ -1,36 +1,9 @@
-"""Citation rates: how often a paper is cited among papers of its age, and how often one venue cites another."""
+"""How often the papers of one venue cite those of another, as of a query's year."""
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.corpus.papers import NO_YEAR
 from citerec.rank.words import Venues
 from citerec.rules.known import GraphSnapshot, Rows, Scores, TemporalGraph
-
-Years = npt.NDArray[np.int32]
-
-
-def citations_by_age(snapshot: GraphSnapshot, rows: Rows, years: Years) -> Scores:
-    """Return log((1 + citations) / (1 + mean citations of its year)) of each paper, shape of `rows`.
-
-    The mean is that of all `rows` of the same year: the candidates of a query are papers of its field. The citations
-    are those that are known at the query's time. It is NaN for a paper without a year.
-    """
-    counts, of_rows = snapshot.counts[rows], years[rows]
-    distinct, which = np.unique(of_rows, return_inverse=True)
-    sums = np.bincount(which, counts, len(distinct))
-    means = (sums / np.maximum(np.bincount(which, minlength=len(distinct)), 1))[which]
-    values = np.log1p(counts) - np.log1p(means)
-    return np.where(of_rows == NO_YEAR, np.nan, values).astype(np.float32)
-
-
-def citations_by_year(snapshot: GraphSnapshot, rows: Rows, years: Years) -> Scores:
-    """Return the same with the mean over all papers of the corpus."""
-    counts, of_rows = snapshot.counts[rows], years[rows]
-    number = np.maximum(np.bincount(years), 1)
-    means = (np.bincount(years, snapshot.counts) / number)[of_rows]
-    values = np.log1p(counts) - np.log1p(means)
-    return np.where(of_rows == NO_YEAR, np.nan, values).astype(np.float32)
 
 
 class VenueRates:
