@@ -209,7 +209,7 @@ def test_of_many_citing_papers_an_even_sample_is_read() -> None:
 def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
     queries = tuple(replace(QUERY, id=paper, year=2010) for paper in ("same", "outside"))
     rules = tuple(eligible(queries, index.papers))
-    task = EvalSet("test", queries, rules, {query.id: {} for query in queries})
+    task = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
     hits = Hits(np.arange(5, dtype=np.int32), np.arange(5, 0, -1, dtype=np.float32))
     found = [CandidateSet(hits, {"bm25": hits}, query_vector=VECTOR)] * 2
 

@@ -76,10 +76,10 @@ class _QueryEvidence:
         return self._by_vector(centroid_similarity, self._linked)
 
     def author_topic(self) -> Scores:
-        return self._by_vector(centroid_similarity, self._by_authors)
+        return self._by_vector(centroid_similarity, lambda: self._by_authors)
 
     def author_closest(self) -> Scores:
-        return self._by_vector(closest_similarity, self._by_authors)
+        return self._by_vector(closest_similarity, lambda: self._by_authors)
 
     def walk(self) -> Scores:
         visits = walk(self._graph, self._snapshot, self._rows)[:, self._rows].toarray()[0]
@@ -93,8 +93,9 @@ class _QueryEvidence:
         place = self._graph, self._snapshot, self._rows
         return either(citers(*place), references(*place))
 
+    @cached_property
     def _by_authors(self) -> Links:
-        """Return the other papers of the authors of each candidate, of an earlier year than the query."""
+        """The other papers of the authors of each candidate, of an earlier year than the query."""
         by_authors = self._index.authors.papers_of_same(self._rows)
         others = by_authors.indices != np.repeat(self._rows, np.diff(by_authors.indptr))
         papers = self._graph.index.papers
