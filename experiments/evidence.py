@@ -58,11 +58,11 @@ single groups do not decide between each other. All kept groups together have a 
 on each index. The groups were chosen by these dev queries. In these rows the walk and the similarities were scaled over
 the gathered examples, in the code over all candidates.
 
-Dropped groups: *citing titles* is BM25 of the query and the titles of the papers that cite a candidate; *citing vectors*
-are the cosines of the query and the mean, and the closest, of their vectors; *citations by age* compares citations with
-those of the candidates of the same year; *not scaled* are the values of kept features before they are scaled over the
-candidates of a query (of linked vectors and author topics alone there is no row after scaling). Their code is in the
-commit that experiments/results/evidence/ names.
+Dropped groups: *citing titles* is BM25 of the query and the titles of the papers that cite a candidate; *citing
+vectors* are the cosines of the query and the mean, and the closest, of their vectors; *citations by age* compares
+citations with those of the candidates of the same year; *not scaled* are the values of kept features before they are
+scaled over the candidates of a query (of linked vectors and author topics alone there is no row after scaling). Their
+code is in the commit that experiments/results/evidence/ names.
 """
 WALK = """## The walk as a source of candidates: dropped
 
