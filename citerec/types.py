@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.int32]
     Scores = npt.NDArray[np.float32]
+    Vectors = npt.NDArray[np.float32]
 
 
 # receives the task, and how much of how much of it is done
@@ -206,6 +207,14 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class QueryVector:
+    """The vector of a query, with access to those of the papers."""
+
+    values: "Vectors"  # shape (dim,)
+    of_papers: Callable[["Rows"], "Vectors"]  # returns the vectors of rows, shape (rows, dim)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CandidateSet:
     """The candidates of one query, as they flow through the pipeline."""
 
@@ -214,6 +223,7 @@ class CandidateSet:
     hits_by_source: Mapping[str, Hits]
     # Calibrated, in [0, 1], of papers of `hits`; None if unknown.
     probabilities: Hits | None = field(default=None, kw_only=True)
+    query_vector: QueryVector | None = field(default=None, kw_only=True)  # None without vectors
 
     @property
     def rows(self) -> "Rows":

@@ -70,8 +70,8 @@ def test_a_missing_source_takes_all_its_features() -> None:
     changed = without_groups(pool({1}).matrix, [Group.AUTHORS])
 
     gone = {name for name, column in zip(NAMES, changed.T, strict=True) if np.isnan(column).all()}
-    assert gone == {"author_overlap", "self_cited"}
-    assert np.isnan(changed).sum() == 2 * POOL
+    assert gone == {"author_overlap", "self_cited", "author_topic", "author_closest"}
+    assert np.isnan(changed).sum() == 4 * POOL
 
 
 def test_without_vectors_the_fused_rank_is_that_of_words() -> None:

@@ -27,14 +27,14 @@ class CachedRetriever:
 
     def __init__(self, retriever: Retriever) -> None:
         """Begin with an empty cache."""
-        self._retriever = retriever
+        self.retriever = retriever
         self._hits: dict[tuple[tuple[str, ...], int], tuple[list[Hits], float]] = {}
         self.saved = 0.0
 
     @property
     def name(self) -> str:
         """The name of the retriever."""
-        return self._retriever.name
+        return self.retriever.name
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -45,7 +45,7 @@ class CachedRetriever:
             self.saved += self._hits[key][1]
         else:
             start = perf_counter()
-            hits = self._retriever.retrieve(queries, eligible, k)
+            hits = self.retriever.retrieve(queries, eligible, k)
             self._hits[key] = hits, perf_counter() - start
         return self._hits[key][0]
 

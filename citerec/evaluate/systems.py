@@ -245,7 +245,10 @@ class Systems:
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
         retrievers = [self._retriever(part) for part in names]
-        return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
+        searched = [cached.retriever for cached in retrievers]
+        dense = next((one for one in searched if isinstance(one, DenseRetriever)), None)
+        fusion = fuse_of(first, self._config)
+        return HybridRetriever(self._index, retrievers, fusion, dense=dense)
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:

@@ -6,6 +6,8 @@ are not distinguished.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,26 @@ class Authors:
         self._authors = np.array(keys, np.int32)[which]
         self._rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         self.named = counts > 0  # whether a paper has an author, shape (papers,)
+
+    def papers_of_same(self, rows: Rows) -> Any:
+        """Return all papers with an author of each paper, a sparse matrix of ones, shape (len(rows), papers)."""
+        papers = (self._wrote[rows] @ self._written).tocsr()
+        papers.data[:] = 1
+        papers.sort_indices()
+        return papers
+
+    @cached_property
+    def _wrote(self) -> Any:
+        """The authors of all papers, a sparse matrix of shape (papers, authors)."""
+        from scipy.sparse import csr_array
+
+        shape = (len(self.named), len(self._numbers))
+        ones = np.ones(len(self._authors), np.float32)
+        return csr_array((ones, (self._rows, self._authors)), shape=shape)
+
+    @cached_property
+    def _written(self) -> Any:
+        return self._wrote.T.tocsr()
 
     def written_by(self, names: Sequence[str]) -> Written:
         """Return the papers with at least one of the given authors."""

@@ -1,6 +1,6 @@
 """User-defined learning-to-rank models: objects that score a matrix of features."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,11 @@ class RankModel(Protocol):
 
 class LtrModel(Protocol):
     """A learning-to-rank model with the properties that the pipeline reads, such as `Ranker` and `CustomRanker`."""
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The features that the model reads; some of the others are not computed."""
+        ...
 
     @property
     def expand(self) -> ExpandConfig:
@@ -73,6 +78,7 @@ class CustomRanker:
     reads_reranker: bool = False
     rerankers: tuple[str, ...] = ()
     cross_fitted: bool = False
+    features: Sequence[str] = NAMES
 
     def __str__(self) -> str:
         return str(getattr(self.model, "name", "") or type(self.model).__name__)

@@ -83,6 +83,7 @@ class CandidateExpander:
             hits_by_source={**retrieved.hits_by_source, EXPAND: added},
             neighbour_scores=scores.at(hits.rows),
             snapshot=snapshot,
+            query_vector=retrieved.query_vector,
         )
 
     def _added(self, rule: Eligibility, scores: NeighbourScores) -> Hits:

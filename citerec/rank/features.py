@@ -1,8 +1,6 @@
 """The features of candidates for a learning-to-rank model, computed as of the query's year."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +12,9 @@ from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.fuse import min_max, ranks_and_scores
 from citerec.rank.authors import Authors
+from citerec.rank.catalogue import FEATURES, NAMES, OLDEST, Group
+from citerec.rank.evidence import Evidence
 from citerec.rank.expansion import EXPAND, ExpandedCandidates
-from citerec.rank.neighbours import CLOSEST
 from citerec.rank.words import Titles, Venues
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rules.known import Rows, Scores, TemporalGraph
@@ -24,81 +23,21 @@ from citerec.types import Query
 Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a source is missing
 Columns = dict[str, npt.NDArray[Any]]  # each of shape (papers,)
 
-OLDEST = 30  # years; the largest age
-
-
-class Group(StrEnum):
-    """The source of a feature. All features of a group are present or missing together."""
-
-    LEXICAL = "lexical"
-    SEMANTIC = "semantic"
-    RERANKER = "reranker"
-    GRAPH = "graph"
-    POPULARITY = "popularity"
-    AUTHORS = "authors"
-    VENUE = "venue"
-    TEXT = "text"
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """One column of the matrix."""
-
-    name: str
-    group: Group
-    meaning: str
-
-
-FEATURES: tuple[Feature, ...] = (
-    Feature("bm25", Group.LEXICAL, "BM25 score / the query's best; 0 where not found"),
-    Feature("bm25_rank", Group.LEXICAL, f"1 / ({RRF_K0} + rank by BM25); 0 where not found"),
-    Feature(
-        "dense",
-        Group.SEMANTIC,
-        "similarity of the vectors, min-max scaled to [0, 1] over the hits",
-    ),
-    Feature("dense_rank", Group.SEMANTIC, f"1 / ({RRF_K0} + rank by vectors); 0 where not found"),
-    Feature("rrf", Group.LEXICAL, f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers"),
-    Feature(
-        "rerank",
-        Group.RERANKER,
-        "probability of a citation by the cross-encoder; NaN where not reranked",
-    ),
-    Feature(
-        "cited_by_similar", Group.GRAPH, "total weight of the neighbours that cite it, in [0, 1]"
-    ),
-    Feature("cited_by_closest", Group.GRAPH, f"likewise, of the {CLOSEST} closest neighbours"),
-    Feature("cited_by_similar_count", Group.GRAPH, "number of neighbours that cite it"),
-    Feature("co_cited", Group.GRAPH, "weighted cosine of co-citation with the neighbours"),
-    Feature(
-        "coupled", Group.GRAPH, "weighted cosine of bibliographic coupling with the neighbours"
-    ),
-    Feature(
-        "coupling",
-        Group.GRAPH,
-        "cosine of its references and the query's known references; NaN if none is known",
-    ),
-    Feature("citations", Group.POPULARITY, "log(1 + known citations)"),
-    Feature("citations_3y", Group.POPULARITY, "log(1 + known citations of the last 3 years)"),
-    Feature("age", Group.POPULARITY, f"years before the query, at most {OLDEST}"),
-    Feature("author_overlap", Group.AUTHORS, "share of the query's authors that wrote it"),
-    Feature(
-        "self_cited", Group.AUTHORS, "log(1 + known papers of the query's authors that cite it)"
-    ),
-    Feature("venue_match", Group.VENUE, "1 if it appeared in the query's venue, else 0"),
-    Feature("title_overlap", Group.TEXT, "Jaccard similarity of the words of both titles"),
-    Feature("no_abstract", Group.TEXT, "1 if it has no abstract, else 0"),
-    Feature("abstracts", Group.TEXT, "share of the candidates that have an abstract"),
-)
-NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
-
 
 class Features:
     """Computes features on one index. It caches what it reads of the corpus, so reuse the object."""
 
-    def __init__(self, index: IndexFolder, graph: TemporalGraph) -> None:
-        """Prepare; `graph` is the citation graph of the expansion."""
-        self._papers, self._graph = index.papers, graph
+    def __init__(
+        self, index: IndexFolder, graph: TemporalGraph, names: Collection[str] = NAMES
+    ) -> None:
+        """Prepare.
+
+        Args:
+            index: The index of the candidates.
+            graph: The citation graph of the expansion.
+            names: The features that a model reads. Those of `evidence` that are not among them are not computed.
+        """
+        self._papers, self._graph, self._names = index.papers, graph, frozenset(names)
         self._titles = Titles(index.papers)
 
     def matrix(
@@ -118,6 +57,7 @@ class Features:
             **self._people(query, candidates),
             **self._texts(query, candidates.rows),
             "coupling": self._coupling(candidates, cited_rows),
+            **self._evidence.columns(query, candidates, self._names),
         }
         return np.stack([columns[name].astype(np.float32) for name in NAMES], axis=1)
 
@@ -128,6 +68,10 @@ class Features:
     @cached_property
     def _authors(self) -> Authors:
         return Authors(self._papers)
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return Evidence(self._graph, authors=lambda: self._authors, venues=lambda: self._venues)
 
     def _people(self, query: Query, candidates: ExpandedCandidates) -> Columns:
         if not query.authors or not self._authors.named.any():
@@ -185,10 +129,10 @@ def without_groups(
         rows: Mask of the papers to change, shape (papers,); None for all.
         keep: Names of features of these groups that stay enabled.
     """
-    changed = matrix.copy()
+    changed, disabled = matrix.copy(), frozenset(groups)
     where = np.ones(len(matrix), np.bool_) if rows is None else rows
     for column, feature in enumerate(FEATURES):
-        if feature.group in groups and feature.name not in keep:
+        if feature.groups & disabled and feature.name not in keep:
             changed[where, column] = np.nan
     if Group.SEMANTIC in groups:
         changed[where, NAMES.index("rrf")] = changed[where, NAMES.index("bm25_rank")]

@@ -45,7 +45,7 @@ class LtrStage:
         """
         self._ranker, self._graph, self._disabled = ranker, graph, disabled_features
         self._id_rank: Rank = graph.index.id_rank
-        self._features = Features(graph.index, graph)
+        self._features = Features(graph.index, graph, ranker.features)
 
     def run(
         self,

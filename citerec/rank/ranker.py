@@ -21,7 +21,8 @@ from citerec.entries import is_regular, name_fault, read_record, shown
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import check_model, sha256_of
-from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix
+from citerec.rank.catalogue import FEATURES, NAMES, Feature, Group
+from citerec.rank.features import Matrix
 from citerec.rank.library import Booster, read_booster
 from citerec.rank.probability import Calibration
 from citerec.rerank.cascade import NAME as RERANK
@@ -57,7 +58,7 @@ class Variant(StrEnum):
             barred.discard(Group.POPULARITY)
         if self in (Variant.FULL, Variant.NO_POPULARITY):
             barred.discard(Group.AUTHORS)
-        return tuple(feature for feature in FEATURES if feature.group not in barred)
+        return tuple(feature for feature in FEATURES if not feature.groups & barred)
 
 
 @dataclass(frozen=True)

@@ -162,9 +162,12 @@ def _same_venue(paper: RankedPaper) -> str:
 
 REASONS = (
     Reason(("bm25", "bm25_rank", "rrf", "title_overlap"), _matches),
-    Reason(("dense", "dense_rank"), _semantic),
+    Reason(("dense", "dense_rank", "linked_similarity"), _semantic),
     Reason(("rerank",), _reranked),
-    Reason(("cited_by_similar", "cited_by_closest", "cited_by_similar_count"), _cited_by_similar),
+    Reason(
+        ("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"),
+        _cited_by_similar,
+    ),
     Reason(("co_cited",), _co_cited),
     Reason(("coupled",), _coupled),
     Reason(("coupling",), _coupling),

@@ -58,15 +58,20 @@ class Venues:
         keys = [venue_key(name) for name in named.to_pylist()]
         number = {key: n for n, key in enumerate(dict.fromkeys(["", *keys]))}
         self._numbers = number  # by venue; 0 for an unknown venue
-        self._venues = np.array([number[key] for key in keys], np.int32)[numbers]
+        # of each paper, shape (papers,)
+        self.numbers = np.array([number[key] for key in keys], np.int32)[numbers]
+
+    def number(self, venue: str) -> int:
+        """Return the number of a venue; 0 for an unknown one, -1 for one without a paper."""
+        return self._numbers.get(venue_key(venue), -1)
 
     def same(self, venue: str, rows: Rows) -> Scores:
         """Return 1 for the papers of a venue, 0 for the others, NaN if a venue is unknown; in the shape of `rows`.
 
         Only letters are compared, without year and volume.
         """
-        number = self._numbers.get(venue_key(venue), -1)
-        venues = self._venues[rows]
+        number = self.number(venue)
+        venues = self.numbers[rows]
         unknown = (venues == 0) | (number == 0)
         return np.where(unknown, np.nan, venues == number).astype(np.float32)
 

@@ -8,7 +8,7 @@ from citerec.config import RRF_K0
 from citerec.errors import ConfigError
 from citerec.fuse import Rank, rrf, weighted_sum
 from citerec.retrieve.hybrid import HybridRetriever
-from citerec.types import CandidateSet, Eligibility, Hits, Query
+from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryVector
 
 
 class Source(StrEnum):
@@ -64,7 +64,11 @@ class ContextRetriever:
         weights = [1 - self.config.weight, self.config.weight]
         both = [draft.hits, sentence.hits]
         hits = rrf(both, self._id_rank, k0=self.config.k0, weights=weights, k=k)
-        return CandidateSet(hits, self._sources(draft.hits_by_source, sentence.hits_by_source))
+        return CandidateSet(
+            hits,
+            self._sources(draft.hits_by_source, sentence.hits_by_source),
+            query_vector=read_vector(draft.query_vector, sentence.query_vector, self.config),
+        )
 
     def _sources(
         self, draft: Mapping[str, Hits], sentence: Mapping[str, Hits]
@@ -77,3 +81,15 @@ class ContextRetriever:
             name: weighted_sum([draft[name], sentence[name]], [1 - weight, weight], self._id_rank)
             for name in draft
         }
+
+
+def read_vector(
+    draft: QueryVector | None, sentence: QueryVector | None, config: ContextConfig
+) -> QueryVector | None:
+    """Return the query vector that a learning-to-rank model reads; None without vectors."""
+    if draft is None or sentence is None or config.features is Source.DRAFT:
+        return draft
+    if config.features is Source.SENTENCE:
+        return sentence
+    mean = (1 - config.weight) * draft.values + config.weight * sentence.values
+    return replace(draft, values=mean)

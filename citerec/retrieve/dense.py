@@ -17,7 +17,7 @@ from citerec.folder import DENSE, IndexFolder
 from citerec.index.dense.library import Vectors, on_threads
 from citerec.index.dense.read import open_dense
 from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
-from citerec.types import Eligibility, Hits, Query
+from citerec.types import Eligibility, Hits, Query, QueryVector
 
 
 class QueryEncoder(Protocol):
@@ -52,6 +52,8 @@ class DenseRetriever:
         self.config = config or DenseConfig()
         dense_settings = _dense_settings(index, encoder)
         self._encoder = encoder
+        # the last batch with its vectors
+        self._last: tuple[tuple[Query, ...], Vectors] = (), np.zeros((0, 0), np.float32)
         self._dim = int(dense_settings["dim"])
         self._id_rank: npt.NDArray[np.int32] = index.id_rank
         with opening(index, DENSE, _is_fault):
@@ -68,7 +70,18 @@ class DenseRetriever:
             ModelError: If the encoder gives a vector that is not finite.
             ValueError: If `k` is less than 1.
         """
-        return self.search(self._encoder.encode(queries), eligible, k) if queries else []
+        return self.search(self._encoded(queries), eligible, k) if queries else []
+
+    def query_vectors(self, queries: Sequence[Query]) -> list[QueryVector]:
+        """Return the vector of each query; those of the last batch of `retrieve` are not encoded again."""
+        return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
+
+    def _encoded(self, queries: Sequence[Query]) -> Vectors:
+        batch, vectors = self._last
+        if batch != (*queries,):
+            vectors = self._encoder.encode(queries)
+            self._last = (*queries,), vectors
+        return vectors
 
     def search(self, vectors: Vectors, eligible: Sequence[Eligibility], k: int) -> list[Hits]:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).

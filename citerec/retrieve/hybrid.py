@@ -85,9 +85,10 @@ class HybridRetriever:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         hits = {r.name: r.retrieve(queries, eligible, depth) for r in self.retrievers}
         of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
+        vectors = self.dense.query_vectors(queries) if self.dense else [None] * len(queries)
         return [
-            CandidateSet(self._fused(hits_by_retriever, k), hits_by_retriever)
-            for hits_by_retriever in of_query
+            CandidateSet(self._fused(hits_by_retriever, k), hits_by_retriever, query_vector=vector)
+            for hits_by_retriever, vector in zip(of_query, vectors, strict=True)
         ]
 
     def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:

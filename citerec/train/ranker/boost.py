@@ -37,6 +37,11 @@ RISING = frozenset(
         "self_cited",
         "venue_match",
         "title_overlap",
+        "linked_similarity",
+        "walk",
+        "author_topic",
+        "author_closest",
+        "venue_citations",
     }
 )
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank

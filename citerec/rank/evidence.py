@@ -1,0 +1,129 @@
+"""Features that read more than the hits and neighbours of a query: computed only for a model that reads them."""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from citerec.fuse import min_max
+from citerec.rank.authors import Authors
+from citerec.rank.catalogue import FEATURES, Group
+from citerec.rank.expansion import ExpandedCandidates
+from citerec.rank.linked import (
+    Links,
+    centroid_similarity,
+    citers,
+    closest_similarity,
+    either,
+    references,
+    sampled,
+)
+from citerec.rank.venues import VenueRates
+from citerec.rank.walk import walk
+from citerec.rank.words import Venues
+from citerec.rules.eligible import query_rows
+from citerec.rules.known import Scores, TemporalGraph, citing_before
+from citerec.types import Query, QueryVector
+
+
+class Evidence:
+    """Computes these features on one index; reuse the object."""
+
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        *,
+        authors: Callable[[], Authors],
+        venues: Callable[[], Venues],
+    ) -> None:
+        """Prepare; authors and venues are read on first use."""
+        self.graph = graph
+        self._read_authors, self._read_venues = authors, venues
+
+    def columns(
+        self, query: Query, candidates: ExpandedCandidates, names: Collection[str]
+    ) -> dict[str, Scores]:
+        """Return the features by name, each of shape (papers,): NaN if it is not among `names`, or missing."""
+        missing = np.full(len(candidates.rows), np.nan, np.float32)
+        wanted = {*names} if len(missing) else set[str]()
+        if candidates.snapshot.is_empty:
+            wanted -= _OF_CITATIONS
+        one = _QueryEvidence(query, candidates, self)
+        return {
+            name: compute(one) if name in wanted else missing for name, compute in _COLUMNS.items()
+        }
+
+    @cached_property
+    def authors(self) -> Authors:
+        """The authors of all papers."""
+        return self._read_authors()
+
+    @cached_property
+    def venue_rates(self) -> VenueRates:
+        """The citations between venues."""
+        return VenueRates(self.graph, self._read_venues())
+
+
+class _QueryEvidence:
+    """Computes the features of one query."""
+
+    def __init__(self, query: Query, candidates: ExpandedCandidates, of_index: Evidence) -> None:
+        self._query, self._vector = query, candidates.query_vector
+        self._rows, self._snapshot = candidates.rows, candidates.snapshot
+        self._graph, self._index = of_index.graph, of_index
+
+    def linked_similarity(self) -> Scores:
+        return self._by_vector(centroid_similarity, self._linked)
+
+    def author_topic(self) -> Scores:
+        return self._by_vector(centroid_similarity, lambda: self._by_authors)
+
+    def author_closest(self) -> Scores:
+        return self._by_vector(closest_similarity, lambda: self._by_authors)
+
+    def walk(self) -> Scores:
+        visits = walk(self._graph, self._snapshot, self._rows)[:, self._rows].toarray()[0]
+        return (visits / max(float(visits.max(initial=0)), 1e-9)).astype(np.float32)
+
+    def venue_citations(self) -> Scores:
+        return self._index.venue_rates.rates(self._snapshot, self._query.venue, self._rows)
+
+    def _linked(self) -> Links:
+        """Return the papers that each candidate cites or is cited by."""
+        place = self._graph, self._snapshot, self._rows
+        return either(citers(*place), references(*place))
+
+    @cached_property
+    def _by_authors(self) -> Links:
+        """The other papers of the authors of each candidate, of an earlier year than the query."""
+        by_authors = self._index.authors.papers_of_same(self._rows)
+        others = by_authors.indices != np.repeat(self._rows, np.diff(by_authors.indptr))
+        papers = self._graph.index.papers
+        earlier = citing_before(self._snapshot.year, papers.years)
+        earlier[list(query_rows([self._query], papers)[0])] = False
+        return sampled(by_authors, earlier, others)
+
+    def _by_vector(
+        self, similarity: Callable[[QueryVector, Links], Scores], links: Callable[[], Links]
+    ) -> Scores:
+        if self._vector is None:
+            return np.full(len(self._rows), np.nan, np.float32)
+        return _scaled(similarity(self._vector, links()))
+
+
+def _scaled(values: Scores) -> Scores:
+    """Return values scaled to [0, 1] over the candidates: the cosines of one encoder are not those of another."""
+    known = np.isfinite(values)
+    scaled = np.full(len(values), np.nan, np.float32)
+    scaled[known] = min_max(values[known])
+    return scaled
+
+
+_COLUMNS: Mapping[str, Callable[[_QueryEvidence], Scores]] = {
+    "linked_similarity": _QueryEvidence.linked_similarity,
+    "walk": _QueryEvidence.walk,
+    "author_topic": _QueryEvidence.author_topic,
+    "author_closest": _QueryEvidence.author_closest,
+    "venue_citations": _QueryEvidence.venue_citations,
+}
+_OF_CITATIONS = frozenset(feature.name for feature in FEATURES if Group.GRAPH in feature.groups)
