@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from citerec.folder import open_index, verify_index
     from citerec.rank.custom import RankModel
     from citerec.rerank.custom import Reranker
-    from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation, Retriever
+    from citerec.retrieve.retriever import Retriever
+    from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
 
 __all__ = [
     "Bm25Config",
@@ -69,7 +70,7 @@ _HOMES = {
     "Recommendations": "api.results",
     "Recommender": "api.recommender",
     "Reranker": "rerank.custom",
-    "Retriever": "types",
+    "Retriever": "retrieve.retriever",
     "build_index": "build",
     "from_papers": "api.papers",
     "open": "api.recommender",

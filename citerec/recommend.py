@@ -33,6 +33,7 @@ from citerec.rerank.opening import open_cascade, requested_reranking
 from citerec.retrieve.context import ContextRetriever, sentence_of
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.retrieve.retriever import Retriever
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, Rows, TemporalGraph
 from citerec.stages import DiversityStage, RerankingStage, Stage
@@ -43,7 +44,6 @@ from citerec.types import (
     Query,
     QueryBatch,
     Recommendation,
-    Retriever,
     no_progress,
 )
 

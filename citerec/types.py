@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from citerec.valid import check_id, check_text, check_title, checked_strings, checked_year
 
@@ -290,21 +290,3 @@ def no_progress(task: str, done: int, total: int) -> None:
 
 def no_log(message: str) -> None:
     """Ignore messages: a `Log` for callers that show none."""
-
-
-class Retriever(Protocol):
-    """Finds candidates in an index: a first-stage retriever."""
-
-    @property
-    def name(self) -> str:
-        """The name of its hits."""
-        ...
-
-    def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> list[Hits]:
-        """Return one `Hits` per query, in the order given: its `k` best eligible papers.
-
-        Fewer than `k` are returned only if fewer eligible papers match.
-        """
-        ...

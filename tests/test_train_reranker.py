@@ -38,16 +38,11 @@ from citerec.train.reranker.candidates import (
 )
 from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.dev import RerankerDev, draw_dev, load_dev
+from citerec.train.reranker.estimate import DAY, planned_updates, remaining_time
 from citerec.train.reranker.examples import MISSING, RerankerExamples
 from citerec.train.reranker.net import load_base, make_net
 from citerec.train.reranker.teach import is_encoder, taught
-from citerec.train.reranker.train import (
-    DAY,
-    planned_updates,
-    remaining_time,
-    train_reranker,
-    was_trained_so,
-)
+from citerec.train.reranker.train import train_reranker, was_trained_so
 from citerec.train.reranker.update import Update, out_of_memory
 from citerec.train.schedule import WEIGHT_DECAY
 from citerec.train.workspace import Workspace

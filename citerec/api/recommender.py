@@ -16,7 +16,8 @@ from citerec.missing import stream_any
 from citerec.rank.custom import RankModel
 from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
-from citerec.types import Log, Progress, Query, Retriever, no_progress
+from citerec.retrieve.retriever import Retriever
+from citerec.types import Log, Progress, Query, no_progress
 
 if TYPE_CHECKING:
     from citerec.references.check import ReferenceCheck

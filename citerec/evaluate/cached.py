@@ -9,8 +9,9 @@ import numpy as np
 
 from citerec.folder import IndexFolder
 from citerec.rerank.cascade import Scorer
+from citerec.retrieve.retriever import Retriever
 from citerec.rules.known import Rows, Scores
-from citerec.types import Eligibility, Hits, Progress, Query, Retriever
+from citerec.types import Eligibility, Hits, Progress, Query
 
 
 class Cached(Protocol):

@@ -204,35 +204,32 @@ class Systems:
         """Return the seconds that the caches have saved so far."""
         cascade: Cascade | None = self.__dict__.get("cascade")
         scorers = [reranker.scorer for reranker in cascade.rerankers] if cascade else []
-        cached = [*self._retrievers.values(), *scorers]
-        return sum(
-            cache.saved for cache in cached if isinstance(cache, CachedRetriever | CachedScorer)
-        )
+        saved = [scorer.saved for scorer in scorers if isinstance(scorer, CachedScorer)]
+        return sum(saved) + sum(retriever.saved for retriever in self._retrievers.values())
 
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in BASELINES:
-            baseline = {"most-cited": most_cited_lists, "random": random_lists}[name]
-            return lambda: baseline(self._index, self._eval_set, self._config)
+            lists = {"most-cited": most_cited_lists, "random": random_lists}[name]
+            return lambda: lists(self._index, self._eval_set, self._config)
         if system := plugged(name):
             encoder = self._encoder if system.needs_vectors else None
             return lambda: system.search(self._index, self._eval_set, self._config, encoder)
         pipeline = self._pipeline(name)
         return lambda: [
-            candidate_set.hits.best(self._config.depth)
-            for candidate_set in pipeline.all(self._batch, self._progress)
+            one.hits.best(self._config.depth) for one in pipeline.all(self._batch, self._progress)
         ]
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
         config = self._config
         retriever, depth = self._hybrid(name), config.depth
+        stages: tuple[Stage, ...]
         if name in RERANKED:
-            stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name), depth),)
+            stages = (RerankingStage(self.cascade_of(name), depth),)
             return Pipeline(retriever, stages, depth, queries_per_part=len(self._eval_set.queries))
-        if name == EXPANDED:
-            return Pipeline(retriever, (CandidateExpander(self._graph),), depth)
         if name not in RANKED:
-            return Pipeline(retriever, (), depth)
+            stages = (CandidateExpander(self._graph),) if name == EXPANDED else ()
+            return Pipeline(retriever, stages, depth)
         cascade = self.cascade_of(name) if config.rerank else None
         ranker, disabled = self._need_ranker(name), config.disabled_features
         if cascade and self._log and (notice := reranker_notice(ranker, cascade)):
@@ -299,5 +296,5 @@ class Systems:
     @cached_property
     def _encoder(self) -> Encoder:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
-        threads = EncodeConfig(threads=self._config.dense.threads)
-        return reopen(recorded, self._index.path, threads, log=self._log)
+        how = EncodeConfig(threads=self._config.dense.threads)
+        return reopen(recorded, self._index.path, how, log=self._log)

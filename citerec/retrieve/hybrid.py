@@ -12,8 +12,9 @@ from citerec.fuse import fuse
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokenize
 from citerec.retrieve.parts import check_embedded
+from citerec.retrieve.retriever import Retriever
 from citerec.tuned import tuned_fusion
-from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, Retriever
+from citerec.types import CandidateSet, Eligibility, Hits, Log, Query
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder

@@ -39,10 +39,10 @@ from citerec.train.reranker.candidates import (
 from citerec.train.reranker.config import (
     BY_ENCODER,
     CandidateSource,
-    RerankerRecipe,
     RerankerTraining,
 )
 from citerec.train.reranker.dev import RerankerDev, draw_dev, first_stage_measures, load_dev
+from citerec.train.reranker.estimate import planned_updates, remaining_time
 from citerec.train.reranker.examples import RerankerExamples
 from citerec.train.reranker.modelfolder import write_model
 from citerec.train.reranker.net import load_base, make_net
@@ -52,7 +52,6 @@ from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
 
 FOUND, TEACHER = "candidates", "teacher"  # names in the training folder
-DAY = 24 * 60 * 60  # seconds
 SCORES = "dev-scores"  # name of the dev scores of an evaluation in the training folder
 UNIT = Unit("step", "first stage", "pairs")
 
@@ -289,19 +288,3 @@ def _calibrated(
         return parts
     scale, offset = platt(saved[0]["logits"], dev.cited)
     return replace(parts, spec=replace(parts.spec, scale=scale, offset=offset))
-
-
-def planned_updates(updates: int, config: RerankerTraining) -> str:
-    """Return the log line of the planned updates."""
-    pairs = config.batch * config.in_list
-    return f"{updates:,} updates of {pairs:,} pairs: {updates * pairs:,} pairs"
-
-
-def remaining_time(seconds: float, config: RerankerTraining, *, on_cpu: bool) -> str:
-    """Return the log line of the remaining time, with faster recipes if it is very long on a CPU."""
-    units = (("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
-    name, unit = next(((n, u) for n, u in units if seconds >= 2 * u), units[-1])
-    estimate = f"about {round(seconds / unit):,} {name} to go, without the evaluations"
-    if not on_cpu or seconds <= DAY or config.recipe is not RerankerRecipe.PAPER:
-        return estimate
-    return f"{estimate}; on a CPU --recipe {RerankerRecipe.STRONG} or {RerankerRecipe.PAPER_SMALL} is faster"
