@@ -31,6 +31,9 @@ SETTINGS: Mapping[Budget, Tables] = {
             "queries": 3_000,
             "query_tokens": 96,
             "candidate_tokens": 64,
+            "teacher": "encoder",  # learns faster than from the fused order: experiments/CURVES.md
+            "distill": 1.0,
+            "warm_steps": 0,
             "steps": 400,
             "batch": 8,
             "micro": 64,
