@@ -106,9 +106,8 @@ class Recommender:
     def __repr__(self) -> str:
         if self._opened is None:
             return "<citerec.Recommender, closed>"
-        found_by = " + ".join(self.retriever_names) + (
-            f" of {self.encoder}" if self.encoder else ""
-        )
+        of_encoder = f" of {self.encoder}" if self.encoder else ""
+        found_by = " + ".join(self.retriever_names) + of_encoder
         return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {found_by}>"
 
     @overload
