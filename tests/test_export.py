@@ -207,6 +207,16 @@ def test_bibtex_escapes_protects_and_names() -> None:
     )
 
 
+def test_a_title_in_capitals_only_protects_none_of_them() -> None:
+    shouted = Paper(id="w", title="SURVIVAL OF MARKED BIRDS")
+    acronym = Paper(id="x", title="SPECTER2")
+
+    text = dump_one(Format.BIBTEX, shouted, acronym)
+
+    assert "title = {SURVIVAL OF MARKED BIRDS}" in text
+    assert "title = {{SPECTER2}}" in text
+
+
 def test_citation_keys_are_unique_and_ascii() -> None:
     same = [Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gödel",)) for n in range(28)]
 

@@ -40,6 +40,7 @@ _RUNS = re.compile(r"([-`'])(?=\1)")
 _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
 _WORD = re.compile(r"[^\W_]+")
 INDENT = "  "
+LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
 
 
 def dump(results: Iterable[Result], pattern: KeyPattern | None = None) -> str:
@@ -105,7 +106,12 @@ def _verbatim(text: str) -> str:
 
 
 def _title(title: str) -> str:
-    """Escape a title and put words such as BERT in braces: styles set titles in lower case."""
+    """Escape a title and put words such as BERT in braces: styles set titles in lower case.
+
+    The capitals of a long title in capitals only, as Web of Science has some, mean nothing and are not protected.
+    """
+    if title.isupper() and len(title.split()) > LONG:
+        return _escape(title)
     pieces: list[str] = []
     end = 0
     for word in _WORD.finditer(title):
