@@ -53,9 +53,10 @@ indexes and measured on the dev queries of the index that is left out, the mean 
 paired t-test. *Without*: the 21 features of the default model. *With*: these and the group. The features were chosen by
 these dev queries, so the rows are no test.
 
-Dropped after screening, as none raised the mean F1@20 of the left-out indexes by more than another seed does: BM25 of
-the query and the titles of the papers that cite a candidate; the cosines of the query and the mean, and the closest, of
-their vectors; citations compared with those of papers of the same age; new candidates from a walk of two steps. Commit
+Dropped after a screening whose rows are not kept, so read this as a record of what was tried: BM25 of the query and the
+titles of the papers that cite a candidate; the cosines of the query and the mean, and the closest, of their vectors;
+citations compared with those of papers of the same age (none raised the mean F1@20 of the left-out indexes by more than
+another seed did); and new candidates from a walk of two steps, which added few cited papers except on vis. Commit
 397175d has their code.
 
 """
