@@ -40,6 +40,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names bytes by their number: packed ones hold the time, so that processes would collect different tests."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def java() -> None:
     """A JVM without its second compiler, which costs more here than it saves: a test makes few calls."""
