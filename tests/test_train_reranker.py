@@ -535,6 +535,7 @@ def test_epochs_and_steps_as_options_beat_each_other_in_the_file(tmp_path: Path)
             "the loss softmax compares the papers of a list; list_negatives must",
         ),
         ({"distill": 1}, "distill compares the papers of a list"),
+        ({"first_stage_weight": 1}, "first_stage_weight adds to the logits of a list; list_neg"),
         ({"warm_steps": 1}, "warm_steps needs a teacher: encoder, fused, or the folder"),
         ({"loss": "margin-mse", "list_negatives": 1}, "the loss margin-mse needs a teacher"),
         ({"query_tokens": 500}, "query_tokens must be from 8 to 448, got 500"),
@@ -621,6 +622,19 @@ def test_training_lowers_the_loss_and_tells_its_curve(
     curve = told(tmp_path / "m")["loss_curve"]
     assert [step for step, _ in curve[:2]] == [5, 10]
     assert report.history[-1].items_per_second
+
+
+def test_with_the_first_stage_added_the_loss_starts_below_that_of_an_untrained_model(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    losses = dict[float, float | None]()
+    for weight in (0.0, 1.0):
+        how = lists(base, loss="softmax", first_stage_weight=weight, dev_queries=0, steps=1)
+        losses[weight] = (
+            train_reranker(sample_index, tmp_path / "m", how, force=True).history[-1].loss
+        )
+
+    assert (losses[1.0] or 0) < (losses[0.0] or 0)
 
 
 def test_a_warm_start_learns_the_teachers_scores_and_no_labels(

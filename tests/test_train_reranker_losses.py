@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.losses import (
     bce,
     distilled,
@@ -14,6 +15,7 @@ from citerec.train.reranker.losses import (
     regressed,
     softmax,
 )
+from citerec.train.reranker.net import loss_of
 
 
 def tensors(*arrays: Any) -> list[Any]:
@@ -39,6 +41,20 @@ def test_losses_of_one_list_by_hand() -> None:
     teacher = tensors([[0.0, 1.0, 9.0]])[0]
     assert margin_mse(logits, cited, there, teacher).tolist() == pytest.approx([(2 - 1) ** 2])
     assert regressed(logits, teacher, there).tolist() == pytest.approx([(1**2 + 2**2) / 2])
+
+
+def test_the_model_learns_what_the_first_stage_does_not_know() -> None:
+    logits, cited, there = one_list()
+    [first_stage] = tensors([[2.0, -1.0, 0.0]])
+    config = RerankerTraining.of({"recipe": "strong", "first_stage_weight": 2.0})
+
+    loss = loss_of(
+        logits, config, warm=False, cited=cited, there=there, teacher=logits, raw=logits,
+        first_stage=first_stage,
+    )  # fmt: skip
+
+    e = np.exp  # 1 + 2 * 2 = 5 for the first paper, 3 + 2 * -1 = 1 for the cited one
+    assert loss.tolist() == pytest.approx([-np.log(e(1) / (e(5) + e(1)))], rel=1e-5)
 
 
 def test_the_order_of_the_teacher_is_learned_whole() -> None:

@@ -179,5 +179,6 @@ class Steps:
             "cited": (self._labelled.cited[drawn] & present).astype(np.float32),
             "teacher": self._labelled.teacher[drawn],
             "raw": self._labelled.raw[drawn],
+            "first_stage": self._labelled.first_stage[drawn],
         }
         return {"chunks": chunks} | {n: self._torch.from_numpy(a) for n, a in arrays.items()}

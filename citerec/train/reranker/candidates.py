@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,11 @@ class LabelledCandidates:
     def query_rows(self) -> Rows:
         """The query of each entry."""
         return self.data.queries[self.candidates.lists.segment_ids]
+
+    @cached_property
+    def first_stage(self) -> Numbers:
+        """The first-stage scores, standardised in each list."""
+        return self.candidates.standardised(self.candidates.scores)
 
 
 def labelled(

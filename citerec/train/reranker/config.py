@@ -128,6 +128,9 @@ class RerankerTraining(TrainingSettings):
     examples: From0 = 0  # lists: positives per query and epoch; 0 for all
 
     loss: RerankerLoss = RerankerLoss.BCE
+    # Weight of the first-stage scores, standardised in each list, that are added to the logits in a loss of lists: the
+    # model then learns what the first stage does not know, as interpolation adds its scores later.
+    first_stage_weight: NotNegative = 0.0
     teacher: str = NO_TEACHER  # or encoder (that of the index), fused, or the folder of an encoder or cross-encoder
     # The teacher's scores are standardised in each list, except for margin-mse: it uses the raw scores of a
     # cross-encoder.
@@ -179,6 +182,13 @@ class RerankerTraining(TrainingSettings):
             setting = "distill" if self.loss is RerankerLoss.BCE else f"the loss {self.loss}"
             raise ConfigError(
                 f"{setting} compares the papers of a list; list_negatives must be at least 1"
+            )
+        if self.first_stage_weight and (
+            not self.list_negatives or self.loss is RerankerLoss.MARGIN_MSE
+        ):
+            raise ConfigError(
+                "first_stage_weight adds to the logits of a list; list_negatives must be at least 1, and the loss not "
+                "margin-mse"
             )
         needs = [n for n in ("distill", "warm_steps") if getattr(self, n)]
         needs += ["the loss margin-mse"] if self.loss is RerankerLoss.MARGIN_MSE else []

@@ -102,6 +102,7 @@ def loss_of(
     there: Any,
     teacher: Any,
     raw: Any,
+    first_stage: Any,
 ) -> Any:
     """Return the loss of each list, shape (lists,).
 
@@ -113,6 +114,8 @@ def loss_of(
         there: Whether the place holds a paper.
         teacher: Teacher scores, standardised in each list.
         raw: Teacher scores as the teacher returns them.
+        first_stage: First-stage scores, standardised in each list; added to the logits with `first_stage_weight`, but
+            not where the model alone has to fit the teacher.
     """
     if warm:
         return losses.regressed(logits, teacher, there)
@@ -125,7 +128,7 @@ def loss_of(
             RerankerLoss.RANKNET: losses.ranknet,
             RerankerLoss.LAMBDA: losses.lambda_loss,
         }[config.loss]
-        loss = kind(logits, cited, there)
+        loss = kind(logits + config.first_stage_weight * first_stage, cited, there)
     if config.distill:
         loss = loss + config.distill * losses.distilled(logits, teacher, there)
     return loss
