@@ -25,6 +25,7 @@ from citerec.rerank.opening import (
     own_reranker,
     requested_reranking,
 )
+from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 from citerec.rules.known import Rows, Scores
 from citerec.rules.trained_on import trained_on_other_data
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
@@ -331,6 +332,20 @@ def test_a_weight_is_that_of_the_last_stage(
 
 
 # --- what a model was trained on
+
+
+def test_where_no_weight_was_tuned_it_is_that_of_the_model(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    model = tiny_reranker(tmp_path / "m")
+    spec = replace(read_reranker_spec(model), weight=0.3)
+    write_reranker_spec(model, spec)
+
+    config = RerankConfig(cross_encoders=(CrossEncoderConfig(model=str(model)),), backend="torch")
+    requested = replace(config, weight=0.5)
+
+    assert open_cascade(sample_index, config).rerankers[0].weight == 0.3
+    assert open_cascade(sample_index, requested).rerankers[0].weight == 0.5
 
 
 def test_a_model_that_the_index_took_along_from_other_papers_is_told(

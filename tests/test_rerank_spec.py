@@ -9,7 +9,7 @@ from citerec.rerank.spec import NAME, RerankerSpec, read_reranker_spec, write_re
 
 
 def test_a_spec_comes_back(tmp_path: Path) -> None:
-    spec = RerankerSpec(query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25)
+    spec = RerankerSpec(query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3)
 
     write_reranker_spec(tmp_path, spec)
 
@@ -40,6 +40,11 @@ def test_a_limit_that_cannot_be_is_refused(tokens: int) -> None:
 def test_a_calibration_that_would_turn_the_order_is_refused(scale: float) -> None:
     with pytest.raises(ConfigError, match="a calibration needs a scale above 0"):
         RerankerSpec(scale=scale)
+
+
+def test_a_weight_is_a_share() -> None:
+    with pytest.raises(ConfigError, match=r"weight must lie in \[0, 1\], got 1.5"):
+        RerankerSpec(weight=1.5)
 
 
 @pytest.mark.parametrize(

@@ -637,6 +637,26 @@ def test_with_the_first_stage_added_the_loss_starts_below_that_of_an_untrained_m
     assert (losses[1.0] or 0) < (losses[0.0] or 0)
 
 
+def test_a_model_that_adds_to_the_first_stage_records_its_weight(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    weights = dict[float, float]()
+    for first_stage_weight in (0.0, 1.0):
+        how = lists(
+            base,
+            loss="softmax",
+            first_stage_weight=first_stage_weight,
+            steps=1,
+            selection_metric="mixed",
+        )
+        report = train_reranker(sample_index, tmp_path / "m", how, force=True)
+        weights[first_stage_weight] = read_reranker_spec(tmp_path / "m").weight
+
+    assert weights[0.0] == 1
+    assert weights[1.0] < 1  # an untrained model alone is worse than the first stage
+    assert (report.history[-1].dev_mixed or 0) >= (report.history[0].dev_f1 or 0)
+
+
 def test_a_warm_start_learns_the_teachers_scores_and_no_labels(
     sample_index: IndexFolder, base: Path, tmp_path: Path
 ) -> None:

@@ -190,7 +190,7 @@ def _open(
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
         settings = depth, model.spec.query_tokens, model.spec.candidate_tokens
-        weight = _as_tuned(tuned, settings, log)
+        weight = model.spec.weight if tuned is None else _as_tuned(tuned, settings, log)
     return CascadeReranker(
         name=NAME,
         shown=shown,
@@ -237,10 +237,8 @@ def _open_model(
     )
 
 
-def _as_tuned(tuned: RerankWeight | None, settings: tuple[int, int, int], log: Log | None) -> float:
-    """Return the tuned weight, else 1; log if it was tuned for another depth or token split."""
-    if tuned is None:
-        return 1.0
+def _as_tuned(tuned: RerankWeight, settings: tuple[int, int, int], log: Log | None) -> float:
+    """Return the tuned weight; log if it was tuned for another depth or token split."""
     if log and tuned.settings != settings:
         log(
             f"the reranker's weight {tuned.weight:g} was tuned at {_described(tuned.settings)}, not at "

@@ -13,6 +13,7 @@ from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.model import RerankerParts, reranker_net
 from citerec.rerank.pair import pair
+from citerec.rerank.spec import RerankerSpec
 from citerec.text import pair_text
 from citerec.train.data import DevQueries
 from citerec.train.joined import TrainingIndex, parts_of
@@ -77,15 +78,32 @@ class RerankerDev:
             first-stage scores.
         """
         f1, mrr = self.ranked(scores)
-        scale, offset = platt(scores, self.cited)
-        probabilities = 1 / (
-            1 + np.exp(-np.clip(scale * scores.astype(np.float64) + offset, -60, 60))
-        )
-        first = self._min_max(self.candidates.scores)
-        mixed = max(
-            self.ranked(w * probabilities + (1 - w) * first)[0] for w in RERANK_WEIGHTS.tolist()
-        )
+        mixed = max(self._mixed(scores).values())
         return {"loss": self._loss(scores), "mrr": mrr, "f1": f1, "mixed": mixed}
+
+    def calibrated(self, spec: RerankerSpec, scores: Numbers, *, adds: bool) -> RerankerSpec:
+        """Return a spec with the calibration of some scores.
+
+        Args:
+            spec: The spec.
+            scores: Of the candidates, shape (entries,).
+            adds: Whether the model learned to add to the first-stage scores; then `weight` is the rerank weight of the
+                highest F1 at 20.
+        """
+        scale, offset = platt(scores, self.cited)
+        of_weights = self._mixed(scores)
+        weight = max(of_weights, key=lambda weight: of_weights[weight]) if adds else spec.weight
+        return replace(spec, scale=scale, offset=offset, weight=weight)
+
+    def _mixed(self, scores: Numbers) -> Mapping[float, float]:
+        """Return for each rerank weight the F1 at 20 of calibrated scores interpolated with the first-stage scores."""
+        scale, offset = platt(scores, self.cited)
+        z = np.clip(scale * scores.astype(np.float64) + offset, -60, 60)
+        probabilities, first = 1 / (1 + np.exp(-z)), self._min_max(self.candidates.scores)
+        return {
+            weight: self.ranked(weight * probabilities + (1 - weight) * first)[0]
+            for weight in RERANK_WEIGHTS.tolist()
+        }
 
     def ranked(self, scores: Numbers) -> tuple[float, float]:
         """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper (0 if there is none).

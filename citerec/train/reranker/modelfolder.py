@@ -61,4 +61,12 @@ scores = model.predict([(draft_title + " " + draft_abstract, title + " " + abstr
 citerec truncates each side separately: at most {spec.query_tokens} tokens of the query with [CLS] and [SEP],
 {spec.candidate_tokens} of the candidate with its [SEP].
 Libraries that truncate the pair as a whole give long pairs other scores.
-The probability of a citation is sigmoid({spec.scale:.4g} * score + {spec.offset:.4g}), fitted on the dev queries."""
+The probability of a citation is sigmoid({spec.scale:.4g} * score + {spec.offset:.4g}), fitted on the dev queries.
+{_weight(spec)}"""
+
+
+def _weight(spec: RerankerSpec) -> str:
+    if spec.weight == 1:
+        return ""
+    return f"""\
+It learned to add to the scores of the first stage: its rerank weight is {spec.weight:g}, the best on the dev queries."""

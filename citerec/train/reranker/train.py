@@ -19,7 +19,7 @@ from citerec.train.data import TrainingData, load_training_data
 from citerec.train.job import TrainingJob, TrainingReport, TrainingResult, base_facts, find_base
 from citerec.train.joined import JoinedIndexes, TrainingIndex
 from citerec.train.loop import TrainerSpec
-from citerec.train.measures import Unit, platt
+from citerec.train.measures import Unit
 from citerec.train.record import (
     corpus_facts,
     encoder_of,
@@ -196,7 +196,7 @@ def train_reranker(
         tokenizer = plan["tokenizer"]
         setup = RerankerSetup(parts, labels, config, dev, dev_index, job, tokenizer=tokenizer)
         result = job.run(setup.trainer_spec(), partial(first_stage_measures, dev) if dev else None)
-        calibrated = _calibrated(parts, job.workspace, dev, result)
+        calibrated = _calibrated(parts, job.workspace, dev, result, config)
     facts = base_facts(source, plan["weights"], index) | selection_facts(dev_index)
     facts |= _facts(plan, setup, result)
     settings = _recorded_settings(config) | {"model": facts["base"]}
@@ -280,11 +280,15 @@ def _facts(plan: Mapping[str, Any], setup: RerankerSetup, result: TrainingResult
 
 
 def _calibrated(
-    parts: RerankerParts, workspace: Workspace, dev: RerankerDev | None, result: TrainingResult
+    parts: RerankerParts,
+    workspace: Workspace,
+    dev: RerankerDev | None,
+    result: TrainingResult,
+    config: RerankerTraining,
 ) -> RerankerParts:
     """Return the model with the calibration of its scores of the dev candidates."""
     saved = workspace.load(f"{SCORES}-{result.best.step}")
     if dev is None or saved is None:
         return parts
-    scale, offset = platt(saved[0]["logits"], dev.cited)
-    return replace(parts, spec=replace(parts.spec, scale=scale, offset=offset))
+    adds = config.first_stage_weight > 0
+    return replace(parts, spec=dev.calibrated(parts.spec, saved[0]["logits"], adds=adds))
