@@ -75,6 +75,23 @@ def check_ends(name: str, ends: npt.NDArray[Any], last: int) -> None:
         raise ValueError(f"{name} does not rise from 0 to {last:,}")
 
 
+def gathered(
+    indptr: npt.NDArray[Any], indices: npt.NDArray[Any], rows: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return some lists of a CSR structure one after the other, and the length of each, shape of `rows`.
+
+    Args:
+        indptr: The offsets of the lists, shape (lists + 1,).
+        indices: The content of all lists.
+        rows: The numbers of the lists, in any order.
+    """
+    starts = indptr[rows].astype(np.int64)
+    lengths = indptr[rows + 1] - starts
+    ends = np.cumsum(lengths)
+    places = np.arange(int(ends[-1]) if len(ends) else 0)
+    return indices[places + np.repeat(starts - (ends - lengths), lengths)], lengths
+
+
 def _header(stream: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     try:
         version = np.lib.format.read_magic(stream)

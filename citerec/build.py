@@ -16,6 +16,7 @@ import numpy as np
 
 from citerec.atomic import building, check_name, check_writable
 from citerec.config import DenseIndexConfig
+from citerec.corpus.citedby import transposed, write_cited_by
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, spill_references, write_graph
 from citerec.corpus.papers import Papers, write_papers
@@ -237,6 +238,8 @@ def _finish(folder: Path, source: Source, collector: Collector, progress: Progre
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     np.save(folder / ID_RANK, rank)
     progress("finishing", 2, 3)
+    years, graph = Papers(folder / PAPERS).years, open_graph(folder / CITATIONS, len(ids))
+    write_cited_by(folder / CITATIONS, transposed(graph, years))
     queries = shipped_queries(source.folder)
     splits = queries.splits if queries else shipped_splits(source.folder)
     if queries:
@@ -246,8 +249,7 @@ def _finish(folder: Path, source: Source, collector: Collector, progress: Progre
         named = [docid for split in splits.values() for docid in split]
         collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
     if splits is None:
-        years = Papers(folder / PAPERS).years
-        splits = split_by_year(ids, years, open_graph(folder / CITATIONS, len(ids)))
+        splits = split_by_year(ids, years, graph)
     write_splits(folder / SPLITS, splits)
     collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
     progress("finishing", 3, 3)

@@ -6,7 +6,7 @@ they differ, it has read parts of two indexes, and reads again.
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.arrays import check_distinct, open_array
+from citerec.corpus.citedby import FILES as CITED_BY
+from citerec.corpus.citedby import open_cited_by
 from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
@@ -94,6 +96,9 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
             raise ValueError(f"it holds {len(papers):,} papers")
         part = CITATIONS
         graph = open_graph(path / part, len(papers))
+        if f"{CITATIONS}/{CITED_BY[0]}" in manifest.checksums:
+            stored = open_cited_by(path / part, len(papers), len(graph.indices))
+            graph = replace(graph, cited_by=stored)
         part = ID_RANK
         rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
         check_distinct(part, rank, len(papers))

@@ -5,12 +5,13 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.arrays import check_ends, check_range, open_array
+from citerec.arrays import check_ends, check_range, gathered, open_array
 from citerec.corpus.columns import record_batch
 from citerec.corpus.outside import (
     REPEATED,
@@ -20,6 +21,9 @@ from citerec.corpus.outside import (
     classify,
     write_outside,
 )
+
+if TYPE_CHECKING:
+    from citerec.corpus.citedby import CitedBy
 
 INDPTR, INDICES = "indptr.npy", "indices.npy"
 _SPILL = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
@@ -31,10 +35,22 @@ class Graph:
 
     indptr: npt.NDArray[np.int64]  # shape (papers + 1,)
     indices: npt.NDArray[np.int32]  # shape (citations,)
+    # the transpose, if it is stored: not in an index that was built before it was
+    cited_by: "CitedBy | None" = None
 
     def references(self, row: int) -> npt.NDArray[np.int32]:
         """Return the rows of the papers that the paper at `row` cites, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+    def lists(
+        self, rows: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return the references of some papers one after the other, and how many each has."""
+        return gathered(self.indptr, self.indices, rows)
+
+    def degrees(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Return how many papers of the index each paper cites, shape of `rows`."""
+        return self.indptr[rows + 1] - self.indptr[rows]
 
     @property
     def citing(self) -> npt.NDArray[np.int32]:

@@ -91,12 +91,10 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     """
     graph, years = TemporalGraph(index, config.known_graph), index.papers.years
     snapshots = graph.snapshots(task.queries, task.eligible)
-    orders = {
-        snapshot: citation_order(snapshot.counts, index.id_rank)
-        for snapshot in dict.fromkeys(snapshots)
-    }
+    counts = {snapshot: snapshot.counts for snapshot in dict.fromkeys(snapshots)}
+    orders = {snapshot: citation_order(n, index.id_rank) for snapshot, n in counts.items()}
     return [
-        most_cited_hits(orders[snapshot], snapshot.counts, mask(rule, years), config.depth)
+        most_cited_hits(orders[snapshot], counts[snapshot], mask(rule, years), config.depth)
         for rule, snapshot in zip(task.eligible, snapshots, strict=True)
     ]
 

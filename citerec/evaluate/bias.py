@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from citerec.corpus.papers import NO_YEAR
 from citerec.evaluate.protocol import EvalSet
 from citerec.folder import IndexFolder
@@ -35,7 +37,8 @@ def cited_stats(index: IndexFolder, task: EvalSet, scope: CitationScope) -> Cite
     snapshots = TemporalGraph(index, scope).snapshots(task.queries, task.eligible)
     for query, snapshot in zip(task.queries, snapshots, strict=True):
         gold = [(docid, rows[docid]) for docid in sorted(task.qrels[query.id])]
-        citations[query.id] = {docid: int(snapshot.counts[row]) for docid, row in gold}
+        counts = snapshot.citations(np.array([row for _, row in gold], np.int32)).tolist()
+        citations[query.id] = {docid: n for (docid, _), n in zip(gold, counts, strict=True)}
         dated = [(docid, row) for docid, row in gold if years[row] != NO_YEAR]
         if query.year is not None:
             ages[query.id] = {docid: query.year - int(years[row]) for docid, row in dated}

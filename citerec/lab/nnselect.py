@@ -93,5 +93,5 @@ def with_cited(rows: Rows, cites: Any, snapshot: GraphSnapshot) -> Rows:
         cites: The citation matrix, sparse, shape (papers, papers).
         snapshot: The citations that are known for the query.
     """
-    citing = rows[snapshot.citing[rows]]
+    citing = rows[snapshot.is_citing(rows)]
     return np.union1d(rows, cites[citing].indices).astype(np.int32)

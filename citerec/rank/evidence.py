@@ -16,7 +16,7 @@ from citerec.rank.linked import (
     closest_similarity,
     either,
     references,
-    sampled,
+    thinned,
 )
 from citerec.rank.venues import VenueRates
 from citerec.rank.walk import walk
@@ -99,9 +99,10 @@ class _QueryEvidence:
         by_authors = self._index.authors.papers_of_same(self._rows)
         others = by_authors.indices != np.repeat(self._rows, np.diff(by_authors.indptr))
         papers = self._graph.index.papers
-        earlier = citing_before(self._snapshot.year, papers.years)
-        earlier[list(query_rows([self._query], papers)[0])] = False
-        return sampled(by_authors, earlier, others)
+        earlier = citing_before(self._snapshot.year, papers.years[by_authors.indices])
+        own = np.array(query_rows([self._query], papers)[0], np.int32)
+        others &= np.isin(by_authors.indices, own, invert=True)
+        return thinned(by_authors, earlier & others)
 
     def _by_vector(
         self, similarity: Callable[[QueryVector, Links], Scores], links: Callable[[], Links]

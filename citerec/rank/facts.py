@@ -112,13 +112,13 @@ class Facts:
         return best if sizes and sizes[best] else None
 
     def _citing(self, row: int) -> Rows:
-        matrix = self._graph.cited_by
-        rows = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        return rows[self._snapshot.citing[rows]]
+        rows = self._graph.citers.citers(row)
+        return rows[self._snapshot.is_citing(rows)]
 
     def _references(self, row: int) -> Rows:
         citations = self._graph.index.graph
-        return citations.references(row) if self._snapshot.citing[row] else citations.indices[:0]
+        [is_known] = self._snapshot.is_citing(np.array([row], np.int32))
+        return citations.references(row) if is_known else citations.indices[:0]
 
     def _title(self, row: int) -> str:
         (title,) = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()

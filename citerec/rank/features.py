@@ -76,16 +76,15 @@ class Features:
     def _people(self, query: Query, candidates: ExpandedCandidates) -> Columns:
         if not query.authors or not self._authors.named.any():
             return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(candidates.rows)))
-        written = self._authors.written_by(query.authors)
-        shared = np.bincount(written.rows, minlength=len(self._papers))[candidates.rows]
-        overlap = np.where(
-            self._authors.named[candidates.rows], shared / max(written.author_count, 1), np.nan
-        )
-        citing = np.zeros(len(self._papers), np.float32)
-        citing[written.rows] = candidates.snapshot.citing[written.rows]
-        cited = _missing(len(candidates.rows))
+        written, rows = self._authors.written_by(query.authors), candidates.rows
+        shared = _occurrences(written.rows, rows)
+        overlap = np.where(self._authors.named[rows], shared / max(written.author_count, 1), np.nan)
+        cited = _missing(len(rows))
         if not candidates.snapshot.is_empty:
-            cited = np.log1p(self._graph.cited_by[candidates.rows] @ citing)
+            citing = np.unique(written.rows)
+            citing = citing[candidates.snapshot.is_citing(citing)]
+            references, _ = self._graph.index.graph.lists(citing)
+            cited = np.log1p(_occurrences(np.sort(references), rows).astype(np.float32))
         return {"author_overlap": overlap, "self_cited": cited}
 
     def _texts(self, query: Query, rows: Rows) -> Columns:
@@ -103,13 +102,12 @@ class Features:
         """Return the cosine of each paper's references and the query's known references, shape (papers,)."""
         if not cited_rows:
             return _missing(len(candidates.rows))
-        references = self._graph.cites[candidates.rows]
-        is_cited = np.zeros(len(self._papers), np.float32)
-        is_cited[list(cited_rows)] = 1
-        size = np.sqrt(np.maximum(np.diff(references.indptr), 1) * is_cited.sum())
-        return np.where(
-            candidates.snapshot.citing[candidates.rows], references @ is_cited / size, 0
-        )
+        rows, known = candidates.rows, np.unique(np.array(cited_rows, np.int32))
+        references, sizes = self._graph.index.graph.lists(rows)
+        owners = np.repeat(np.arange(len(rows)), sizes)[np.isin(references, known)]
+        shared = np.bincount(owners, minlength=len(rows)).astype(np.float32)
+        size = np.sqrt(np.maximum(sizes, 1) * np.float32(len(known)))
+        return np.where(candidates.snapshot.is_citing(rows), shared / size, 0)
 
 
 def without_groups(
@@ -180,11 +178,19 @@ def _neighbours(candidates: ExpandedCandidates) -> Columns:
 
 def _popularity(candidates: ExpandedCandidates, years: npt.NDArray[np.int32]) -> Columns:
     snapshot, rows, paper_years = candidates.snapshot, candidates.rows, years[candidates.rows]
-    counts = {"citations": snapshot.counts[rows], "citations_3y": snapshot.recent[rows]}
+    counts = {
+        "citations": snapshot.citations(rows),
+        "citations_3y": snapshot.recent_citations(rows),
+    }
     age = np.where(paper_years == NO_YEAR, np.nan, (snapshot.year - paper_years).clip(0, OLDEST))
     if snapshot.is_empty:
         return {**dict.fromkeys(counts, _missing(len(rows))), "age": age}
     return {**{name: np.log1p(count) for name, count in counts.items()}, "age": age}
+
+
+def _occurrences(numbers: Rows, rows: Rows) -> npt.NDArray[np.int64]:
+    """Return how often each row occurs among some rising numbers, shape of `rows`."""
+    return np.searchsorted(numbers, rows, "right") - np.searchsorted(numbers, rows, "left")
 
 
 def _of_best(scores: Scores) -> npt.NDArray[np.floating]:

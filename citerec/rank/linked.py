@@ -19,14 +19,23 @@ MOST = 100  # links of one candidate
 
 def citers(graph: TemporalGraph, snapshot: GraphSnapshot, rows: Rows) -> Links:
     """Return the papers that are known to cite each paper."""
-    return sampled(graph.cited_by[rows], snapshot.citing)
+    links = _links(*graph.citers.lists(rows), graph)
+    return thinned(links, snapshot.is_citing(links.indices))
 
 
 def references(graph: TemporalGraph, snapshot: GraphSnapshot, rows: Rows) -> Links:
     """Return the known references of each paper of an earlier year than the query's."""
-    cited = graph.cites[rows]
-    is_known = np.repeat(snapshot.citing[rows], np.diff(cited.indptr))
-    return sampled(cited, graph.index.papers.years < snapshot.year, is_known)
+    links = _links(*graph.index.graph.lists(rows), graph)
+    is_known = np.repeat(snapshot.is_citing(rows), np.diff(links.indptr))
+    return thinned(links, (graph.index.papers.years[links.indices] < snapshot.year) & is_known)
+
+
+def _links(columns: Rows, lengths: npt.NDArray[np.int64], graph: TemporalGraph) -> Links:
+    from scipy.sparse import csr_array
+
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    shape = (len(lengths), len(graph.index.papers))
+    return csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape)
 
 
 def either(one: Links, other: Links) -> Links:
@@ -45,7 +54,17 @@ def sampled(links: Links, mask: Flags, keep: Flags | None = None) -> Links:
         mask: The papers that may be linked, shape (papers,).
         keep: The links that may be chosen, in the order of `links.indices`; None for all.
     """
-    chosen = mask[links.indices] if keep is None else mask[links.indices] & keep
+    chosen = mask[links.indices]
+    return thinned(links, chosen if keep is None else chosen & keep)
+
+
+def thinned(links: Links, chosen: Flags) -> Links:
+    """Return an even sample of at most `MOST` of the chosen links of each candidate.
+
+    Args:
+        links: The links to choose from.
+        chosen: The links that may be in the sample, in the order of `links.indices`.
+    """
     links = _only(links, chosen)
     sizes = np.diff(links.indptr)
     if sizes.max(initial=0) <= MOST:

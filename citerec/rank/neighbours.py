@@ -13,12 +13,10 @@ from functools import reduce
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.config import ExpandConfig
+from citerec.rank.product import SparseVector, Weights
 from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
-
-Weights = npt.NDArray[np.float64]
 
 CLOSEST = 10  # neighbours that `closest` counts
 _LEAST = 1e-6  # least cosine; smaller values are rounding errors
@@ -69,98 +67,83 @@ def neighbour_scores(
     Returns:
         One per query, in the order given, for all papers with a score; rows rise.
     """
-    citing = _weights(lists, snapshot.citing, config)
+    return [_of_query(graph, snapshot, rows, config) for rows in lists]
+
+
+def _of_query(
+    graph: TemporalGraph, snapshot: GraphSnapshot, rows: Rows, config: ExpandConfig
+) -> NeighbourScores:
+    is_citing, is_cited = snapshot.is_citing(rows), snapshot.citations(rows) > 0
+    citing = _weights(rows, is_citing, config)
     first = replace(config, neighbours=min(CLOSEST, config.neighbours))
+    cites, scratch = graph.index.graph.lists, graph.scratch
     scores = {
-        "cites": citing @ graph.cites,
-        "closest": _weights(lists, snapshot.citing, first) @ graph.cites,
-        "counts": _ones(citing) @ graph.cites,
-        "co": _co_cited(graph, snapshot, _weights(lists, snapshot.counts > 0, config)),
+        "cites": citing.times(cites, scratch),
+        "closest": _weights(rows, is_citing, first).times(cites, scratch),
+        "counts": citing.ones().times(cites, scratch),
+        "co": _co_cited(graph, snapshot, _weights(rows, is_cited, config)),
         "coupled": _coupled(graph, snapshot, citing),
     }
-    for matrix in scores.values():
-        matrix.sort_indices()
-    return [
-        _merged(
-            {name: _row(matrix, i) for name, matrix in scores.items()},
-            _best(rows, snapshot.citing, config),
-            _best(rows, snapshot.counts > 0, config),
-        )
-        for i, rows in enumerate(lists)
-    ]
+    return _merged(
+        {name: vector.ordered() for name, vector in scores.items()},
+        rows[is_citing][: config.neighbours],
+        rows[is_cited][: config.neighbours],
+    )
 
 
-def _best(rows: Rows, mask: Flags, config: ExpandConfig) -> Rows:
-    """Return the first `config.neighbours` papers that the mask selects."""
-    return rows[mask[rows]][: config.neighbours]
+def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
+    """Return the weighted co-citations of each paper, without those with itself."""
+    by_size = weights.scaled(1 / _cited_size(snapshot, weights.rows))
+    shared = by_size.times(graph.citers.lists, graph.scratch)  # the papers that cite the neighbours
+    shared = shared.only(snapshot.is_citing(shared.rows))
+    both = shared.times(graph.index.graph.lists, graph.scratch)
+    return _others(both.scaled(1 / _cited_size(snapshot, both.rows)), weights, graph.scratch)
 
 
-def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
-    """Return the weighted co-citations of each paper, without those with itself, shape (queries, papers)."""
-    size = np.sqrt(np.maximum(snapshot.counts, 1))
-    shared = _scaled(weights, 1 / size) @ graph.cited_by  # the papers that cite the neighbours
-    shared.data[~snapshot.citing[shared.indices]] = 0
-    shared.eliminate_zeros()
-    return _others(_scaled(shared @ graph.cites, 1 / size), weights)
+def _cited_size(snapshot: GraphSnapshot, rows: Rows) -> Weights:
+    """Return the square root of the known citations of each paper, at least 1."""
+    return np.sqrt(np.maximum(snapshot.citations(rows), 1))
 
 
-def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: Any) -> Any:
-    """Return the weighted coupling of each paper, without that with itself, shape (queries, papers)."""
-    size = np.sqrt(np.maximum(np.diff(graph.cites.indptr), 1))
-    both = _scaled((_scaled(weights, 1 / size) @ graph.cites) @ graph.cited_by, 1 / size)
-    both.data[~snapshot.citing[both.indices]] = 0
-    return _others(both, weights)
+def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
+    """Return the weighted coupling of each paper, without that with itself."""
+    citations = graph.index.graph
+
+    def size(rows: Rows) -> Weights:
+        return np.sqrt(np.maximum(citations.degrees(rows), 1))
+
+    cited = weights.scaled(1 / size(weights.rows)).times(citations.lists, graph.scratch)
+    both = cited.times(graph.citers.lists, graph.scratch)
+    both = both.only(snapshot.is_citing(both.rows))
+    return _others(both.scaled(1 / size(both.rows)), weights, graph.scratch)
 
 
-def _others(both: Any, weights: Any) -> Any:
+def _others(both: SparseVector, weights: SparseVector, scratch: Rows) -> SparseVector:
     """Subtract the cosine of each neighbour with itself, which is 1."""
-    rest = both - weights
-    rest.data[rest.data < _LEAST] = 0
-    rest.eliminate_zeros()
-    return rest
+    scratch[weights.rows] = -1
+    scratch[both.rows] = np.arange(len(both.rows), dtype=np.int32)
+    place = scratch[weights.rows]
+    rest = both.weights.copy()
+    rest[place[place >= 0]] -= weights.weights[place >= 0]
+    return replace(both, weights=rest).only(rest >= _LEAST)
 
 
-def _weights(lists: Sequence[Rows], mask: Flags, config: ExpandConfig) -> Any:
-    """Return the weights of the neighbours, a sparse matrix of shape (queries, papers)."""
-    from scipy.sparse import csr_array
-
-    positions = [np.flatnonzero(mask[rows])[: config.neighbours] for rows in lists]
-    neighbours = [rows[of_query] for rows, of_query in zip(lists, positions, strict=True)]
-    of_rank: Weights = 1 / (config.k0 + np.arange(1, max(map(len, lists), default=0) + 1))
+def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
+    """Return the weights of the neighbours: the first papers of a list that a mask selects."""
+    positions = np.flatnonzero(mask)[: config.neighbours]
+    of_rank: Weights = 1 / (config.k0 + np.arange(1, len(rows) + 1))
     whole = (1 / (config.k0 + np.arange(1, config.neighbours + 1))).sum()
-    data = of_rank[np.concatenate([*positions, np.zeros(0, np.int64)])] / whole
-    ends = np.cumsum([0, *map(len, neighbours)])
-    indices = np.concatenate([*neighbours, np.zeros(0, np.int32)])
-    return csr_array((data, indices, ends), shape=(len(lists), len(mask)))
-
-
-def _ones(matrix: Any) -> Any:
-    """Return a sparse matrix with all its values replaced by 1."""
-    other = matrix.copy()
-    other.data[:] = 1
-    return other
-
-
-def _scaled(matrix: Any, by: Weights) -> Any:
-    """Return a sparse matrix with each column scaled."""
-    other = matrix.copy()
-    other.data *= by[other.indices]
-    return other
-
-
-def _row(matrix: Any, i: int) -> tuple[Rows, Weights]:
-    entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
-    return matrix.indices[entries].astype(np.int32), matrix.data[entries]
+    return SparseVector(rows[positions], of_rank[positions] / whole)
 
 
 def _merged(
-    scores: Mapping[str, tuple[Rows, Weights]], neighbours: Rows, cited_neighbours: Rows
+    scores: Mapping[str, SparseVector], neighbours: Rows, cited_neighbours: Rows
 ) -> NeighbourScores:
-    rows = reduce(np.union1d, (of_score for of_score, _ in scores.values()))
+    rows = reduce(np.union1d, (vector.rows for vector in scores.values()))
     columns: dict[str, Any] = {}
-    for name, (of_score, values) in scores.items():
+    for name, vector in scores.items():
         columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)
-        columns[name][np.searchsorted(rows, of_score)] = values
+        columns[name][np.searchsorted(rows, vector.rows)] = vector.weights
     return NeighbourScores(
         rows=rows, **columns, neighbours=neighbours, cited_neighbours=cited_neighbours
     )

@@ -28,7 +28,7 @@ class SeedFacts:
 
     def __init__(self, graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> None:
         """Prepare; only citations of `snapshot` count."""
-        self._graph, self._citing, self._seeds = graph, snapshot.citing, seeds
+        self._graph, self._snapshot, self._seeds = graph, snapshot, seeds
 
     def cited_together(self, row: int) -> int:
         """Return how many papers of the list at least one paper cites together with the paper at `row`."""
@@ -49,13 +49,13 @@ class SeedFacts:
         return sum(len(np.intersect1d(one, self._seeds)) > 1 for one in lists)
 
     def _citers(self, row: int) -> Rows:
-        matrix = self._graph.cited_by
-        rows = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        return rows[self._citing[rows]]
+        rows = self._graph.citers.citers(row)
+        return rows[self._snapshot.is_citing(rows)]
 
     def _references(self, row: int) -> Rows:
         graph = self._graph.index.graph
-        return graph.references(row) if self._citing[row] else graph.indices[:0]
+        [is_known] = self._snapshot.is_citing(np.array([row], np.int32))
+        return graph.references(row) if is_known else graph.indices[:0]
 
 
 def seed_reasons(

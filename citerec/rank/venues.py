@@ -33,7 +33,7 @@ class VenueRates:
         if number <= 0:
             return missing
         of_venue = self._order[self._ends[number] : self._ends[number + 1]]
-        cited = self._graph.cites[np.sort(of_venue[snapshot.citing[of_venue]])].indices
+        cited, _ = self._graph.index.graph.lists(of_venue[snapshot.is_citing(of_venue)])
         cited = cited[self._graph.index.papers.years[cited] < snapshot.year]
         counts = np.bincount(self._venues.numbers[cited], minlength=len(self._ends))
         total = counts[1:].sum()

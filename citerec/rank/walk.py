@@ -29,10 +29,10 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> Any:
     """
     from scipy.sparse import csr_array
 
-    starts = best[snapshot.citing[best] | (snapshot.counts[best] > 0)][:SEEDS]
+    starts = best[snapshot.is_citing(best) | (snapshot.citations(best) > 0)][:SEEDS]
     weights = 1 / (RRF_K0 + np.arange(1, len(starts) + 1))
     weights /= max(weights.sum(), 1e-9)
-    shape = (1, len(snapshot.citing))
+    shape = (1, len(graph.index.papers))
     here = csr_array((weights, (np.zeros(len(starts), np.int32), starts)), shape=shape)
     visits = csr_array(shape, dtype=np.float64)
     for step in range(1, STEPS + 1):
@@ -44,11 +44,12 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> Any:
 def _step(graph: TemporalGraph, snapshot: GraphSnapshot, here: Any) -> Any:
     """Return the probability of each paper after one more step."""
     at, cites = here.indices, graph.cites
-    known = np.where(snapshot.citing[at], cites.indptr[at + 1] - cites.indptr[at], 0)
+    is_citing = snapshot.is_citing(at)
+    known = np.where(is_citing, cites.indptr[at + 1] - cites.indptr[at], 0)
     leaving = here.copy()
-    leaving.data = leaving.data / np.maximum(known + snapshot.counts[at], 1)
+    leaving.data = leaving.data / np.maximum(known + snapshot.citations(at), 1)
     citing = leaving.copy()
-    citing.data = np.where(snapshot.citing[at], leaving.data, 0)
+    citing.data = np.where(is_citing, leaving.data, 0)
     back = leaving @ graph.cited_by
-    back.data[~snapshot.citing[back.indices]] = 0
+    back.data[~snapshot.is_citing(back.indices)] = 0
     return citing @ cites + back

@@ -11,29 +11,35 @@ Only `first_unknown_year` decides this.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from threading import local
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.corpus.citedby import CitedBy, transposed
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import query_rows
 from citerec.rules.held_out import train_papers
+from citerec.rules.snapshot import (
+    RECENT_YEARS,
+    ArraySnapshot,
+    Counts,
+    Flags,
+    GraphSnapshot,
+    Rows,
+    YearSnapshot,
+)
 from citerec.types import Eligibility, Query
 from citerec.valid import YEARS
 
-Flags = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
-Counts = npt.NDArray[np.int32]
 
 Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
 
-RECENT_YEARS = 3  # years of recent citations
 _MAX_SNAPSHOTS = 16  # snapshots in memory at once
 
 
@@ -75,21 +81,6 @@ def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
     return (years < year) & (years != NO_YEAR)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphSnapshot:
-    """The citations that are known at one query's time."""
-
-    year: int  # the query's, for ages; `TemporalGraph.snapshot_before` defines it for a query without a year
-    citing: Flags  # whether the references of a paper are known, shape (papers,)
-    counts: Counts  # known citations of each paper, shape (papers,)
-    recent: Counts  # those of the last `RECENT_YEARS` years, shape (papers,)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no citation is known."""
-        return not self.counts.any()
-
-
 class TemporalGraph:
     """The citation graph of an index, with a snapshot for each query's time."""
 
@@ -97,6 +88,7 @@ class TemporalGraph:
         """Prepare; the citations are read on first use. `scope` selects the papers whose citations count."""
         self.index, self.scope = index, scope
         self._years = index.papers.years
+        self._per_thread = local()
         self._snapshots: dict[Key, GraphSnapshot] = {}
 
     def snapshots(
@@ -138,9 +130,7 @@ class TemporalGraph:
             if len(self._snapshots) >= _MAX_SNAPSHOTS:
                 self._snapshots.pop(next(iter(self._snapshots)))
             snapshot = self._new_snapshot(year, own)
-            self._snapshots[key] = (
-                replace(snapshot, year=snapshot.year - 1) if is_draft else snapshot
-            )
+            self._snapshots[key] = snapshot.as_of(snapshot.year - 1) if is_draft else snapshot
         return self._snapshots[key]
 
     def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:
@@ -159,14 +149,57 @@ class TemporalGraph:
     @cached_property
     def cited_by(self) -> Any:
         """The transpose of `cites`, shape (cited papers, citing papers)."""
-        return self.cites.T.tocsr()
+        from scipy.sparse import csr_array
+
+        citers, papers = self.citers, len(self._years)
+        ones = np.ones(len(citers.indices), np.float32)
+        return csr_array((ones, citers.indices, citers.indptr), shape=(papers, papers))
+
+    @cached_property
+    def citers(self) -> CitedBy:
+        """The papers that cite each paper."""
+        stored = self.index.graph.cited_by
+        return stored if stored is not None else transposed(self.index.graph, self._years)
+
+    @property
+    def scratch(self) -> Rows:
+        """An array of any content for the work of this thread, shape (papers,); only touched parts take memory."""
+        if not hasattr(self._per_thread, "scratch"):
+            self._per_thread.scratch = np.empty(len(self._years), np.int32)
+        return self._per_thread.scratch
 
     def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
-        citing = citing_before(year, self._years) & self._papers_with_references
-        citing[list(own)] = False
-        now = int(self._years.max(initial=NO_YEAR)) + 1 if year is None else year
-        recent = citing & (self._years != NO_YEAR) & (self._years >= now - RECENT_YEARS)
-        return GraphSnapshot(now, citing, self._counted(citing), self._counted(recent))
+        now = self._latest + 1 if year is None else year
+        if self.scope is CitationScope.TRAIN:
+            citing = citing_before(year, self._years) & self._papers_with_references
+            citing[list(own)] = False
+            recent = citing & (self._years != NO_YEAR) & (self._years >= now - RECENT_YEARS)
+            return ArraySnapshot(now, citing, self._counted(citing), self._counted(recent))
+        own = tuple(row for row in own if len(self.index.graph.references(row)))
+        return YearSnapshot(
+            year=now,
+            before=year,
+            recent_from=now - RECENT_YEARS,
+            own=own,
+            is_empty=self._citing_before(year) == len(own),
+            graph=self.index.graph,
+            cited_by=self.citers,
+            years=self._years,
+        )
+
+    def _citing_before(self, year: int | None) -> int:
+        """Return how many papers with references were published before a year."""
+        counts = self._citing_by_year
+        return int(counts.sum() if year is None else counts[NO_YEAR + 1 : max(year, 0)].sum())
+
+    @cached_property
+    def _citing_by_year(self) -> npt.NDArray[np.int64]:
+        """The number of papers with references of each year from `NO_YEAR` on."""
+        return np.bincount(self._years[np.diff(self.index.graph.indptr) > 0])
+
+    @cached_property
+    def _latest(self) -> int:
+        return int(self._years.max(initial=NO_YEAR))
 
     def _counted(self, citing: Flags) -> Counts:
         cited = self.index.graph.indices[citing[self._citing]]

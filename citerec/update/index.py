@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.arrays import open_array
+from citerec.corpus.citedby import transposed, write_cited_by
+from citerec.corpus.graph import open_graph
 from citerec.corpus.outside import OUTSIDE
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.corpus.queries import QUERIES
@@ -161,6 +163,7 @@ class _Update:
             rewrite_papers(folder, index, self.added.papers, delta)
             rewrite_id_rank(folder, index, self.added.papers, delta)
             graph, with_citations = rewrite_citations(folder, index, self.added, delta)
+            self._write_cited_by()
             linked[PAPERS] = sha256_of(folder / PAPERS)
             if index.is_embedded:
                 vectors = self.config.vectors
@@ -179,6 +182,12 @@ class _Update:
             settings=settings | {"updates": self._updates()},
         )
         return manifest, linked
+
+    def _write_cited_by(self) -> None:
+        """Write the transpose of the new graph."""
+        folder = self.folder / CITATIONS
+        graph = open_graph(folder, self.delta.papers)
+        write_cited_by(folder, transposed(graph, Papers(self.folder / PAPERS).years))
 
     def _write_bm25(self) -> int:
         """Change Lucene's index; return the number of its documents."""

@@ -1,7 +1,7 @@
 """Gathers the training examples of an index: searches its queries, expands the candidates, computes features."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from itertools import product
 from typing import Any
 
@@ -23,7 +23,8 @@ from citerec.rank.ltr import expanded
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import RECENT_YEARS, CitationScope, GraphSnapshot, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rules.snapshot import RECENT_YEARS, ArraySnapshot, GraphSnapshot
 from citerec.stages import FirstStage, RerankFeatureStage, Stage
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags
@@ -114,9 +115,8 @@ class LaggedGraph(TemporalGraph):
         snapshot = super()._new_snapshot(year, own)
         citing = snapshot.citing & (self._years < snapshot.year - self._stale)
         recent = citing & (self._years >= snapshot.year - RECENT_YEARS)
-        return replace(
-            snapshot, citing=citing, counts=self._counted(citing), recent=self._counted(recent)
-        )
+        counts = self._counted(citing), self._counted(recent)
+        return ArraySnapshot(snapshot.year, citing, *counts)
 
 
 class Gatherer:
