@@ -32,6 +32,7 @@ from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
+from citerec.matching.tables import write_tables
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
@@ -238,8 +239,10 @@ def _finish(folder: Path, source: Source, collector: Collector, progress: Progre
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     np.save(folder / ID_RANK, rank)
     progress("finishing", 2, 3)
-    years, graph = Papers(folder / PAPERS).years, open_graph(folder / CITATIONS, len(ids))
+    papers, graph = Papers(folder / PAPERS), open_graph(folder / CITATIONS, len(ids))
+    years = papers.years
     write_cited_by(folder / CITATIONS, transposed(graph, years))
+    write_tables(folder, papers)
     queries = shipped_queries(source.folder)
     splits = queries.splits if queries else shipped_splits(source.folder)
     if queries:

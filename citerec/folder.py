@@ -18,6 +18,7 @@ from citerec.arrays import check_distinct, open_array
 from citerec.corpus.citedby import FILES as CITED_BY
 from citerec.corpus.citedby import open_cited_by
 from citerec.corpus.graph import Graph, open_graph
+from citerec.corpus.lookup import is_stored, open_lookup
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
@@ -91,7 +92,8 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         raise IndexDamagedError(path, wrong)
     part = PAPERS
     try:
-        papers = Papers(path / part)
+        lookup = open_lookup(path) if is_stored(manifest.checksums) else None
+        papers = Papers(path / part, lookup)
         if len(papers) != manifest.counts.get("papers"):
             raise ValueError(f"it holds {len(papers):,} papers")
         part = CITATIONS

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from citerec.corpus.columns import numbers, record_batch
+from citerec.corpus.lookup import Lookup
 from citerec.corpus.papertable import open_table
 from citerec.types import BIBLIOGRAPHIC, Paper
 
@@ -68,14 +69,19 @@ def write_papers(path: Path) -> Generator[PaperWriter]:
 class Papers:
     """The papers of an index, read on demand from a memory-mapped file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lookup: Lookup | None = None) -> None:
         """Map the papers into memory.
+
+        Args:
+            path: The Arrow file.
+            lookup: Tables of its ids, DOIs, titles and authors; None if there are none: then all texts are searched.
 
         Raises:
             OSError: If the file cannot be read.
             ValueError: If it is not a file that `write_papers` wrote.
         """
         self._table: pa.Table = open_table(path, SCHEMA, BATCH)
+        self.lookup = lookup
 
     def __len__(self) -> int:
         return self._table.num_rows
@@ -124,6 +130,21 @@ class Papers:
         lengths = [np.diff(_ends(chunk)) for chunk in self._table[name].chunks]
         return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
 
+    def lengths(self, name: str, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Return the bytes of a text, or the number of authors, of some rows, shape of `rows`; no text is read."""
+        lengths = np.zeros(len(rows), np.int64)
+        batches = rows // BATCH
+        for batch in np.unique(batches).tolist():
+            of_batch = np.flatnonzero(batches == batch)
+            ends, places = _ends(self._table[name].chunk(batch)), rows[of_batch] - batch * BATCH
+            lengths[of_batch] = ends[places + 1] - ends[places]
+        return lengths
+
+    @cached_property
+    def has_authors(self) -> bool:
+        """Whether any paper has an author."""
+        return any(np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks)
+
     def texts(self, name: str, rows: npt.NDArray[np.int32]) -> Any:
         """Return a text column for some rows, in the order of `rows`, as an Arrow array."""
         order = np.argsort(rows, kind="stable")
@@ -158,7 +179,12 @@ class Papers:
     @property
     def doi_columns(self) -> list[Any]:
         """The Arrow columns that may hold a DOI: the ids and, except in older indexes, the stated DOIs."""
-        return [self._table[name] for name in ("id", "doi") if name in self._names]
+        return [self._table[name] for name in self.doi_names]
+
+    @property
+    def doi_names(self) -> tuple[str, ...]:
+        """The names of these columns."""
+        return tuple(name for name in ("id", "doi") if name in self._names)
 
     @property
     def title_column(self) -> Any:
@@ -181,6 +207,11 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
+        if self.lookup:
+            found = self.lookup.ids.rows_of(docids)
+            pairs = zip(docids, found, strict=True)
+            rows_of = [[row for row in rows if self._value("id", row) == i] for i, rows in pairs]
+            return np.array([rows[0] if rows else -1 for rows in rows_of], np.int32)
         # The requested docids are hashed, not those of the corpus: they are few.
         is_requested = compute.is_in(self.id_column, value_set=strings(docids))
         present_ids = self.id_column.filter(is_requested).to_pylist()

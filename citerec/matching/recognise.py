@@ -5,11 +5,23 @@ from dataclasses import dataclass, replace
 from string import whitespace
 from typing import Any
 
+import numpy as np
+
 from citerec.bibliography.doi import doi_of, paper_doi
 from citerec.bibliography.keys import id_key, title_key
 from citerec.bibliography.paper_list import PaperList
 from citerec.corpus.papers import Papers, as_rows, compute, strings
-from citerec.matching.same import Described, is_draft_of, rows_of_entry, same_title, similar_titles
+from citerec.matching.same import (
+    Described,
+    SimilarTitles,
+    is_draft_of,
+    letters_code,
+    rows_of_entry,
+    same_title,
+    similar_among,
+    similar_titles,
+    title_codes,
+)
 from citerec.rules.eligible import query_rows
 from citerec.types import Paper, Query, QueryKind
 
@@ -48,7 +60,7 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]
 
 def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> RecognisedQuery:
     matched_by, dois = "DOI", [query.doi.lower()] if query.doi else []
-    rows = sorted({row for column in papers.doi_columns for row in doi_rows(dois, column)})
+    rows = sorted({row for found in _rows_by_doi(dois, papers).values() for row in found})
     if not rows:
         candidates = papers.at(same_title)
         matched_by, rows = (
@@ -68,6 +80,14 @@ def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> Reco
 def _title_rows(titles: Sequence[str], papers: Papers) -> dict[str, list[int]]:
     """Return the rows with each title, by `title_key`."""
     rows_by_key: dict[str, list[int]] = {key: [] for title in titles if (key := title_key(title))}
+    if papers.lookup:
+        keys = list(rows_by_key)
+        possible = papers.lookup.titles.rows_of([letters_code(key) for key in keys])
+        for key, rows in zip(keys, possible, strict=True):
+            texts = papers.texts("title", rows).to_pylist()
+            pairs = zip(rows.tolist(), texts, strict=True)
+            rows_by_key[key] += [row for row, title in pairs if title_key(title) == key]
+        return rows_by_key
     if len(rows_by_key) > ONE_BY_ONE:
         for row, title in enumerate(papers.titles()):
             if (rows := rows_by_key.get(title_key(title))) is not None:
@@ -94,7 +114,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
     by_doi = _rows_by_doi(paper_list.ids, papers)
-    similar = similar_titles(paper_list.titles, papers.titles())
+    similar = _similar(paper_list.titles, papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
@@ -105,6 +125,17 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
         )
         for entry in paper_list.entries
     ]
+
+
+def _similar(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitles]:
+    """Return the rows of a corpus with an equal or similar title, by title."""
+    if not papers.lookup:
+        return similar_titles(titles, papers.titles())
+    codes = sorted({code for title in titles for code in title_codes(title)})
+    found = papers.lookup.titles.rows_of(codes)
+    rows = np.unique(np.concatenate([*found, np.zeros(0, np.int32)]))
+    texts = papers.texts("title", rows).to_pylist()
+    return similar_among(titles, zip(rows.tolist(), texts, strict=True))
 
 
 def listed_papers(paper_list: PaperList, papers: Sequence[Paper]) -> list[frozenset[int]]:
@@ -145,6 +176,14 @@ def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> l
 def _rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus."""
     rows_by_key: dict[str, set[int]] = {}
+    if papers.lookup:
+        dois = sorted(filter(doi_of, ids))
+        for doi, rows in zip(dois, papers.lookup.dois.rows_of(dois), strict=True):
+            for name in papers.doi_names:
+                pairs = zip(rows.tolist(), papers.texts(name, rows).to_pylist(), strict=True)
+                found = {row for row, text in pairs if id_key(text) == doi}
+                rows_by_key.setdefault(doi, set()).update(found)
+        return rows_by_key
     for column in papers.doi_columns:
         rows = sorted(doi_rows(ids, column))
         for row, text in zip(rows, column.take(as_rows(rows)).to_pylist(), strict=True):

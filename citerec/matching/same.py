@@ -8,7 +8,7 @@ draft is recognised by its DOI or an equal title, unless year or authors contrad
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -104,13 +104,20 @@ def similar_titles(titles: Iterable[str], corpus_titles: Iterable[str]) -> dict[
     Returns:
         The rows found for each of `titles`.
     """
+    return similar_among(titles, enumerate(corpus_titles))
+
+
+def similar_among(
+    titles: Iterable[str], corpus_titles: Iterable[tuple[int, str]]
+) -> dict[str, SimilarTitles]:
+    """Find titles among rows of a corpus and their titles, as `similar_titles` does; rows rise."""
     keys = {title: title_key(title) for title in titles}
     similar = {title: SimilarTitles([], [], []) for title in keys}
-    titles_by_code: defaultdict[Hashable, list[str]] = defaultdict(list)
+    titles_by_code: defaultdict[str, list[str]] = defaultdict(list)
     for title, key in keys.items():
         for code in _codes(title, key):
             titles_by_code[code].append(title)
-    for row, only_second in enumerate(corpus_titles if titles_by_code else ()):
+    for row, only_second in corpus_titles if titles_by_code else ():
         key = title_key(only_second)
         candidates = {
             title for code in _codes(only_second, key) for title in titles_by_code.get(code, ())
@@ -125,17 +132,28 @@ def similar_titles(titles: Iterable[str], corpus_titles: Iterable[str]) -> dict[
     return similar
 
 
-def _codes(title: str, key: str) -> list[Hashable]:
+def title_codes(title: str) -> frozenset[str]:
+    """Return codes of a title; equal or similar titles share at least one code, equal ones that of `letters_code`."""
+    return frozenset(_codes(title, title_key(title)))
+
+
+def letters_code(key: str) -> str:
+    """Return the code that all titles with a `title_key` have."""
+    return "".join(key.split())
+
+
+def _codes(title: str, key: str) -> list[str]:
     """Return codes of a title; equal or similar titles share at least one code.
 
     Codes are its letters, those of its main title, and the first letters of its words, which a spelling error keeps.
     """
     words = key.split()
-    codes: list[Hashable] = ["".join(words)] if words else []
+    codes = ["".join(words)] if words else []
     if main := _without_subtitle(title):
         codes.append("".join(main))
     if len(words) > LEAST_WORDS:
-        codes.append(tuple(sorted([word[:3] for word in words if word not in _EMPTY])))
+        starts = sorted([word[:3] for word in words if word not in _EMPTY])
+        codes.append(" ".join(["", *starts]))  # the other codes have no blank
     return codes
 
 

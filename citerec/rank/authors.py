@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from citerec.bibliography.names import name_key
+from citerec.corpus.lookup import Lookup
 from citerec.corpus.papers import Papers, codes
 from citerec.rules.known import Rows
+from citerec.rules.snapshot import Flags
+
+_NONE: Rows = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,42 +29,75 @@ class Written:
 
 
 class Authors:
-    """The authors of all papers of a corpus. The constructor reads them all, so reuse the object."""
+    """The authors of all papers of a corpus; reuse the object."""
 
     def __init__(self, papers: Papers) -> None:
-        names, counts = papers.authors()
-        distinct, which = codes(names)
-        self._numbers: dict[str, int] = {}
-        number = self._numbers.setdefault
-        keys = [number(name_key(name), len(self._numbers)) for name in distinct.to_pylist()]
-        self._authors = np.array(keys, np.int32)[which]
-        self._rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        self.named = counts > 0  # whether a paper has an author, shape (papers,)
+        """Prepare. Without stored tables all authors are read on first use."""
+        self._papers = papers
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any paper has an author."""
+        return self._papers.has_authors
+
+    @property
+    def named(self) -> Flags:
+        """Whether each paper has an author, shape (papers,)."""
+        return self.is_named(np.arange(len(self._papers), dtype=np.int32))
+
+    def is_named(self, rows: Rows) -> Flags:
+        """Return whether some papers have an author, shape of `rows`."""
+        return self._papers.lengths("authors", rows) > 0
 
     def papers_of_same(self, rows: Rows) -> Any:
         """Return all papers with an author of each paper, a sparse matrix of ones, shape (len(rows), papers)."""
-        papers = (self._wrote[rows] @ self._written).tocsr()
+        if self._papers.lookup:
+            return self._looked_up(self._papers.lookup, rows)
+        papers = (self._wrote[rows] @ self._wrote.T.tocsr()).tocsr()
         papers.data[:] = 1
         papers.sort_indices()
         return papers
+
+    def written_by(self, names: Sequence[str]) -> Written:
+        """Return the papers with at least one of the given authors."""
+        keys = {key for name in names if (key := name_key(name))}
+        if self._papers.lookup:
+            found = self._papers.lookup.authors.rows_of(sorted(keys))
+            return Written(np.sort(np.concatenate([*found, _NONE])), len(keys))
+        numbers, authors, rows = self._read
+        wanted = sorted(numbers[key] for key in keys if key in numbers)
+        positions = np.flatnonzero(np.isin(authors, wanted))
+        pairs = np.unique(np.stack([rows[positions], authors[positions]]), axis=1)
+        return Written(pairs[0], len(keys))
+
+    def _looked_up(self, lookup: Lookup, rows: Rows) -> Any:
+        from scipy.sparse import csr_array
+
+        names: list[list[str]] = self._papers.texts("authors", rows).to_pylist()
+        keys = [{name_key(name) for name in of_paper} for of_paper in names]
+        distinct = sorted(set[str]().union(*keys))
+        by_key = dict(zip(distinct, lookup.authors.rows_of(distinct), strict=True))
+        lists = [np.unique(np.concatenate([_NONE, *(by_key[k] for k in one)])) for one in keys]
+        indices = np.concatenate([*lists, _NONE])
+        ends = np.cumsum([0, *map(len, lists)])
+        ones = np.ones(len(indices), np.float32)
+        return csr_array((ones, indices, ends), shape=(len(rows), len(self._papers)))
+
+    @cached_property
+    def _read(self) -> tuple[dict[str, int], Rows, Rows]:
+        """The number of each author, and the authors and rows of all pairs of paper and author."""
+        names, counts = self._papers.authors()
+        distinct, which = codes(names)
+        numbers: dict[str, int] = {}
+        keys = [numbers.setdefault(name_key(name), len(numbers)) for name in distinct.to_pylist()]
+        rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        return numbers, np.array(keys, np.int32)[which], rows
 
     @cached_property
     def _wrote(self) -> Any:
         """The authors of all papers, a sparse matrix of shape (papers, authors)."""
         from scipy.sparse import csr_array
 
-        shape = (len(self.named), len(self._numbers))
-        ones = np.ones(len(self._authors), np.float32)
-        return csr_array((ones, (self._rows, self._authors)), shape=shape)
-
-    @cached_property
-    def _written(self) -> Any:
-        return self._wrote.T.tocsr()
-
-    def written_by(self, names: Sequence[str]) -> Written:
-        """Return the papers with at least one of the given authors."""
-        keys = {key for name in names if (key := name_key(name))}
-        wanted = sorted(self._numbers[key] for key in keys if key in self._numbers)
-        positions = np.flatnonzero(np.isin(self._authors, wanted))
-        pairs = np.unique(np.stack([self._rows[positions], self._authors[positions]]), axis=1)
-        return Written(pairs[0], len(keys))
+        numbers, authors, rows = self._read
+        ones = np.ones(len(authors), np.float32)
+        return csr_array((ones, (rows, authors)), shape=(len(self._papers), len(numbers)))

@@ -15,7 +15,7 @@ from citerec.rank.authors import Authors
 from citerec.rank.catalogue import FEATURES, NAMES, OLDEST, Group
 from citerec.rank.evidence import Evidence
 from citerec.rank.expansion import EXPAND, ExpandedCandidates
-from citerec.rank.words import Titles, Venues
+from citerec.rank.words import Titles, Venues, same_venue
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rules.known import Rows, Scores, TemporalGraph
 from citerec.types import Query
@@ -74,11 +74,13 @@ class Features:
         return Evidence(self._graph, authors=lambda: self._authors, venues=lambda: self._venues)
 
     def _people(self, query: Query, candidates: ExpandedCandidates) -> Columns:
-        if not query.authors or not self._authors.named.any():
+        if not query.authors or not self._authors.has_any:
             return dict.fromkeys(("author_overlap", "self_cited"), _missing(len(candidates.rows)))
         written, rows = self._authors.written_by(query.authors), candidates.rows
         shared = _occurrences(written.rows, rows)
-        overlap = np.where(self._authors.named[rows], shared / max(written.author_count, 1), np.nan)
+        overlap = np.where(
+            self._authors.is_named(rows), shared / max(written.author_count, 1), np.nan
+        )
         cited = _missing(len(rows))
         if not candidates.snapshot.is_empty:
             citing = np.unique(written.rows)
@@ -88,10 +90,10 @@ class Features:
         return {"author_overlap": overlap, "self_cited": cited}
 
     def _texts(self, query: Query, rows: Rows) -> Columns:
-        has_abstract = self._papers.has_abstract[rows]
+        has_abstract = self._papers.lengths("abstract", rows) > 0
         return {
             "title_overlap": self._titles.overlap(query.title, rows),
-            "venue_match": self._venues.same(query.venue, rows),
+            "venue_match": same_venue(self._papers, query.venue, rows),
             "no_abstract": ~has_abstract,
             "abstracts": np.full(len(rows), has_abstract.mean() if len(rows) else 0),
         }

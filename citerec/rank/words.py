@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -54,6 +55,7 @@ class Venues:
     """The venues of all papers. The constructor reads them all; distinct venues are few."""
 
     def __init__(self, papers: Papers) -> None:
+        self._papers = papers
         named, numbers = codes(papers.column("venue"))
         keys = [venue_key(name) for name in named.to_pylist()]
         number = {key: n for n, key in enumerate(dict.fromkeys(["", *keys]))}
@@ -70,12 +72,22 @@ class Venues:
 
         Only letters are compared, without year and volume.
         """
-        number = self.number(venue)
-        venues = self.numbers[rows]
-        unknown = (venues == 0) | (number == 0)
-        return np.where(unknown, np.nan, venues == number).astype(np.float32)
+        return same_venue(self._papers, venue, rows)
 
 
+def same_venue(papers: Papers, venue: str, rows: Rows) -> Scores:
+    """Return 1 for the papers of a venue, 0 for the others, NaN if a venue is unknown; in the shape of `rows`.
+
+    Only letters are compared, without year and volume.
+    """
+    key = venue_key(venue)
+    if not key:
+        return np.full(len(rows), np.nan, np.float32)
+    keys = map(venue_key, papers.texts("venue", rows).to_pylist())
+    return np.array([float(other == key) if other else np.nan for other in keys], np.float32)
+
+
+@lru_cache(maxsize=2**14)
 def venue_key(venue: str) -> str:
     """Return the letters of a venue's name, in lower case."""
     return "".join(filter(str.isalpha, venue.lower()))

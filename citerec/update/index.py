@@ -19,6 +19,7 @@ import numpy.typing as npt
 from citerec.arrays import open_array
 from citerec.corpus.citedby import transposed, write_cited_by
 from citerec.corpus.graph import open_graph
+from citerec.corpus.lookup import FOLDER as LOOKUP
 from citerec.corpus.outside import OUTSIDE
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.corpus.queries import QUERIES
@@ -43,6 +44,7 @@ from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
 from citerec.java import leave_thread, start_jvm
 from citerec.lock import locked
 from citerec.manifest import Manifest, checksums, read_manifest
+from citerec.matching.tables import update_tables
 from citerec.sums import sha256_of
 from citerec.text import contents
 from citerec.types import Log, Paper, Progress, no_progress
@@ -157,13 +159,13 @@ class _Update:
         folder, index, delta = self.folder, self.index, self.delta
         settings = dict(index.manifest.settings)
         start_jvm(self.config.heap, quick=len(delta.order) <= _QUICK_UP_TO)
-        but = (PAPERS, ID_RANK, f"{BM25}/{ROWS}", f"{CITATIONS}/", f"{DENSE}/")
+        but = (PAPERS, ID_RANK, f"{BM25}/{ROWS}", f"{CITATIONS}/", f"{LOOKUP}/", f"{DENSE}/")
         linked = link_files(folder, index, but=but)
         with _in_thread(self._write_bm25) as documents:
             rewrite_papers(folder, index, self.added.papers, delta)
             rewrite_id_rank(folder, index, self.added.papers, delta)
             graph, with_citations = rewrite_citations(folder, index, self.added, delta)
-            self._write_cited_by()
+            self._write_derived()
             linked[PAPERS] = sha256_of(folder / PAPERS)
             if index.is_embedded:
                 vectors = self.config.vectors
@@ -183,11 +185,18 @@ class _Update:
         )
         return manifest, linked
 
-    def _write_cited_by(self) -> None:
-        """Write the transpose of the new graph."""
-        folder = self.folder / CITATIONS
-        graph = open_graph(folder, self.delta.papers)
-        write_cited_by(folder, transposed(graph, Papers(self.folder / PAPERS).years))
+    def _write_derived(self) -> None:
+        """Write the transpose of the new graph, and the tables of the new papers."""
+        folder, papers, delta = self.folder / CITATIONS, Papers(self.folder / PAPERS), self.delta
+        write_cited_by(folder, transposed(open_graph(folder, delta.papers), papers.years))
+        update_tables(
+            self.folder,
+            self.index.manifest.checksums,
+            papers,
+            kept=delta.kept,
+            first_added=delta.first_added,
+            index=self.index.path,
+        )
 
     def _write_bm25(self) -> int:
         """Change Lucene's index; return the number of its documents."""
