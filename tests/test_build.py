@@ -151,7 +151,7 @@ def test_the_same_corpus_makes_the_same_index_but_for_lucenes_part(
         for manifest in made
     )
     assert x == y
-    assert len(x) == 8  # papers, id_rank, three of citations, three of splits
+    assert len(x) == 19  # papers, id_rank, six of citations, eight of lookup, three of splits
     assert made[0].counts == made[1].counts
 
 

@@ -1,0 +1,159 @@
+"""Derived tables of an index: a lookup finds what a search of all papers finds, also after a change."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from citerec.bibliography.keys import title_key
+from citerec.bibliography.paper_list import Entry, PaperList
+from citerec.config import RecommendConfig
+from citerec.corpus.citedby import transposed
+from citerec.corpus.lookup import FOLDER, NAMES, Table, code_of
+from citerec.corpus.papers import Papers
+from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
+from citerec.manifest import write_manifest
+from citerec.matching.recognise import listed_rows, recognise
+from citerec.rank.authors import Authors
+from citerec.rank.product import SparseVector
+from citerec.recommend import BatchRecommender
+from citerec.types import Query
+from citerec.update.index import update_index
+from citerec.update.replace import UpdateConfig
+
+Build = Callable[..., IndexFolder]
+
+CORPUS: list[dict[str, Any]] = [
+    {"id": "10.1000/A", "title": "Graph Drawing: A Survey of Methods", "authors": ["Ann Bee"], "year": 2001},
+    {"id": "b", "title": "A survey of maps of all trees", "doi": "https://doi.org/10.1000/B",
+     "authors": ["Dee, C.", "Bee, A."],
+     "year": 2003, "citations": ["10.1000/A"]},
+    {"id": "c", "title": "Grâph drawing -- a survey of methods", "year": 2002, "citations": ["10.1000/A", "b"]},
+    {"id": "d", "title": "", "abstract": "No title.", "authors": ["?"], "year": None, "citations": ["b"]},
+]  # fmt: skip
+
+
+def older(index: IndexFolder, folder: Path) -> IndexFolder:
+    """Return a copy of an index as an earlier version built it, without derived tables."""
+    shutil.copytree(index.path, folder)
+    names = [n for n in index.manifest.checksums if n.startswith((FOLDER, "citations/cited_by"))]
+    for name in names:
+        (folder / name).unlink()
+    kept = {n: s for n, s in index.manifest.checksums.items() if n not in names}
+    write_manifest(folder, replace(index.manifest, checksums=kept))
+    return open_index(folder)
+
+
+def test_a_list_finds_by_tables_what_a_search_of_all_papers_finds(build: Build) -> None:
+    index = build(CORPUS)
+    scanned = Papers(index.path / PAPERS)
+    entries = [Entry(ids=(i,)) for i in ("b", "10.1000/a", "doi:10.1000/b", "nobody", "10.9/x")]
+    titles = ["Graph drawing", "graph drawing a survey of methods", "Survey of maps of all trees",
+              "A survey of all maps of tress", "Unknown"]  # fmt: skip
+    entries += [Entry(title=title, year=2003, authors=("Bee, A.",)) for title in titles]
+
+    found = listed_rows(PaperList(tuple(entries)), index.papers)
+
+    assert found == listed_rows(PaperList(tuple(entries)), scanned)
+    assert found[:5] == [{1}, {0}, {1}, frozenset(), frozenset()]
+    drafts = [
+        Query(id="x", title="Graph drawing, a survey of methods"),
+        Query(id="y", title="Y", doi="10.1000/b"),
+    ]
+    assert recognise(drafts, index.papers) == recognise(drafts, scanned)
+    assert index.papers.rows_of(["c", "nobody", "c"]).tolist() == [2, -1, 2]
+
+
+def test_the_papers_of_authors_are_the_same_with_and_without_tables(build: Build) -> None:
+    index = build(CORPUS)
+    looked_up, read = Authors(index.papers), Authors(Papers(index.path / PAPERS))
+    rows = np.arange(4, dtype=np.int32)
+
+    by_both = [authors.written_by(["A. Bee", "Carl Dee", "?"]) for authors in (looked_up, read)]
+
+    assert by_both[0].rows.tolist() == by_both[1].rows.tolist() == [0, 1, 1]
+    assert by_both[0].author_count == by_both[1].author_count == 2
+    dense = [authors.papers_of_same(rows).toarray().tolist() for authors in (looked_up, read)]
+    assert dense[0] == dense[1]
+
+
+def test_two_keys_of_one_code_are_distinguished_by_their_texts(build: Build) -> None:
+    index = build(CORPUS)
+    papers = index.papers
+    assert papers.lookup is not None
+    everything = Table(np.full(4, code_of("c"), np.uint64), np.arange(4, dtype=np.int32))
+
+    papers.lookup = replace(papers.lookup, ids=everything)
+
+    assert papers.rows_of(["c"]).tolist() == [2]
+
+
+def test_an_update_leaves_the_tables_of_a_new_build(
+    build: Build, write_jsonl: Callable[..., Path], tmp_path: Path
+) -> None:
+    changed = build(CORPUS[:3]).path
+    (tmp_path / "gone").write_text("b\n")
+    update_index(changed, UpdateConfig(), corpus=write_jsonl(CORPUS[3:]), removed=tmp_path / "gone")
+    after = verify_and_open(changed)
+    shutil.move(changed, tmp_path / "changed")
+
+    anew = build([CORPUS[0], CORPUS[2], CORPUS[3]])
+
+    assert after.papers.lookup is not None
+    assert anew.papers.lookup is not None
+    for name in NAMES:
+        one, other = getattr(after.papers.lookup, name), getattr(anew.papers.lookup, name)
+        assert one.codes.tolist() == other.codes.tolist()
+        assert one.rows.tolist() == other.rows.tolist()
+    for index in (after, anew):
+        stored, expected = index.graph.cited_by, transposed(index.graph, index.papers.years)
+        assert stored is not None
+        assert stored.indices.tolist() == expected.indices.tolist() == [1]  # c cites A
+        assert stored.years.tolist() == expected.years.tolist() == [2002]
+
+
+def verify_and_open(path: Path) -> IndexFolder:
+    verify_index(path)
+    return open_index(path)
+
+
+def test_an_older_index_gives_the_same_lists(sample_index: IndexFolder, tmp_path: Path) -> None:
+    before = older(sample_index, tmp_path / "older")
+    papers = [sample_index.papers[row] for row in (40, 290)]
+    drafts = [replace(Query.of(paper), id="draft", title=f"On {paper.title}") for paper in papers]
+    config = RecommendConfig(encoder="none", reranker="none")
+
+    lists = [
+        BatchRecommender(index, config).recommend(drafts, cited=[1, 2], explain=True)
+        for index in (sample_index, before)
+    ]
+
+    assert before.papers.lookup is None
+    assert before.graph.cited_by is None
+    assert lists[0] == lists[1]
+    assert title_key(lists[0][0][0].paper.title)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_product_is_that_of_scipy_bit_by_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = csr_array((rng.random((50, 50)) < 0.2).astype(np.float32))
+    rows = rng.permutation(50)[:20].astype(np.int32)
+    weights = rng.random(20)
+    start = csr_array((weights, rows, [0, 20]), shape=(1, 50))
+
+    def lists(of: np.ndarray) -> Any:
+        parts = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in of.tolist()]
+        return np.concatenate(parts).astype(np.int32), np.array([len(part) for part in parts])
+
+    scratch = np.empty(50, np.int32)
+    product = SparseVector(rows, weights).times(lists, scratch).times(lists, scratch)
+
+    expected = (start @ matrix) @ matrix
+    assert product.rows.tolist() == expected.indices.tolist()
+    assert product.weights.tolist() == expected.data.tolist()
