@@ -25,7 +25,7 @@ import orjson
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results" / "scale.json", HERE / "SCALE.md"
-QUERIES, WARM = 7, 1  # drafts that are timed, and those before them
+QUERIES, WARM = 5, 1  # drafts that are timed, and those before them
 LISTED = 20  # papers of the list for `--cited`
 STAGES = {
     "open index": "open the index: manifest, checks, memory maps",

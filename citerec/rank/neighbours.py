@@ -9,7 +9,6 @@ only), of the papers that are co-cited with it (`co`), and of the papers that ar
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -139,7 +138,9 @@ def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
 def _merged(
     scores: Mapping[str, SparseVector], neighbours: Rows, cited_neighbours: Rows
 ) -> NeighbourScores:
-    rows = reduce(np.union1d, (vector.rows for vector in scores.values()))
+    # sorted: much faster than the hashing of np.unique
+    all_rows = np.sort(np.concatenate([vector.rows for vector in scores.values()]))
+    rows = all_rows[np.concatenate([[True], all_rows[1:] != all_rows[:-1]])[: len(all_rows)]]
     columns: dict[str, Any] = {}
     for name, vector in scores.items():
         columns[name] = np.zeros(len(rows), np.int32 if name == "counts" else np.float32)

@@ -99,9 +99,12 @@ class ExactIndex:
         return rows, scores
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, Vectors]]:
+        """Yield the vectors of some rows block by block; a block is overwritten by the next one."""
+        aligned = np.empty((min(BLOCK, len(self._raw)), self._raw.shape[1]), np.uint8)
         for first in range(start, min(stop, len(self._raw)), BLOCK):
-            aligned = np.array(self._raw[first : first + BLOCK])
-            yield first, aligned.view(np.float32)
+            part = self._raw[first : first + BLOCK]
+            np.copyto(aligned[: len(part)], part)
+            yield first, aligned[: len(part)].view(np.float32)
 
 
 def _use_one_thread() -> None:
