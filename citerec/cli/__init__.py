@@ -27,6 +27,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
     "check": ("check", "check"),
+    "serve": ("serve", "serve"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train": ("train_index", "train"),
