@@ -7,9 +7,11 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from threading import Event
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ from citerec.java import is_java_exception, leave_thread
 from citerec.retrieve.lucene import Lucene
 from citerec.retrieve.parts import UNREADABLE, opening
 from citerec.rules.eligible import within
-from citerec.text import STOP_WORDS, contents
+from citerec.text import STOP_WORDS, QueryForm, contents
 from citerec.types import Eligibility, Hits, Query
 
 # eligible share below which Lucene filters by year; above, more hits are fetched
@@ -81,6 +83,17 @@ class Bm25Retriever:
 
         _in_threads(search, len(pairs), self.config.threads or os.cpu_count() or 1)
         return [hits for hits in results if hits is not None]
+
+    def by_key_terms(self, key_terms: int) -> Self:
+        """Return a retriever over the same open files that searches only the best terms of a query."""
+        other = copy(self)
+        other.config = replace(self.config, form=QueryForm.KEY_TERMS, key_terms=key_terms)
+        other._lucene = self._lucene.with_terms(other.config)
+        return other
+
+    def close(self) -> None:
+        """Release the files of Lucene, which Java keeps open otherwise; no search may be running or follow."""
+        self._lucene.close()
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
         """Return, for each paper at `rows`, the words of the query with the highest weights in its score.

@@ -12,11 +12,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from string import punctuation
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +53,17 @@ class Lucene:
             self._generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
             for load in (_call, _to_text):
                 load()
+
+    def with_terms(self, config: Bm25Config) -> Self:
+        """Return a searcher of the same open files that makes queries by another `form` and `key_terms`."""
+        other = copy(self)
+        other._config = replace(self._config, form=config.form, key_terms=config.key_terms)
+        return other
+
+    def close(self) -> None:
+        """Unmap the files; no search may be running or follow."""
+        with _short_calls:
+            self._reader.close()
 
     def check_documents(self, count: int) -> None:
         """Check that Lucene holds `count` documents.
