@@ -1,0 +1,117 @@
+"""The routes of the API under /v1, and those of health."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from citerec.serve import lookup
+from citerec.serve.answers import finished, json, problems
+from citerec.serve.schema import (
+    IndexList,
+    PaperAnswer,
+    RecommendAnswer,
+    RecommendRequest,
+    SearchAnswer,
+)
+from citerec.serve.service import Service
+
+MAX_OFFSET = 50_000
+Index = Annotated[str | None, Query(description="The name of an index; by default the first.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+YearBound = Annotated[int | None, Query(ge=1, le=9999)]
+
+
+def api_router(service: Service) -> APIRouter:
+    """Return the routes under /v1."""
+    router = APIRouter(prefix="/v1", responses=problems(401, 422, 429, 503, 504))
+    seconds = service.settings.timeout_seconds
+
+    @router.post("/recommend", response_model=RecommendAnswer, responses=problems(400, 404))
+    async def recommend(  # pyright: ignore[reportUnusedFunction]
+        request: Request, body: RecommendRequest
+    ) -> Response:
+        """Recommend papers that a draft should cite, best first."""
+        answered = await finished(request, service.submit(body), seconds)
+        request.state.log |= {
+            "index": answered.index,
+            "queries": len(answered.answers),
+            "batch": answered.batch,
+            "model_ms": round(1000 * answered.seconds, 1),
+        }
+        return json(answered.as_json())
+
+    @router.get("/search", response_model=SearchAnswer, responses=problems(404))
+    async def search(  # pyright: ignore[reportUnusedFunction]
+        request: Request,
+        q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
+        index: Index = None,
+        year_min: YearBound = None,
+        year_max: YearBound = None,
+        venue: Annotated[
+            str, Query(max_length=200, description="Part of its name, in any case.")
+        ] = "",
+        limit: Limit = 20,
+        offset: Offset = 0,
+    ) -> Response:
+        """Search papers by keywords, by BM25; filters leave out papers without a year or venue."""
+        wanted = lookup.Search(
+            q=q, year_min=year_min, year_max=year_max, venue=venue, offset=offset, limit=limit
+        )
+        call = service.call(lambda version: lookup.search(version, wanted), index)
+        return json(await finished(request, call, seconds))
+
+    @router.get("/papers/{id:path}", response_model=PaperAnswer, responses=problems(404))
+    async def paper(  # pyright: ignore[reportUnusedFunction]
+        request: Request,
+        id: str,
+        index: Index = None,
+        limit: Limit = 100,
+        references_offset: Offset = 0,
+        cited_by_offset: Offset = 0,
+    ) -> Response:
+        """Return a paper by its id or DOI (`DOI:10....`), its references, and the papers that cite it."""
+        call = service.call(
+            lambda version: lookup.paper(
+                version,
+                id,
+                limit=limit,
+                references_offset=references_offset,
+                cited_by_offset=cited_by_offset,
+            ),
+            index,
+        )
+        return json(await finished(request, call, seconds))
+
+    @router.get("/index", response_model=IndexList)
+    async def index() -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Return what each index holds; the first one is the default."""
+        found: list[dict[str, Any]] = []
+        indexes = service.indexes
+        for name in indexes.names:
+            with indexes.use(name) as version:
+                failed = name in indexes.failed
+                found.append(lookup.describe(version, swaps=indexes.swaps[name], is_failed=failed))
+        return json({"indexes": found})
+
+    return router
+
+
+def health_router(service: Service) -> APIRouter:
+    """Return the routes by which a supervisor watches the process."""
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz")
+    async def healthz() -> dict[str, str]:  # pyright: ignore[reportUnusedFunction]
+        """Say that the process runs."""
+        return {"status": "ok"}
+
+    @router.get("/readyz", responses=problems(503))
+    async def readyz() -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Say whether requests are answered."""
+        if service.is_ready:
+            return JSONResponse({"status": "ready", "indexes": list(service.names)})
+        return JSONResponse({"status": "stopping"}, 503)
+
+    return router
