@@ -8,6 +8,7 @@ import stat
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import current_thread, main_thread
 from types import FrameType
 
 import uvicorn
@@ -72,7 +73,13 @@ async def _run(server: uvicorn.Server, service: Service, sockets: list[socket.so
 
 @contextmanager
 def _signals(server: uvicorn.Server, service: Service) -> Generator[None]:
-    """Let SIGTERM and Ctrl-C stop the server; a second one does not wait for requests in flight."""
+    """Let SIGTERM and Ctrl-C stop the server; a second one does not wait for requests in flight.
+
+    Only the main thread receives signals; in another one nothing is changed.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         service.admission.closed = True

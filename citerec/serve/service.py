@@ -259,7 +259,7 @@ def _answered(work: _Work, results: Sequence[BatchResult], batch: int, seconds: 
         answers,
         work.prepared.notices,
         work.prepared.not_found,
-        tuple(work.request.fields),
+        tuple(field.value for field in work.request.fields),
         batch,
         seconds,
     )
