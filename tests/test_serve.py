@@ -82,11 +82,16 @@ def results(client: httpx.Client, **body: Any) -> list[dict[str, Any]]:
 @contextmanager
 def busy(service: Service) -> Generator[None]:
     """Keep the worker busy with a request until the block ends."""
-    release, former = Event(), service.on_batch
-    service.on_batch = lambda queries, seconds: release.wait(20)
+    started, release, former = Event(), Event(), service.on_batch
+
+    def wait_for_release(queries: int, seconds: float) -> None:
+        started.set()
+        release.wait(20)
+
+    service.on_batch = wait_for_release
     first = service.submit(RecommendRequest(title="attention"))
     try:
-        until(lambda: service.batcher.waiting == 0)
+        assert started.wait(20)
         yield
     finally:
         service.on_batch = former
