@@ -247,15 +247,12 @@ def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerpr
 def _open(source: ModelSource, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
         return plugins.load(plugins.ENCODERS, marker)(source, config)
-    folders, open_model = (
-        [source.folder, source.adapter],
-        partial(_open_transformer, source, config, log),
-    )
-    return _OPEN.get((source, config, log), folders, open_model, _opens_best)
+    folders, work = [source.folder, source.adapter], partial(_open_transformer, source, config, log)
+    # torch converts weights for NumPy, which opens the next encoder of few texts
+    return _OPEN.get((source, config, log), folders, work, _is_final)
 
 
-def _opens_best(encoder: TransformerEncoder) -> bool:
-    """Whether another would be opened the same way: torch converts weights for NumPy, which opens the next one."""
+def _is_final(encoder: TransformerEncoder) -> bool:
     return isinstance(encoder.parts, LightParts) or not encoder.config.few_texts
 
 
