@@ -3,10 +3,12 @@
 | module | what it does |
 |---|---|
 | `local` | the Unix socket of the local server; needs no other package |
-| `settings` | `ServeConfig`: limits and addresses |
-| `schema` | requests and answers as JSON |
-| `service` | `Service`: the open indexes; recommends without any web framework |
-| `app` | `create_app`: the routes |
+| `settings`, `schema`, `problems` | limits; requests and answers as JSON; errors |
+| `options`, `prepare` | the settings of the pipeline for a request; its drafts and lists |
+| `version`, `indexes` | one open version of an index; indexes by name, and the change to a new version |
+| `batching`, `service` | the queue and its workers; `Service` answers requests without any web framework |
+| `lookup` | search, papers with their citations |
+| `guard`, `answers`, `api`, `scholar`, `metrics`, `app` | the web application: `create_app` |
 | `run` | the process: sockets, signals |
 
 Nothing below imports this package; it can be deleted with no change below it. It needs `pip install 'citerec[serve]'`.
