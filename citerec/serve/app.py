@@ -12,6 +12,7 @@ from citerec.serve import answers
 from citerec.serve.api import api_router, health_router
 from citerec.serve.guard import Guard
 from citerec.serve.metrics import Metrics
+from citerec.serve.page.routes import page_router
 from citerec.serve.problems import ProblemError
 from citerec.serve.scholar import scholar_router
 from citerec.serve.service import Service
@@ -37,7 +38,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(scholar_router(service))
     app.include_router(health_router(service))
     app.include_router(_metrics_router(metrics))
-    # The page at / is included here: app.include_router(page_router(service))
+    app.include_router(page_router(service))
     app.add_exception_handler(ProblemError, answers.on_problem)
     app.add_exception_handler(CiterecError, answers.on_citerec_error)
     app.add_exception_handler(RequestValidationError, answers.on_invalid)

@@ -1,0 +1,287 @@
+// The page: what is searched, shown and marked, in the order of events.
+
+import { $, $$, clean, copy, count, h, plain, save, still, toast } from "./dom.js";
+import * as details from "./details.js";
+import * as draft from "./draft.js";
+import * as facets from "./facets.js";
+import * as keys from "./keys.js";
+import * as list from "./list.js";
+import * as map from "./map.js";
+import * as plot from "./plot.js";
+import { Problem, exported, get, search } from "./server.js";
+import { forget, fromLink, keep, link, mark, marks, state } from "./store.js";
+
+const FILES = { bibtex: ["references.bib", "application/x-bibtex"], ris: ["references.ris", "application/x-research-info-systems"], csl: ["references.json", "application/json"] };
+const indexes = $$("#index option").map(option => option.value);
+let links = []; // citations among the shown papers: pairs of ids
+let running = null; // the search in flight
+let again = 0; // the timer of a search after a mark
+const undone = []; // the latest marks, for undo
+
+function say(text) { $("#status").textContent = text; }
+
+function stages(steps) {
+  $("#stages").replaceChildren(...steps.map(({ name, on, done }) => h("span", { class: `stage${done ? " done" : on ? " on" : ""}` }, name)));
+}
+
+function note(texts) {
+  $("#notices").replaceChildren(...texts.map(text => h("p", { class: "notice", dir: "auto" }, typeof text === "string" ? clean(text) : text)));
+}
+
+const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
+
+// Searches; after a mark the shown list stays until the last order is there.
+async function find({ quiet = false } = {}) {
+  const request = draft.request();
+  clearTimeout(again);
+  if (typeof request === "string") {
+    toast(request);
+    $(state.mode === "sentence" ? "#context" : "#title").focus();
+    return;
+  }
+  running?.abort();
+  const own = running = new AbortController();
+  const kept = quiet && list.rows.length > 0;
+  document.body.classList.add("searching");
+  $("#find").setAttribute("aria-busy", "true");
+  say(kept ? "Ranking again…" : "Searching…");
+  stages([{ name: "search", on: true }, { name: "rank" }]);
+  if (!kept) { note([]); if (innerWidth < 900) $("#results").scrollIntoView({ behavior: still() ? "auto" : "smooth" }); }
+  try {
+    let first = true;
+    await search(request, (name, found) => {
+      if (own !== running) return;
+      if (name === "first") {
+        stages([{ name: found.found_by, done: true }, { name: "rank", on: true }]);
+        if (kept) return;
+        shown(found, { force: true, final: false });
+        first = false;
+        say(`${count(found.rows.length, "paper")} in ${seconds(found.seconds)}; a better order is on its way.`);
+      } else last(found, { force: first && !kept });
+    }, own.signal);
+  } catch (error) {
+    if (own === running && error.name !== "AbortError") failed(error);
+  } finally {
+    if (own === running) {
+      running = null;
+      document.body.classList.remove("searching");
+      $("#find").removeAttribute("aria-busy");
+    }
+  }
+}
+
+function last(found, { force }) {
+  state.searched = true;
+  keep();
+  stages([{ name: found.found_by, done: true }, ...found.ranked_by.map(name => ({ name, done: true }))]);
+  note([...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
+  if (!found.rows.length) { nothing(found.why_nothing); return; }
+  const now = shown(found, { force, final: true });
+  say(`${count(found.rows.length, "paper")}, ${now ? "ranked" : "a new order is ready"} after ${seconds(found.seconds)}.`);
+}
+
+function shown(found, { force }) {
+  links = found.links.map(([i, j]) => [found.rows[i].id, found.rows[j].id]);
+  $("#empty").hidden = true;
+  const away = new Set([...marks().cited, ...marks().hidden].map(paper => paper.id));
+  return list.update(found.rows.filter(row => !away.has(row.id)), { force });
+}
+
+function nothing(why) {
+  list.update([], { force: true });
+  empty("Nothing was found", [why || "No paper of this corpus matches the text."], [
+    "Is it the right corpus? Are the years in the settings too narrow?", "A longer text, such as the abstract, finds more."]);
+  say("No paper was found.");
+}
+
+function failed(error) {
+  const text = error instanceof Problem ? clean(error.message) : "Something went wrong on this page; reload it. Draft and marks are kept.";
+  if (!(error instanceof Problem)) console.error(error);
+  stages([]);
+  say("");
+  note([h("span", { class: "fault", role: "alert" }, text)]);
+}
+
+function empty(title, texts, hints = []) {
+  $("#empty").hidden = false;
+  $("#empty").replaceChildren($("#empty .sketch"), h("h1", {}, title), ...texts.map(text => h("p", { dir: "auto" }, clean(text))), hints.length ? h("ul", { class: "hint" }, hints.map(hint => h("li", {}, hint))) : "");
+}
+
+// Everything around the list: facets, pictures, tools.
+function around() {
+  const { rows } = list;
+  $("#tools").hidden = $("#explore").hidden = rows.length === 0;
+  document.body.classList.toggle("has-list", rows.length > 0);
+  if (rows.length) $("#empty").hidden = true;
+  facets.draw(rows);
+  for (const row of rows) list.element(row.id).hidden = !facets.passes(row);
+  pictures();
+  chosen();
+}
+
+function pictures() {
+  const place = new Map(list.rows.map((row, i) => [row.id, i]));
+  const pairs = links.filter(([a, b]) => place.has(a) && place.has(b)).map(([a, b]) => [place.get(a), place.get(b)]);
+  const on = { open: row => details.open(row.id, row), point };
+  plot.draw(list.rows, facets.passes, on);
+  map.draw($("#map"), list.rows, pairs, facets.passes, on);
+  if ($("#picture").open) map.draw($("#large-map"), list.rows, pairs, facets.passes, on, { width: 1000, height: 640, labels: 14 });
+}
+
+function point(id) {
+  plot.point(id);
+  for (const row of list.rows) list.element(row.id)?.classList.toggle("pointed", row.id === id);
+}
+
+function enlarge() {
+  const close = h("button", { type: "button", class: "quiet close", "aria-label": "Close", on: { click: () => $("#picture").close() } }, "×");
+  $("#picture").replaceChildren(close, h("h2", {}, "Citations within the list"), h("p", { class: "hint" }, "An arrow leads to the cited paper; circles grow with citations, darker ones are newer."), h("div", { id: "large-map" }));
+  $("#picture").showModal();
+  pictures();
+}
+
+// Marks
+
+function setMark(row, kind) {
+  const paper = { id: row.id, title: plain(Array.isArray(row.title) ? row.title : [row.title]) };
+  const before = ["cited", "hidden"].find(name => marks()[name].some(one => one.id === row.id)) ?? null;
+  undone.push({ paper, kind: before });
+  mark(kind, paper);
+  draft.trays();
+  if (kind) list.remove(row.id);
+  const name = kind === "cited" ? "Marked as cited" : kind === "hidden" ? "Hidden" : "Mark removed";
+  toast(`${name}: ${paper.title.length > 50 ? `${paper.title.slice(0, 49)}…` : paper.title}`, kind ? { name: "Undo", run: undo } : undefined);
+  rankAgain();
+}
+
+function rankAgain() {
+  clearTimeout(again);
+  if (state.searched) again = setTimeout(() => find({ quiet: true }), 350);
+}
+
+function undo() {
+  const latest = undone.pop();
+  if (!latest) return;
+  mark(latest.kind, latest.paper);
+  draft.trays();
+  toast("Undone");
+  rankAgain();
+}
+
+const markOf = id => ["cited", "hidden"].find(name => marks()[name].some(one => one.id === id)) ?? null;
+
+// Export
+
+function chosen() {
+  const all = list.rows.filter(row => !list.element(row.id).hidden), some = list.selected();
+  $("#selected").textContent = some.length ? `${some.length} selected` : "Select all";
+  $("#all").checked = some.length > 0 && some.length === all.length;
+  $("#all").indeterminate = some.length > 0 && some.length < all.length;
+  for (const button of $$("[data-copy], [data-save]")) button.disabled = some.length === 0;
+}
+
+async function give(format, ids, how) {
+  if (!ids.length) { toast("Select papers first: x, or the boxes"); return; }
+  try {
+    const text = await exported(state.index, ids, format);
+    if (how === "copy") await copy(text);
+    else save(text, ...FILES[format]);
+    toast(how === "copy" ? `${count(ids.length, "reference")} copied as BibTeX` : `${count(ids.length, "reference")} saved`);
+  } catch (error) {
+    toast(clean(error.message));
+  }
+}
+
+const selectedIds = () => list.selected().map(row => row.id);
+
+// Index, theme, link
+
+function chooseIndex(name) {
+  state.index = indexes.includes(name) ? name : indexes[0];
+  keep();
+  $("#index").value = state.index;
+  const option = $$("#index option").find(one => one.value === state.index);
+  $("#corpus-facts").textContent = [count(Number(option.dataset.papers), "paper"), option.dataset.years, option.dataset.ready].filter(Boolean).join(" · ");
+  const name_ = $("#empty .name");
+  if (name_) name_.textContent = state.index;
+  draft.trays();
+}
+
+const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+function theme() {
+  document.documentElement.dataset.theme = state.theme;
+  $('meta[name="color-scheme"]').content = state.theme === "auto" ? "light dark" : state.theme;
+  $("#theme").setAttribute("aria-label", `Colours: ${THEMES[state.theme]}`);
+  $("#theme").title = `Colours: ${THEMES[state.theme]}`;
+}
+
+async function share() {
+  try {
+    await copy(link(list.rows.map(row => row.id)));
+    toast("Link copied: marks, settings and this list, without your text");
+  } catch (error) { toast(error.message); }
+}
+
+// A link brings marks and a list by their ids; their titles come from the corpus.
+async function openLink(brought) {
+  history.replaceState(null, "", location.pathname);
+  chooseIndex(brought.index);
+  Object.assign(state, { k: brought.k, year: brought.year ?? state.year, yearMax: brought.yearMax ?? state.yearMax });
+  const ids = [...brought.cited, ...brought.hidden].filter(id => !markOf(id));
+  const titles = new Map();
+  const papers = async wanted => (wanted.length ? get("page/papers", [["index", state.index], ...wanted.map(id => ["ids", id])]) : { rows: [], links: [] });
+  for (let i = 0; i < ids.length; i += 100) for (const row of (await papers(ids.slice(i, i + 100))).rows) titles.set(row.id, plain(row.title));
+  for (const id of ids) if (titles.has(id)) mark(brought.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
+  keep();
+  draft.fill();
+  const found = await papers(brought.list);
+  const remove = h("button", { type: "button", class: "link", on: { click: event => { for (const id of titles.keys()) mark(null, { id }); draft.fill(); event.target.remove(); } } }, "Remove its marks");
+  const gone = brought.list.length - found.rows.length;
+  note([h("span", {}, `This link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; the text of the draft is not in it.`, gone ? ` ${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus.` : "", " ", titles.size ? remove : "")]);
+  if (found.rows.length) {
+    shown({ ...found, rows: found.rows.map(row => ({ ...row, score: null, probability: null, reasons: [], stages: {} })) }, { force: true });
+    say(`A shared list of ${count(found.rows.length, "paper")}.`);
+  }
+}
+
+async function example() {
+  try {
+    Object.assign(state, await get("page/example", { index: state.index }), { mode: "draft", meta: {}, year: null });
+    keep();
+    draft.fill();
+    find();
+  } catch (error) { if (error instanceof Problem) toast(clean(error.message)); }
+}
+
+function start() {
+  theme();
+  const brought = fromLink(indexes);
+  const open = id => details.open(id, list.rows.find(row => row.id === id) ?? null);
+  facets.start(around);
+  list.start({ open: row => details.open(row.id, row), openId: open, known: row => setMark(row, "cited"), hide: row => setMark(row, "hidden"), shown: around, selected: chosen });
+  details.start({ rowOf: id => list.rows.find(row => row.id === id) ?? null, mark: setMark, markOf, copy: ids => give("bibtex", ids, "copy") });
+  draft.start({ find, openId: open, unmark: paper => setMark(paper, null) });
+  const on = run => () => { const row = list.current(); if (row) run(row); };
+  keys.start({
+    find, j: () => list.go(1), k: () => list.go(-1), o: on(row => open(row.id)), Enter: on(row => open(row.id)), i: on(row => setMark(row, "cited")),
+    h: on(row => setMark(row, "hidden")), x: on(row => list.select(row)), u: undo, c: () => give("bibtex", selectedIds(), "copy"), n: list.showWaiting,
+    "/": () => { const field = $(state.mode === "sentence" ? "#context" : "#title"); field.focus(); field.select(); },
+  });
+  for (const button of $$("[data-copy]")) button.addEventListener("click", () => give(button.dataset.copy, selectedIds(), "copy"));
+  for (const button of $$("[data-save]")) button.addEventListener("click", () => give(button.dataset.save, selectedIds(), "save"));
+  $("#all").addEventListener("change", event => { const to = event.target.checked; for (const row of list.rows) if (!list.element(row.id).hidden) list.select(row, to); });
+  $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.update([], { force: true }); if (state.searched) find(); });
+  $("#theme").addEventListener("click", () => { const names = Object.keys(THEMES); state.theme = names[(names.indexOf(state.theme) + 1) % 3]; theme(); keep(); });
+  $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.update([], { force: true }); location.reload(); });
+  $("#enlarge").addEventListener("click", enlarge);
+  $("#share").addEventListener("click", share);
+  $("#example").addEventListener("click", example);
+  chooseIndex(state.index);
+  draft.fill();
+  around();
+  if (brought) openLink(brought).catch(error => failed(error));
+  else if (state.searched && typeof draft.request() !== "string") find();
+  document.documentElement.dataset.ready = "1";
+}
+
+start();
