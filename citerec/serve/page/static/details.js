@@ -1,7 +1,7 @@
 // The sheet of one paper: abstract, reasons, what it cites and what cites it inside the corpus.
 
 import { $, clean, count, h, icon, marked } from "./dom.js";
-import { bibliographic, reasons } from "./list.js";
+import { bibliographic, named, reasons } from "./list.js";
 import { Problem, get } from "./server.js";
 import { state } from "./store.js";
 
@@ -9,6 +9,7 @@ const sheet = $("#details");
 const MOST = 12; // related papers that are shown at first
 let trail = []; // ids that were open before
 let handlers = {}, request = null;
+let known = { id: null, related: null }; // the citations that were read last
 
 export function start(given) {
   handlers = given;
@@ -25,7 +26,7 @@ export async function open(id, row = null) {
   const { signal } = request;
   const at = trail.length;
   const shown = row ?? handlers.rowOf(id);
-  draw(shown, null, "");
+  draw(shown, known.id === id ? known.related : null, "");
   if (!sheet.open) sheet.showModal();
   try {
     const [listed, related] = await Promise.all([
@@ -33,6 +34,7 @@ export async function open(id, row = null) {
       get("page/related", { index: state.index, id }, signal),
     ]);
     if (signal.aborted || at !== trail.length) return;
+    known = { id, related };
     draw(shown ?? listed.rows[0], related, "");
   } catch (error) {
     if (error.name !== "AbortError") draw(shown, null, error instanceof Problem ? error.message : "This paper could not be read.");
@@ -81,12 +83,10 @@ function links(row) {
 
 function actions(row) {
   const marked = handlers.markOf(row.id);
-  const button = (kind, text, picture) => h("button", { type: "button", "aria-pressed": marked === kind, on: { click: () => { handlers.mark(row, marked === kind ? null : kind); draw(row, lastRelated(row), ""); open(row.id, row); } } }, icon(picture), text);
+  const button = (kind, text, picture) => h("button", { type: "button", "aria-pressed": marked === kind, on: { click: () => { handlers.mark(row, marked === kind ? null : kind); open(row.id, row); } } }, icon(picture), text);
   return h("div", { class: "export" }, button("cited", "I know this one", "check"), button("hidden", "Hide", "eye-off"),
     h("button", { type: "button", on: { click: () => handlers.copy([row.id]) } }, icon("copy"), "Copy BibTeX"));
 }
-
-const lastRelated = () => null;
 
 function stages(row) {
   const names = { bm25: "BM25", dense: "Vectors", expand: "Citations of similar papers", rerank: "Reranker", ranker: "Ranking model" };
@@ -97,7 +97,7 @@ function stages(row) {
 
 function group(name, papers, total) {
   const list = h("ul", { class: "related" }, papers.map((paper, i) => h("li", { hidden: i >= MOST },
-    h("button", { type: "button", class: "named", dir: "auto", on: { click: () => { sheet.scrollTop = 0; open(paper.id); } } }, clean(paper.title) || "Untitled"),
+    named(paper.id, paper.title, id => { sheet.scrollTop = 0; open(id); }),
     h("span", { class: "year" }, paper.year ?? ""))));
   const more = papers.length > MOST && h("button", { type: "button", class: "link", on: { click: event => { for (const item of list.children) item.hidden = false; event.target.remove(); } } }, `${papers.length - MOST} more`);
   return [h("h3", {}, name, " ", h("span", { class: "hint" }, total ? count(total, "paper") + " of this corpus" : "no paper of this corpus")), list, more];

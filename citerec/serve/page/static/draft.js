@@ -1,6 +1,7 @@
 // The form: the draft, the sentence, files, settings, and the trays of marked papers.
 
 import { $, $$, clean, count, h, icon } from "./dom.js";
+import { named } from "./list.js";
 import { Problem, readFiles } from "./server.js";
 import { keep, mark, marks, state } from "./store.js";
 
@@ -68,7 +69,7 @@ function tray(place, papers, back) {
   place.hidden = !papers.length;
   $(".count", place).textContent = papers.length;
   $("ul", place).replaceChildren(...papers.map(paper => h("li", {},
-    h("button", { type: "button", class: "named", dir: "auto", title: clean(paper.title), on: { click: () => handlers.openId(paper.id) } }, clean(paper.title)),
+    named(paper.id, paper.title, handlers.openId),
     h("button", { type: "button", class: "quiet", title: back, "aria-label": `${back}: ${clean(paper.title)}`, on: { click: () => handlers.unmark(paper) } }, icon("close")))));
 }
 

@@ -1,6 +1,7 @@
 // The list: rows that keep their element when the order changes, and a new order that waits for the pointer.
 
 import { $, $$, clean, count, h, icon, marked, plain, still } from "./dom.js";
+import { paperLink } from "./store.js";
 
 const list = $("#list"), newer = $("#newer");
 const elements = new Map(); // by id
@@ -121,8 +122,11 @@ export function bibliographic(row) {
   ].filter(Boolean);
 }
 
+// A link to a paper of the corpus; it opens here, and as a page of its own in a new tab.
+export const named = (id, text, open) => h("a", { class: "named", dir: "auto", href: paperLink(id), on: { click: event => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); open(id); } } }, clean(text) || "Untitled");
+
 export const reasons = (row, open) => row.reasons.map(pieces => h("li", {}, pieces.map(piece =>
-  piece.id ? h("button", { type: "button", class: "named", dir: "auto", on: { click: () => open(piece.id) } }, clean(piece.text))
+  piece.id ? named(piece.id, piece.text, open)
     : piece.mark ? h("mark", {}, clean(piece.text)) : clean(piece.text))));
 
 function meter(row) {

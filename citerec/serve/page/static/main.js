@@ -234,6 +234,8 @@ async function openLink(brought) {
   for (const id of ids) if (titles.has(id)) mark(brought.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
   keep();
   draft.fill();
+  if (brought.paper) details.open(brought.paper);
+  if (brought.paper && !brought.list.length && !ids.length) { if (state.searched && typeof draft.request() !== "string") find(); return; }
   const found = await papers(brought.list);
   const remove = h("button", { type: "button", class: "link", on: { click: event => { for (const id of titles.keys()) mark(null, { id }); draft.fill(); event.target.remove(); } } }, "Remove its marks");
   const gone = brought.list.length - found.rows.length;

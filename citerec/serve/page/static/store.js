@@ -55,6 +55,8 @@ export function link(list) {
   return `${location.origin}${location.pathname}#${parts}`;
 }
 
+export const paperLink = id => `#${new URLSearchParams({ index: state.index, paper: id })}`;
+
 // What a link holds; null if the address has none.
 export function fromLink(indexes) {
   const parts = new URLSearchParams(location.hash.slice(1));
@@ -66,6 +68,6 @@ export function fromLink(indexes) {
   const ids = name => [...new Set(parts.getAll(name))].slice(0, 2000);
   return {
     index: parts.get("index"), k: Math.min(number("k") ?? EMPTY.k, 100), year: number("year"), yearMax: number("year_max"),
-    cited: ids("cited"), hidden: ids("hidden"), list: ids("list").slice(0, MOST_IN_LINK),
+    cited: ids("cited"), hidden: ids("hidden"), list: ids("list").slice(0, MOST_IN_LINK), paper: parts.get("paper"),
   };
 }
