@@ -8,6 +8,7 @@ from citerec.errors import BadInputError, shown
 from citerec.export import Result, dump
 from citerec.export.jsonl import items
 from citerec.recommend import BatchRecommender
+from citerec.serve.page.messages import in_words_of_the_page
 from citerec.serve.page.search import (
     PageRequest,
     first_list,
@@ -55,8 +56,8 @@ class PageBackend:
         notices = [*answer.notices, *of_draft.notices, unreadable_notice(request, recommender)]
         return {
             **self._view(request.index, recommender).listed(of_draft.results),
-            "why_nothing": of_draft.why_nothing,
-            "notices": [notice for notice in notices if notice],
+            "why_nothing": _sentence(in_words_of_the_page(of_draft.why_nothing)),
+            "notices": [in_words_of_the_page(notice) for notice in notices if notice],
             "not_found": answer.not_found,
             "found_by": _by(recommender),
             "ranked_by": _ranked_by(recommender),
@@ -129,6 +130,10 @@ class PageBackend:
             if view is None or view.index is not recommender.index:  # a new version was swapped in
                 view = self._views[name] = CorpusView(recommender.index)
         return view
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 _QUERY = Query(id="page", title="Papers chosen on the page", named=False)

@@ -13,6 +13,7 @@ from citerec.errors import BadInputError
 from citerec.export.clean import visible
 from citerec.folder import IndexFolder
 from citerec.matching.recognise import listed_rows
+from citerec.serve.page.messages import in_words_of_the_page
 from citerec.text import plural
 
 MOST_FILES = 12
@@ -20,6 +21,7 @@ REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists of references, unle
 _AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 _SHOWN = 5  # references that are not in the corpus and are named
 _NO_TITLE = "Untitled"
+_INSTEAD = "; paste its text into the fields instead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,14 @@ def read_uploads(files: Sequence[Upload], index: IndexFolder) -> dict[str, Any]:
         BadInputError: If there is no file, or the document cannot be read.
         MissingExtraError: If the library for a document is not installed.
     """
+    try:
+        return _read(files, index)
+    except BadInputError as error:
+        message = in_words_of_the_page(error.message, _INSTEAD)
+        raise BadInputError(error.path, message, line=error.line) from error
+
+
+def _read(files: Sequence[Upload], index: IndexFolder) -> dict[str, Any]:
     if not files:
         raise BadInputError("upload", "there is no file; choose a .tex, .bib, .docx, .pdf or .md")
     with TemporaryDirectory(prefix="citerec-") as folder:
@@ -110,7 +120,7 @@ def _draft(file: Upload, path: Path, index: IndexFolder) -> dict[str, Any]:
             "doi": query.doi,
         },
         "cited": cited,
-        "notices": [*notices, *map(visible, [*read.notices, *looked_up])],
+        "notices": [*notices, *map(in_words_of_the_page, map(visible, [*read.notices, *looked_up]))],
     }
 
 

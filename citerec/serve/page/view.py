@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from textwrap import shorten
 from typing import Any
 
@@ -166,6 +166,7 @@ def marked(text: str, words: Iterable[str]) -> Parts:
     return parts
 
 
+@lru_cache(2**16)
 def stem(word: str) -> str:
     """Return a word in lower case without its ending, roughly: enough to mark `graphs` for `graph`."""
     word = word.lower()

@@ -60,8 +60,9 @@ function drawYears(rows) {
     const bar = h("i");
     bar.style.height = `${counts[i] ? Math.max(8, (counts[i] / most) * 100) : 0}%`;
     const short = bin.from === null ? "?" : `’${String(bin.from).slice(-2)}`;
-    return h("button", { type: "button", "aria-pressed": years.has(bin.name), "aria-label": `${bin.name}: ${count(counts[i], "paper")}`, title: `${bin.name}: ${count(counts[i], "paper")}`, on: { click: () => { toggle(years, bin.name); refocus("#years", i); } } },
-      h("span", { class: "n" }, counts[i] || ""), h("span", { class: "well" }, bar), h("span", { class: "tick" }, short));
+    return h("button", { type: "button", "aria-pressed": years.has(bin.name), title: `${bin.name}: ${count(counts[i], "paper")}`, on: { click: () => { toggle(years, bin.name); refocus("#years", i); } } },
+      h("span", { class: "hush" }, `${bin.name}: ${count(counts[i], "paper")}`),
+      h("span", { class: "n", "aria-hidden": "true" }, counts[i] || ""), h("span", { class: "well", "aria-hidden": "true" }, bar), h("span", { class: "tick", "aria-hidden": "true" }, short));
   }));
 }
 
@@ -85,7 +86,7 @@ const refocus = (place, i) => $$("button", $(place))[i]?.focus();
 function drawFilters() {
   const place = $("#filters");
   place.hidden = !active();
-  const chip = (set, name) => h("button", { type: "button", class: "chip on", "aria-label": `Remove the filter ${name || "no venue"}`, on: { click: () => toggle(set, name) } }, h("span", { dir: "auto" }, name || "no venue"), " ×");
+  const chip = (set, name) => h("button", { type: "button", class: "chip on", on: { click: () => toggle(set, name) } }, h("span", { class: "hush" }, "Remove the filter "), h("span", { dir: "auto" }, name || "no venue"), h("span", { "aria-hidden": "true" }, " ×"));
   place.replaceChildren("Only", ...[...years].map(name => chip(years, name)), ...[...venues].map(name => chip(venues, name)),
     h("button", { type: "button", class: "link", on: { click: () => { clear(); changed(); } } }, "Show all"));
 }

@@ -21,7 +21,8 @@ export function start(given) {
 export function update(next, { force = false } = {}) {
   waiting = null;
   const same = next.length === rows.length && next.every((row, i) => row.id === rows[i].id);
-  const busy = over || (list.contains(document.activeElement) && document.activeElement.matches(":focus-visible"));
+  const reading = list.getBoundingClientRect().top < 0; // scrolled into the list, as on a phone
+  const busy = over || reading || (list.contains(document.activeElement) && document.activeElement.matches(":focus-visible"));
   if (!force && !same && rows.length && busy) {
     waiting = next;
     newer.hidden = false;

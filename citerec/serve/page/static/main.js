@@ -15,6 +15,7 @@ const FILES = { bibtex: ["references.bib", "application/x-bibtex"], ris: ["refer
 const indexes = $$("#index option").map(option => option.value);
 let links = []; // citations among the shown papers: pairs of ids
 let running = null; // the search in flight
+let drawing = 0; // the timer of the pictures
 let again = 0; // the timer of a search after a mark
 const undone = []; // the latest marks, for undo
 
@@ -104,7 +105,7 @@ function failed(error) {
 
 function empty(title, texts, hints = []) {
   $("#empty").hidden = false;
-  $("#empty").replaceChildren($("#empty .sketch"), h("h1", {}, title), ...texts.map(text => h("p", { dir: "auto" }, clean(text))), hints.length ? h("ul", { class: "hint" }, hints.map(hint => h("li", {}, hint))) : "");
+  $("#empty").replaceChildren($("#empty .sketch"), h("h2", {}, title), ...texts.map(text => h("p", { dir: "auto" }, clean(text))), hints.length ? h("ul", { class: "hint" }, hints.map(hint => h("li", {}, hint))) : "");
 }
 
 // Everything around the list: facets, pictures, tools.
@@ -115,7 +116,8 @@ function around() {
   if (rows.length) $("#empty").hidden = true;
   facets.draw(rows);
   for (const row of rows) list.element(row.id).hidden = !facets.passes(row);
-  pictures();
+  clearTimeout(drawing);
+  drawing = setTimeout(pictures, 30); // the rows come first
   chosen();
 }
 
@@ -275,6 +277,11 @@ function start() {
   $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.update([], { force: true }); if (state.searched) find(); });
   $("#theme").addEventListener("click", () => { const names = Object.keys(THEMES); state.theme = names[(names.indexOf(state.theme) + 1) % 3]; theme(); keep(); });
   $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.update([], { force: true }); location.reload(); });
+  $("#explore-toggle").addEventListener("click", event => {
+    const open = document.body.classList.toggle("exploring");
+    event.currentTarget.setAttribute("aria-expanded", String(open));
+    if (open) $("#explore").scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" });
+  });
   $("#enlarge").addEventListener("click", enlarge);
   $("#share").addEventListener("click", share);
   $("#example").addEventListener("click", example);
