@@ -1,10 +1,10 @@
 """The page at `/`, in a real browser against a real server."""
 
-import json
 import re
-import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from textwrap import shorten
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,10 +18,9 @@ from support.pages import NASTY
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
 from citerec.recommend import BatchRecommender
-from citerec.serve.page.backend import PageBackend
 from citerec.serve.page.messages import in_words_of_the_page
 from citerec.serve.page.uploads import Upload, read_uploads
-from citerec.serve.page.view import marked, snippet, stem
+from citerec.serve.page.view import CorpusView, marked, snippet, stem
 from citerec.serve.service import Service
 from citerec.types import Paper, Query
 
@@ -72,7 +71,9 @@ def find(page: Any, draft: dict[str, str] = DRAFT) -> None:
 
 
 def ids(page: Any) -> list[str]:
-    return page.eval_on_selector_all(".row:not([hidden])", "rows => rows.map(row => row.dataset.id)")
+    return page.eval_on_selector_all(
+        ".row:not([hidden])", "rows => rows.map(row => row.dataset.id)"
+    )
 
 
 # The short story
@@ -123,13 +124,43 @@ def test_messages_name_fields_of_the_page_in_place_of_options() -> None:
     assert in_words_of_the_page(damaged, "; paste its text") == "it is damaged; paste its text"
 
 
-def test_rows_name_the_papers_of_reasons_by_id(sample_index: IndexFolder) -> None:
-    backend = Service({"sample": sample_index.path})
-    view = PageBackend(backend).papers(None, [sample_index.papers[0].id])
-    backend.close()
+def test_papers_that_a_reason_names_are_linked(sample_index: IndexFolder) -> None:
+    view = CorpusView(sample_index)
+    row = next(row for row in range(300) if len(view.citing(row)) > 1)
+    citing = sample_index.papers[int(view.citing(row)[0])]
+    quoted = f'"{shorten(citing.title, 60, placeholder="…")}"'
+    paper = sample_index.papers[row]
+    item = {
+        "id": paper.id,
+        "rank": 1,
+        "title": paper.title,
+        "authors": [],
+        "venue": "",
+        "year": None,
+        "doi": "",
+        "url": "javascript:alert(1)",
+        "abstract": "",
+        "score": 1.0,
+        "probability": None,
+        "stages": {},
+        "reasons": [
+            "matches: trees, maps",
+            f"cited by 2 of the 50 most similar papers, such as {quoted}",
+        ],
+    }
 
-    assert view["rows"][0]["title"] == [sample_index.papers[0].title]
-    assert view["links"] == []
+    [shown] = view.listed([item])["rows"]
+
+    assert [piece for piece in shown["reasons"][0] if "mark" in piece] == [
+        {"text": "trees", "mark": "1"},
+        {"text": "maps", "mark": "1"},
+    ]
+    assert shown["reasons"][1] == [
+        {"text": "cited by 2 of the 50 most similar papers, such as "},
+        {"text": quoted, "id": citing.id},
+    ]
+    assert shown["url"] == ""
+    assert shown["citations"] == len(view.citing(row))
 
 
 def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: IndexFolder) -> None:
@@ -146,4 +177,382 @@ def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: Ind
 
     assert both["draft"]["title"] == "Maps of trees"
     assert alone["draft"] is None
-    assert [one["id"] for one in both["cited"]] == [one["id"] for one in alone["cited"]] == [paper.id]
+    assert (
+        [one["id"] for one in both["cited"]] == [one["id"] for one in alone["cited"]] == [paper.id]
+    )
+
+
+# Longer stories
+
+
+class Reversed:
+    """Prefers papers in the reverse order of their titles; waits until it is released."""
+
+    name = "reversed"
+
+    def __init__(self) -> None:
+        self.released = Event()
+
+    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
+        assert self.released.wait(SECONDS)
+        order = sorted(paper.title for paper in papers)
+        return [float(order.index(paper.title)) for paper in papers]
+
+
+@pytest.fixture
+def slow(sample_index: IndexFolder) -> Generator[tuple[str, Reversed]]:
+    """A server whose reranker waits."""
+    reranker = Reversed()
+    with_reranker(service := Service({"sample": sample_index.path}), sample_index, reranker)
+    with serving(service) as at:
+        yield at, reranker
+        reranker.released.set()
+    service.close()
+
+
+def with_reranker(service: Service, index: IndexFolder, reranker: Reversed) -> None:
+    service._open["sample"] = BatchRecommender(index, RecommendConfig(), reranker=reranker)
+
+
+@pytest.mark.slow
+def test_the_fused_list_is_there_before_a_slow_reranker_and_rows_stay_under_the_pointer(
+    browser: Any, slow: tuple[str, Reversed]
+) -> None:
+    address, reranker = slow
+    with open_page(browser, address) as page:
+        for field, text in DRAFT.items():
+            page.fill(field, text)
+        page.click("#find")
+        expect(page.locator("#status")).to_contain_text("on its way")
+        fused = ids(page)
+
+        page.hover(".row >> nth=2")
+        reranker.released.set()
+        expect(page.locator("#newer button")).to_be_visible()
+        assert ids(page) == fused  # the pointer is on the list
+
+        page.mouse.move(3, 3)
+        expect(page.locator("#newer button")).to_be_hidden()
+        assert ids(page) != fused
+        assert page.locator(".moved").count() > 0
+
+
+@pytest.mark.slow
+def test_a_new_order_is_shown_on_request_by_key_and_the_focus_stays(
+    browser: Any, slow: tuple[str, Reversed]
+) -> None:
+    address, reranker = slow
+    with open_page(browser, address) as page:
+        for field, text in DRAFT.items():
+            page.fill(field, text)
+        page.click("#find")
+        expect(page.locator("#status")).to_contain_text("on its way")
+        page.focus("#stages")
+        page.keyboard.press("Escape")
+        page.evaluate("() => document.activeElement.blur()")
+        for _ in range(3):
+            page.keyboard.press("j")
+        focused = page.evaluate("() => document.activeElement.dataset.id")
+        reranker.released.set()
+        expect(page.locator("#newer button")).to_be_visible()
+
+        page.keyboard.press("n")
+
+        expect(page.locator("#newer button")).to_be_hidden()
+        assert page.evaluate("() => document.activeElement.dataset.id") == focused
+
+
+@pytest.mark.slow
+def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None:
+    page.fill("#title", TITLE)
+
+    for name, data, message in [
+        ("draft.pdf", b"%PDF-1.4 broken", "draft.pdf: this is a PDF"),
+        ("draft.docx", b"PK\x03\x04 broken", "draft.docx"),
+        ("draft.tex", b"\\documentclass{article}\xff\xfe\x00", "draft.tex"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00", "picture.png"),
+        ("empty.bib", b"", "empty.bib"),
+    ]:
+        page.set_input_files("#file", files=[{"name": name, "mimeType": "", "buffer": data}])
+        expect(page.locator("#read .fault")).to_contain_text(message)
+        fault = page.inner_text("#read .fault")
+        assert "--" not in fault
+        assert "Traceback" not in fault
+
+    page.set_input_files(
+        "#file", files=[{"name": "big.pdf", "mimeType": "", "buffer": bytes(17 * 2**20)}]
+    )
+    expect(page.locator("#read .fault")).to_contain_text("too large")
+    expect(page.locator("#title")).to_have_value(TITLE)
+
+
+@pytest.mark.slow
+def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
+    page: Any, sample_index: IndexFolder
+) -> None:
+    paper = sample_index.papers[5]
+    draft = f"---\ntitle: {TITLE}\nbibliography: refs.bib\n---\n\n# Abstract\n\n{ABSTRACT} [@one]\n"
+    bib = f"@article{{one, title={{{paper.title}}}, year={paper.year}}}"
+    files = [("draft.md", draft), ("refs.bib", bib)]
+
+    page.set_input_files(
+        "#file",
+        files=[{"name": n, "mimeType": "", "buffer": text.encode()} for n, text in files],
+    )
+
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("#abstract")).to_have_value(re.compile("bi-encoder"))
+    expect(page.locator("#known li")).to_have_count(1)
+    page.click("#read >> text=Undo")
+    expect(page.locator("#known li")).to_have_count(0)
+    find(page, {"#title": "Sparse retrieval"})
+
+
+@pytest.mark.slow
+def test_a_search_survives_a_server_that_is_restarted(
+    browser: Any, sample_index: IndexFolder
+) -> None:
+    port, service = free_port(), Service({"sample": sample_index.path})
+    with serving(service, port) as address:
+        session = open_page(browser, address)
+        page = session.__enter__()
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+
+    page.fill("#title", "Learned sparse retrieval")
+    page.click("#find")
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    expect(page.locator("#trouble")).to_contain_text("kept")
+    with serving(service, port):
+        page.click("#trouble button")
+        expect(page.locator("#status")).to_contain_text("after")
+
+        expect(page.locator("#trouble")).to_be_hidden()
+        expect(page.locator("#title")).to_have_value("Learned sparse retrieval")
+        expect(page.locator("#known li")).to_have_count(1)
+        session.__exit__(None, None, None)
+    service.close()
+
+
+BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"
+
+
+@pytest.mark.slow
+def test_titles_with_scripts_and_direction_controls_are_harmless(
+    browser: Any, build: Callable[..., IndexFolder]
+) -> None:
+    titles = [*NASTY, BIDI, "", "<svg onload=alert(1)> word", "شبكات الاستشهاد word"]
+    index = build(
+        [
+            {
+                "id": f"p{i}<script>alert({i})</script>",
+                "title": title,
+                "abstract": f"A word and {title}",
+                "venue": title,
+                "authors": [title] if title else [],
+                "citations": ["p0<script>alert(0)</script>"] if i else [],
+                "url": "javascript:alert(1)",
+            }
+            for i, title in enumerate(titles)
+        ]
+    )
+    service = Service({"<b>nasty</b>": index.path})
+    with serving(service) as address, open_page(browser, address) as page:
+        alerts: list[str] = []
+        page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+
+        find(page, {"#title": "<script>alert(1)</script> word"})
+        page.click(".row .title >> nth=0")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+
+        assert len(ids(page)) > 10
+        assert not alerts
+        assert page.locator("main script, main img, main b.x, dialog script").count() == 0
+        text = page.inner_text("main")
+        assert "<script>alert" in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+        assert (
+            page.evaluate(
+                "() => getComputedStyle(document.querySelector('.row .title')).unicodeBidi"
+            )
+            == "isolate"
+        )
+        page.keyboard.press("Escape")
+        page.check("#all")
+        with page.expect_download():
+            page.click("[data-save=csl]")
+    service.close()
+
+
+@pytest.mark.slow
+def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> None:
+    find(page)
+    everything = len(ids(page))
+    bar = page.locator("#years button", has_text=re.compile("[1-9] papers?")).first
+
+    shown = int(re.search(r": (\d+) paper", bar.inner_text() or "")[1])
+    bar.click()
+
+    assert len(ids(page)) == shown < everything
+    page.click("#filters >> text=Show all")
+    assert len(ids(page)) == everything
+    venue = page.locator("#venues .chip").first
+    n = int(venue.locator(".n").inner_text())
+    venue.click()
+    assert len(ids(page)) == n
+
+
+@pytest.mark.slow
+def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -> None:
+    with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+        page.click(".row .act.hide >> nth=0", force=True)
+        expect(page.locator("#hidden li")).to_have_count(1)
+        listed = ids(page)
+        page.click("#share")
+        expect(page.locator("#toast")).to_contain_text("Link copied")
+        link = page.evaluate("() => navigator.clipboard.readText()")
+
+    assert "passages" not in link
+    assert "#index=sample" in link
+    with open_page(browser, link) as other:
+        expect(other.locator("#notices")).to_contain_text("the text of the draft is not in it")
+        assert set(ids(other)) <= set(listed)
+        assert len(ids(other)) > 10
+        expect(other.locator("#known li")).to_have_count(1)
+        expect(other.locator("#hidden li")).to_have_count(1)
+        expect(other.locator("#title")).to_have_value("")
+
+
+@pytest.mark.slow
+def test_a_sentence_alone_or_with_its_draft_finds_what_it_needs(page: Any) -> None:
+    page.click("text=A sentence")
+    find(page, {"#context": "BERT is pretrained on masked words [CITE]."})
+    alone = ids(page)
+
+    page.check("#with-draft")
+    find(page, {**DRAFT, "#context": "BERT is pretrained on masked words [CITE]."})
+
+    assert alone
+    expect(page.locator(".row").first).to_contain_text("BERT")
+
+
+@pytest.mark.slow
+def test_an_empty_list_gives_its_reason(page: Any) -> None:
+    page.click(".settings summary")
+    page.fill("#year-max", "1800")
+    page.fill("#title", TITLE)
+    page.click("#find")
+
+    expect(page.locator("#empty")).to_contain_text("later than 1800")
+    expect(page.locator("#empty")).not_to_contain_text("--")
+
+
+@pytest.mark.slow
+def test_a_busy_server_is_waited_for(page: Any) -> None:
+    refused: list[str] = []
+
+    def refuse(route: Any) -> None:
+        if refused:
+            route.continue_()
+        else:
+            refused.append("once")
+            route.fulfill(status=429, headers={"Retry-After": "1"}, body="{}")
+
+    page.route("**/page/recommend", refuse)
+    page.fill("#title", TITLE)
+    page.click("#find")
+
+    expect(page.locator("#trouble")).to_contain_text("busy")
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_the_other_index_has_marks_of_its_own(page: Any) -> None:
+    find(page)
+    page.click(".row .act.known >> nth=0", force=True)
+    expect(page.locator("#known li")).to_have_count(1)
+
+    page.select_option("#index", "again")
+
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#known")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_every_action_has_a_key(page: Any) -> None:
+    find(page)
+    page.evaluate("() => document.activeElement.blur()")
+
+    page.keyboard.press("?")
+    expect(page.locator("#shortcuts")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("#selected")).to_have_text("1 selected")
+    page.keyboard.press("h")
+    expect(page.locator("#hidden li")).to_have_count(1)
+    page.keyboard.press("u")
+    expect(page.locator("#hidden")).to_be_hidden()
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    expect(page.locator("#details")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    assert page.evaluate("() => document.activeElement.id") == "title"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, width: int) -> None:
+    script = axe_script()
+    size = {"width": width, "height": 900}
+
+    def issues() -> list[str]:
+        found = page.evaluate("async () => (await axe.run(document)).violations")
+        return [
+            f"{one['id']}: {one['nodes'][0]['html']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    with open_page(browser, address, color_scheme=scheme, viewport=size, bypass_csp=True) as page:
+        page.evaluate(script)
+        assert not issues()
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+        expect(page.locator("#status")).to_contain_text("after")
+        assert not issues()
+        page.click(".row .title >> nth=0")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+        assert not issues()
+        page.keyboard.press("Escape")
+        page.click("#help")
+        assert not issues()
+
+
+@pytest.mark.slow
+def test_the_answers_of_the_page_and_of_the_api_are_equal(page: Any, address: str) -> None:
+    find(page)
+    shown = ids(page)
+
+    answer = page.request.post(
+        f"{address}v1/recommend", data={"query": {"title": TITLE, "abstract": ABSTRACT}}
+    )
+
+    assert [one["id"] for one in answer.json()["answers"][0]["results"]] == shown
+
+
+@pytest.mark.slow
+def test_the_policy_forbids_scripts_within_the_page(page: Any, address: str) -> None:
+    answer = page.request.get(address)
+    policy = answer.headers["content-security-policy"]
+
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=|\sstyle=", answer.text())
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", answer.text())

@@ -47,7 +47,10 @@ class PageBackend:
         found = first_list(request, recommender) if has_later_stages(recommender) else []
         if not found:
             return None
-        return {**self._view(request.index, recommender).listed(found), "found_by": _by(recommender)}
+        return {
+            **self._view(request.index, recommender).listed(found),
+            "found_by": _by(recommender),
+        }
 
     def last(self, request: PageRequest, answer: RecommendAnswer) -> dict[str, Any]:
         """Return the answer of `/v1/recommend` as the page shows it."""
@@ -121,7 +124,11 @@ class PageBackend:
     def _facts(self, name: str) -> dict[str, Any]:
         recommender = self._service.recommender(name)
         facts = self._view(name, recommender).facts()
-        return {"name": name, **facts, "found_by": " · ".join([_by(recommender), *_ranked_by(recommender)])}
+        return {
+            "name": name,
+            **facts,
+            "found_by": " · ".join([_by(recommender), *_ranked_by(recommender)]),
+        }
 
     def _view(self, name: str | None, recommender: BatchRecommender) -> CorpusView:
         name = name or self._service.names[0]

@@ -20,7 +20,9 @@ from citerec.types import Query
 
 MOST = 100  # papers in a list
 MOST_MARKS = 2_000  # papers that are marked as cited or hidden
-UNREADABLE = 0.5  # least share of unreadable letters of a draft for a notice, as on the command line
+UNREADABLE = (
+    0.5  # least share of unreadable letters of a draft for a notice, as on the command line
+)
 
 
 class PageRequest(BaseModel):

@@ -17,7 +17,9 @@ from citerec.serve.page.messages import in_words_of_the_page
 from citerec.text import plural
 
 MOST_FILES = 12
-REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists of references, unless a document is with them
+REFERENCES = frozenset(
+    {".bib", ".bibtex", ".ris"}
+)  # lists of references, unless a document is with them
 _AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 _SHOWN = 5  # references that are not in the corpus and are named
 _NO_TITLE = "Untitled"
@@ -73,7 +75,9 @@ def _saved(file: Upload, folder: Path) -> Path:
     try:
         path.write_bytes(file.data)
     except OSError as error:
-        raise BadInputError(visible(name), f"its name is no file name ({error.strerror})") from error
+        raise BadInputError(
+            visible(name), f"its name is no file name ({error.strerror})"
+        ) from error
     return path
 
 
@@ -120,7 +124,10 @@ def _draft(file: Upload, path: Path, index: IndexFolder) -> dict[str, Any]:
             "doi": query.doi,
         },
         "cited": cited,
-        "notices": [*notices, *map(in_words_of_the_page, map(visible, [*read.notices, *looked_up]))],
+        "notices": [
+            *notices,
+            *map(in_words_of_the_page, map(visible, [*read.notices, *looked_up])),
+        ],
     }
 
 

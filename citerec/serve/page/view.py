@@ -143,7 +143,9 @@ class CorpusView:
         further = [graph.references(one) for one in citing[:_NEAR].tolist()]
         further += [self.citing(one) for one in cited[:_NEAR].tolist()]
         near = np.concatenate([citing, cited, *further]).astype(np.int32)
-        first = np.sort(np.unique(near, return_index=True)[1])  # the closest remain where there are too many
+        first = np.sort(
+            np.unique(near, return_index=True)[1]
+        )  # the closest remain where there are too many
         return near[first][:_NEAR]
 
 
