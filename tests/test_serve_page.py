@@ -211,7 +211,8 @@ def slow(sample_index: IndexFolder) -> Generator[tuple[str, Reversed]]:
 
 
 def with_reranker(service: Service, index: IndexFolder, reranker: Reversed) -> None:
-    service._open["sample"] = BatchRecommender(index, RecommendConfig(), reranker=reranker)
+    with service.indexes.use() as version:
+        version.default = BatchRecommender(index, RecommendConfig(), reranker=reranker)
 
 
 @pytest.mark.slow

@@ -5,24 +5,17 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from citerec.api.listed import find_listed
-from citerec.drafts import parse_queries
-from citerec.drafts.context import read_context
 from citerec.export import Result
 from citerec.export.jsonl import items
 from citerec.recommend import BatchRecommender
 from citerec.serve.page.view import FIELDS
+from citerec.serve.prepare import prepare, read_drafts
 from citerec.serve.schema import RecommendRequest
-from citerec.types import Query
 
 MOST = 100  # papers in a list
 MOST_MARKS = 2_000  # papers that are marked as cited or hidden
-UNREADABLE = (
-    0.5  # least share of unreadable letters of a draft for a notice, as on the command line
-)
 
 
 class PageRequest(BaseModel):
@@ -66,17 +59,6 @@ class PageRequest(BaseModel):
             fields=[*FIELDS],
         )
 
-    def query(self) -> Query | None:
-        """Return the draft; None if there is none, whose list has only one order.
-
-        Raises:
-            CiterecError: If it cannot be a query.
-        """
-        if self.record is None:
-            return None
-        [query] = parse_queries(orjson.dumps(self.record)).queries
-        return replace(query, context=read_context(self.context)) if self.context else query
-
 
 def has_later_stages(recommender: BatchRecommender) -> bool:
     """Whether the order of the first stage is not the last one."""
@@ -89,30 +71,19 @@ def first_list(request: PageRequest, recommender: BatchRecommender) -> Sequence[
     Raises:
         CiterecError: If the request is wrong.
     """
-    query = request.query()
-    if query is None:
+    wanted, papers = request.for_api(), recommender.index.papers
+    prepared = prepare(wanted, read_drafts(wanted), papers)
+    if prepared.is_list:
         return []
     first = copy(recommender)
     first.ranker, first.cascade = None, None
     first.config = replace(recommender.config, diversity=0.0)
-    papers = recommender.index.papers
+    options = prepared.options
     [found] = first.with_k(request.k).stream(
-        [query],
-        year_max=request.year_max,
-        excluded=find_listed(request.exclude or None, "exclude", papers).rows,
-        cited=find_listed(request.cited or None, "cited", papers).rows,
+        prepared.queries,
+        year_max=options.year_max,
+        excluded=options.excluded,
+        cited=options.cited,
         explain=True,
     )
-    return items(Result(query, found.items), FIELDS)
-
-
-def unreadable_notice(request: PageRequest, recommender: BatchRecommender) -> str:
-    """Return a notice if neither encoder nor corpus knows most words of the draft; else an empty string."""
-    query = request.query()
-    share = recommender.unreadable(query) if query else 0.0
-    if share < UNREADABLE:
-        return ""
-    return (
-        "Most words of this draft are in a script or language that neither the encoder nor the papers cover "
-        f"({share:.0%} of the letters); the recommendations are unreliable."
-    )
+    return items(Result(prepared.queries[0], found.items), FIELDS)

@@ -54,15 +54,6 @@ class CorpusView:
         first, last = (int(known.min()), int(known.max())) if len(known) else (0, 0)
         return {"papers": len(self.index.papers), "first_year": first, "last_year": last}
 
-    def named(self, rows: npt.NDArray[np.int32], most: int) -> list[dict[str, Any]]:
-        """Return id, title and year of papers, newest first, at most `most`."""
-        newest = rows[np.argsort(-self.index.papers.years[rows], kind="stable")][:most]
-        papers = self.index.papers.at(newest.tolist())
-        return [
-            {"id": papers[row].id, "title": visible(papers[row].title), "year": papers[row].year}
-            for row in newest.tolist()
-        ]
-
     @cached_property
     def cited_by(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """The citing papers of each row as CSR: offsets, shape (papers + 1,), and rows, shape (citations,)."""
@@ -91,14 +82,14 @@ class CorpusView:
             "score": item["score"],
             "probability": item["probability"],
             "stages": item["stages"],
-            "citations": len(self.citing(row)),
+            "citations": len(self.citing(row)) if row >= 0 else 0,
             "reasons": [self._reason(reason, row, words) for reason in item["reasons"]],
             "snippet": marked(snippet(abstract, words), words),
             "abstract": marked(abstract, words),
         }
 
     def _links(self, rows: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
-        place = {row: i for i, row in enumerate(rows.tolist())}
+        place = {row: i for i, row in enumerate(rows.tolist()) if row >= 0}
         references = self.index.graph.references
         return [
             (i, place[cited])
@@ -125,7 +116,7 @@ class CorpusView:
 
     def _named(self, reason: str, row: int) -> list[tuple[str, str]]:
         """Return the titles, as a reason quotes them, of papers around a row, and their ids, in the reason's order."""
-        if '"' not in reason:
+        if '"' not in reason or row < 0:  # a version without the paper was swapped in
             return []
         near = self._near(row)
         titles = self.index.papers.texts("title", near).to_pylist()

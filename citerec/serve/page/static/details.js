@@ -6,7 +6,7 @@ import { Problem, get } from "./server.js";
 import { state } from "./store.js";
 
 const sheet = $("#details");
-const MOST = 12; // related papers that are shown at first
+const MOST = 12, MOST_READ = 200; // related papers that are shown at first, and that are read
 let trail = []; // ids that were open before
 let handlers = {}, request = null;
 let known = { id: null, related: null }; // the citations that were read last
@@ -31,7 +31,7 @@ export async function open(id, row = null) {
   try {
     const [listed, related] = await Promise.all([
       shown ? null : get("page/papers", { index: state.index, ids: id }, signal),
-      get("page/related", { index: state.index, id }, signal),
+      get(`v1/papers/${encodeURIComponent(id)}`, { index: state.index, limit: MOST_READ }, signal),
     ]);
     if (signal.aborted || at !== trail.length) return;
     known = { id, related };
@@ -59,7 +59,7 @@ function draw(row, related, fault) {
       row && row.abstract.join("") && [h("h3", {}, "Abstract"), h("p", { class: "abstract", dir: "auto" }, marked(row.abstract))],
       row && row.reasons.length > 0 && [h("h3", {}, "Why it is in the list"), h("ul", { class: "reasons" }, reasons(row, id => open(id)))],
       row && Object.keys(row.stages).length > 0 && stages(row),
-      related ? [group("Cites", related.references, related.reference_count), group("Cited by", related.cited_by, related.cited_by_count)]
+      related ? [group("Cites", related.references), group("Cited by", related.cited_by)]
         : !fault && h("p", { class: "hint", role: "status" }, "Reading its citations…")));
   sheet.scrollTop = place;
 }
@@ -95,7 +95,8 @@ function stages(row) {
       h("tbody", {}, Object.entries(row.stages).map(([name, hit]) => h("tr", {}, h("th", { scope: "row" }, names[name] ?? clean(name)), h("td", {}, hit.rank), h("td", {}, hit.score.toPrecision(4)))))));
 }
 
-function group(name, papers, total) {
+function group(name, { results, total }) {
+  const papers = [...results].sort((a, b) => (b.year ?? 0) - (a.year ?? 0));
   const list = h("ul", { class: "related" }, papers.map((paper, i) => h("li", { hidden: i >= MOST },
     named(paper.id, paper.title, id => { sheet.scrollTop = 0; open(id); }),
     h("span", { class: "year" }, paper.year ?? ""))));

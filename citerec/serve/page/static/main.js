@@ -12,7 +12,7 @@ import { Problem, exported, get, search } from "./server.js";
 import { forget, fromLink, keep, link, mark, marks, state } from "./store.js";
 
 const FILES = { bibtex: ["references.bib", "application/x-bibtex"], ris: ["references.ris", "application/x-research-info-systems"], csl: ["references.json", "application/json"] };
-const indexes = $$("#index option").map(option => option.value);
+let indexes = $$("#index option").map(option => option.value);
 let links = []; // citations among the shown papers: pairs of ids
 let running = null; // the search in flight
 let drawing = 0; // the timer of the pictures
@@ -257,8 +257,17 @@ async function example() {
   } catch (error) { if (error instanceof Problem) toast(clean(error.message)); }
 }
 
-function start() {
+// A server with tokens names its indexes only to those who have one.
+async function loadIndexes() {
+  const found = await get("page/indexes");
+  $("#index").replaceChildren(...found.map(one => h("option", { value: one.name, data: { papers: one.papers, ready: one.found_by, ...(one.first_year ? { years: `${one.first_year}–${one.last_year}` } : {}) } }, one.name)));
+  $("#index").hidden = found.length < 2;
+  indexes = found.map(one => one.name);
+}
+
+async function start() {
   theme();
+  if (!indexes.length) await loadIndexes();
   const brought = fromLink(indexes);
   const open = id => details.open(id, list.rows.find(row => row.id === id) ?? null);
   facets.start(around);

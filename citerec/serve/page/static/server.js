@@ -4,6 +4,7 @@ import { $, h } from "./dom.js";
 
 const WAITS = [1, 2, 3, 5, 8, 10]; // seconds before each attempt; the last one is repeated
 const MOST_ATTEMPTS = 60;
+const TOKEN = "citerec-token"; // forgotten when the tab is closed
 const SILENT = 90_000; // milliseconds without an answer after which a request counts as lost
 
 export class Problem extends Error {
@@ -14,6 +15,7 @@ export class Problem extends Error {
 }
 
 class Unreachable extends Error {}
+class Locked extends Error {}
 class Busy extends Error {
   constructor(seconds) {
     super("busy");
@@ -31,11 +33,14 @@ async function problemOf(response) {
 async function send(path, options) {
   let response;
   try {
-    response = await fetch(path, options);
+    const token = sessionStorage.getItem(TOKEN);
+    const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    response = await fetch(path, { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Unreachable();
   }
+  if (response.status === 401) throw new Locked();
   if (response.status === 429) throw new Busy(Number(response.headers.get("Retry-After")) || 2);
   if ([502, 503, 504].includes(response.status)) throw new Unreachable();
   if (!response.ok) throw await problemOf(response);
@@ -61,6 +66,16 @@ function wait(seconds, text, signal) {
   });
 }
 
+function askForToken(signal) {
+  return new Promise((resolve, reject) => {
+    signal?.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
+    const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
+    tell(h("form", { class: "token", on: { submit: event => { event.preventDefault(); sessionStorage.setItem(TOKEN, field.value.trim()); resolve(); } } },
+      h("label", { for: "token" }, sessionStorage.getItem(TOKEN) ? "The server does not know this token; another one:" : "This server needs a token:"), field, h("button", {}, "Use it")));
+    field.focus();
+  });
+}
+
 // Runs `attempt` until the server answers; a Problem of the request itself ends it.
 export async function reach(attempt, signal) {
   for (let tries = 0; ; tries++) {
@@ -69,6 +84,10 @@ export async function reach(attempt, signal) {
       tell();
       return value;
     } catch (error) {
+      if (error instanceof Locked) {
+        await askForToken(signal);
+        continue;
+      }
       if (error instanceof Problem || error.name === "AbortError" || tries >= MOST_ATTEMPTS) {
         tell();
         throw error;
