@@ -14,7 +14,7 @@ from citerec.serve.app import create_app
 from citerec.serve.service import Service
 
 BROWSERS = ("chromium", "google-chrome")
-SECONDS = 20  # how long a test waits for the page; the machine may be busy
+SECONDS = 30  # how long a test waits for the page; the machine may be busy
 
 
 def free_port() -> int:

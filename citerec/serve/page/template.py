@@ -21,6 +21,10 @@ def render(indexes: Sequence[Mapping[str, Any]], *, version: str, most_bytes: in
     )
 
 
+def _clean(value: Any) -> Any:
+    return visible(value) if type(value) is str else value  # not markup
+
+
 @cache
 def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -28,7 +32,7 @@ def _template() -> Any:
     environment: Any = Environment(
         loader=PackageLoader("citerec.serve.page", "templates"),
         autoescape=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,
+        finalize=_clean,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -9,6 +9,7 @@ import * as list from "./list.js";
 import * as map from "./map.js";
 import * as plot from "./plot.js";
 import { Problem, exported, get, search } from "./server.js";
+import { start as startTheme, theme } from "./theme.js";
 import { forget, fromLink, keep, link, mark, marks, state } from "./store.js";
 
 const FILES = { bibtex: ["references.bib", "application/x-bibtex"], ris: ["references.ris", "application/x-research-info-systems"], csl: ["references.json", "application/json"] };
@@ -196,7 +197,7 @@ async function give(format, ids, how) {
 
 const selectedIds = () => list.selected().map(row => row.id);
 
-// Index, theme, link
+// Index, link
 
 function chooseIndex(name) {
   state.index = indexes.includes(name) ? name : indexes[0];
@@ -207,14 +208,6 @@ function chooseIndex(name) {
   const name_ = $("#empty .name");
   if (name_) name_.textContent = state.index;
   draft.trays();
-}
-
-const THEMES = { auto: "as the system", light: "light", dark: "dark" };
-function theme() {
-  document.documentElement.dataset.theme = state.theme;
-  $('meta[name="color-scheme"]').content = state.theme === "auto" ? "light dark" : state.theme;
-  $("#theme").setAttribute("aria-label", `Colours: ${THEMES[state.theme]}`);
-  $("#theme").title = `Colours: ${THEMES[state.theme]}`;
 }
 
 async function share() {
@@ -284,7 +277,7 @@ async function start() {
   for (const button of $$("[data-save]")) button.addEventListener("click", () => give(button.dataset.save, selectedIds(), "save"));
   $("#all").addEventListener("change", event => { const to = event.target.checked; for (const row of list.rows) if (!list.element(row.id).hidden) list.select(row, to); });
   $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.update([], { force: true }); if (state.searched) find(); });
-  $("#theme").addEventListener("click", () => { const names = Object.keys(THEMES); state.theme = names[(names.indexOf(state.theme) + 1) % 3]; theme(); keep(); });
+  startTheme();
   $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.update([], { force: true }); location.reload(); });
   $("#explore-toggle").addEventListener("click", event => {
     const open = document.body.classList.toggle("exploring");
