@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +120,34 @@ def build(
         return open_index(tmp_path / "index")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def address(sample_index: IndexFolder) -> Generator[str]:
+    """The page of a server with the sample without vectors, by two names."""
+    from support.browsing import serving
+
+    from citerec.serve.service import Service
+
+    service = Service({"sample": sample_index.path, "again": sample_index.path})
+    with serving(service) as at:
+        yield at
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    """A headless browser; closed after each module, because an event loop runs in its thread."""
+    from support.browsing import open_browser
+
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Generator[Any]:
+    """The page in a fresh profile of the browser."""
+    from support.browsing import open_page
+
+    with open_page(browser, address) as opened:
+        yield opened

@@ -14,6 +14,9 @@ from citerec.serve.app import create_app
 from citerec.serve.service import Service
 
 BROWSERS = ("chromium", "google-chrome")
+TITLE = "Dense retrieval of passages"
+ABSTRACT = "We train a bi-encoder for open-domain question answering with hard negatives from BM25."
+DRAFT = {"#title": TITLE, "#abstract": ABSTRACT}
 SECONDS = 30  # how long a test waits for the page; the machine may be busy
 
 
@@ -75,3 +78,24 @@ def axe_script() -> str:
     """The script of axe-core, from the package axe-playwright-python; the test is skipped without it."""
     package = pytest.importorskip("axe_playwright_python", reason="axe-core is not installed")
     return Path(package.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
+def expect(locator: Any) -> Any:
+    from playwright.sync_api import expect as of
+
+    of.set_options(timeout=SECONDS * 1000)
+    return of(locator)
+
+
+def find(page: Any, draft: dict[str, str] = DRAFT) -> None:
+    """Fill the form, search, and wait for the last order."""
+    for field, text in draft.items():
+        page.fill(field, text)
+    page.click("#find")
+    expect(page.locator("#status")).to_contain_text("after")
+
+
+def ids(page: Any) -> list[str]:
+    return page.eval_on_selector_all(
+        ".row:not([hidden])", "rows => rows.map(row => row.dataset.id)"
+    )

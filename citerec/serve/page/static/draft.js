@@ -108,7 +108,7 @@ export async function take(files) {
   const { draft, cited, notices } = read;
   if (draft) {
     state.mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
-    Object.assign(state, { title: draft.title, abstract: draft.abstract, meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi } });
+    Object.assign(state, { title: draft.title, abstract: draft.abstract, meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi }, metaTitle: draft.title });
     if (draft.year) state.year = draft.year;
   }
   const fresh = cited.filter(paper => !marks().cited.some(one => one.id === paper.id));
@@ -128,12 +128,19 @@ function showRead(draft, fresh, notices) {
     h("details", {}, h("summary", {}, "What was read"), h("ul", {}, notices.map(notice => h("li", { dir: "auto" }, clean(notice))))));
 }
 
+// Authors, venue and DOI of a file belong to its title: not to another draft that was typed over it.
+function isSameDraft() {
+  const words = text => new Set(String(text ?? "").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+  const read = words(state.metaTitle), now = words(state.title);
+  return [...now].filter(word => read.has(word)).length * 2 >= now.size;
+}
+
 // What is searched for; a text if something is missing.
 export function request() {
   const { cited, hidden } = marks();
   const common = { index: state.index || null, k: state.k, year_max: state.yearMax, cited: cited.map(paper => paper.id), exclude: hidden.map(paper => paper.id) };
   const [first, ...rest] = state.title.trim() ? [state.title.trim()] : state.abstract.trim().split(/\n+/); // free text: its first line is the title
-  const draft = { title: first ?? "", abstract: state.title.trim() ? state.abstract.trim() : rest.join(" "), year: state.year, ...state.meta };
+  const draft = { title: first ?? "", abstract: state.title.trim() ? state.abstract.trim() : rest.join(" "), year: state.year, ...(isSameDraft() ? state.meta : {}) };
   if (state.mode === "sentence") {
     if (!state.context.trim()) return "Write the sentence that needs a reference.";
     return { ...common, context: state.context, ...(state.withDraft ? draft : { year: null }) };

@@ -1,18 +1,18 @@
 // The page: what is searched, shown and marked, in the order of events.
 
-import { $, $$, clean, copy, count, h, plain, save, still, toast } from "./dom.js";
+import { $, $$, clean, copy, count, h, plain, still, toast } from "./dom.js";
 import * as details from "./details.js";
 import * as draft from "./draft.js";
+import { give } from "./export.js";
 import * as facets from "./facets.js";
 import * as keys from "./keys.js";
 import * as list from "./list.js";
 import * as map from "./map.js";
 import * as plot from "./plot.js";
-import { Problem, exported, get, search } from "./server.js";
+import { Problem, get, search } from "./server.js";
 import { start as startTheme, theme } from "./theme.js";
 import { forget, fromLink, keep, link, mark, marks, state } from "./store.js";
 
-const FILES = { bibtex: ["references.bib", "application/x-bibtex"], ris: ["references.ris", "application/x-research-info-systems"], csl: ["references.json", "application/json"] };
 let indexes = $$("#index option").map(option => option.value);
 let links = []; // citations among the shown papers: pairs of ids
 let running = null; // the search in flight
@@ -48,7 +48,7 @@ async function find({ quiet = false } = {}) {
   $("#find").setAttribute("aria-busy", "true");
   say(kept ? "Ranking again…" : "Searching…");
   stages([{ name: "search", on: true }, { name: "rank" }]);
-  if (!kept) { note([]); if (innerWidth < 900) $("#results").scrollIntoView({ behavior: still() ? "auto" : "smooth" }); }
+  if (!kept) note([]);
   try {
     let first = true;
     await search(request, (name, found) => {
@@ -57,9 +57,13 @@ async function find({ quiet = false } = {}) {
         stages([{ name: found.found_by, done: true }, { name: "rank", on: true }]);
         if (kept) return;
         shown(found, { force: true, final: false });
+        if (first) toResults();
         first = false;
         say(`${count(found.rows.length, "paper")} in ${seconds(found.seconds)}; a better order is on its way.`);
-      } else last(found, { force: first && !kept });
+      } else {
+        last(found, { force: first && !kept });
+        if (first && !kept) toResults();
+      }
     }, own.signal);
   } catch (error) {
     if (own === running && error.name !== "AbortError") failed(error);
@@ -70,6 +74,11 @@ async function find({ quiet = false } = {}) {
       $("#find").removeAttribute("aria-busy");
     }
   }
+}
+
+// On a phone the list is below the form.
+function toResults() {
+  if (innerWidth < 900) $("#results").scrollIntoView({ behavior: still() ? "auto" : "smooth" });
 }
 
 function last(found, { force }) {
@@ -183,18 +192,6 @@ function chosen() {
   for (const button of $$("[data-copy], [data-save]")) button.disabled = some.length === 0;
 }
 
-async function give(format, ids, how) {
-  if (!ids.length) { toast("Select papers first: x, or the boxes"); return; }
-  try {
-    const text = await exported(state.index, ids, format);
-    if (how === "copy") await copy(text);
-    else save(text, ...FILES[format]);
-    toast(how === "copy" ? `${count(ids.length, "reference")} copied as BibTeX` : `${count(ids.length, "reference")} saved`);
-  } catch (error) {
-    toast(clean(error.message));
-  }
-}
-
 const selectedIds = () => list.selected().map(row => row.id);
 
 // Index, link
@@ -290,8 +287,9 @@ async function start() {
   chooseIndex(state.index);
   draft.fill();
   around();
-  if (brought) openLink(brought).catch(error => failed(error));
+  if (brought) openLink(brought).catch(failed);
   else if (state.searched && typeof draft.request() !== "string") find();
+  addEventListener("hashchange", () => { const link = fromLink(indexes); if (link) openLink(link).catch(failed); });
   document.documentElement.dataset.ready = "1";
 }
 

@@ -3,11 +3,13 @@
 const KEY = "citerec";
 const MOST_IN_LINK = 100; // papers of a list
 const EMPTY = {
-  index: "", mode: "draft", title: "", abstract: "", context: "", withDraft: false, meta: {},
+  index: "", mode: "draft", title: "", abstract: "", context: "", withDraft: false, meta: {}, metaTitle: "",
   k: 20, year: null, yearMax: null, marks: {}, theme: "auto", shortcuts: true, searched: false,
 };
 
 export const state = { ...EMPTY, ...read() };
+
+if (!state.marks || typeof state.marks !== "object") state.marks = {};
 
 function read() {
   try {
