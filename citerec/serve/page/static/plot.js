@@ -2,7 +2,7 @@
 
 import { $, clean, count, h, plain, s } from "./dom.js";
 
-const WIDTH = 340, HEIGHT = 210, LEFT = 34, RIGHT = 10, TOP = 12, BOTTOM = 24;
+const WIDTH = 340, HEIGHT = 210, LEFT = 36, RIGHT = 10, TOP = 12, BOTTOM = 24;
 
 export const radius = (citations, scale = 1) => scale * (3.2 + 2.1 * Math.sqrt(Math.min(citations, 400)) ** 0.9);
 
@@ -24,7 +24,7 @@ export function draw(rows, passes, on) {
   const values = dated.map(valueOf), years = dated.map(row => row.year);
   const [first, last] = [Math.min(...years), Math.max(...years)];
   const [low, high] = calibrated ? [0, Math.max(0.1, ...values)] : [Math.min(...values), Math.max(...values)];
-  const x = year => LEFT + 12 + ((year - first) / Math.max(1, last - first)) * (WIDTH - LEFT - RIGHT - 24);
+  const x = year => LEFT + 18 + ((year - first) / Math.max(1, last - first)) * (WIDTH - LEFT - RIGHT - 34);
   const y = value => HEIGHT - BOTTOM - 8 - ((value - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM - 16);
   const label = value => (calibrated ? `${Math.round(value * 100)}%` : value.toPrecision(2));
   const lines = [0, 0.5, 1].map(part => low + part * (high - low));
