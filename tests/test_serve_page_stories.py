@@ -24,6 +24,7 @@ from support.pages import NASTY
 
 from citerec.folder import IndexFolder
 from citerec.serve.service import Service
+from citerec.serve.settings import ServeConfig
 
 BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"
 
@@ -247,3 +248,28 @@ def test_the_policy_forbids_scripts_within_the_page(page: Any, address: str) -> 
     assert "default-src 'none'" in policy
     assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=|\sstyle=", answer.text())
     assert not re.search(r"(?:src|href)=\"(?:https?:)?//", answer.text())
+
+
+@pytest.mark.slow
+def test_a_server_with_tokens_names_its_indexes_only_to_those_who_have_one(
+    browser: Any, sample_index: IndexFolder
+) -> None:
+    token = "a-token-of-24-characters"
+    service = Service({"secret": sample_index.path}, settings=ServeConfig(tokens=(token,)))
+    with serving(service) as address:
+        page = browser.new_context().new_page()
+        page.goto(address)
+        expect(page.locator("#trouble")).to_contain_text("needs a token")
+        assert "secret" not in page.content()
+
+        page.fill("#token", "another token of the web")
+        page.click("#trouble button")
+        expect(page.locator("#trouble")).to_contain_text("does not know this token")
+        page.fill("#token", token)
+        page.click("#trouble button")
+
+        expect(page.locator("#corpus-facts")).to_contain_text("300 papers")
+        find(page)
+        assert ids(page)
+        page.context.close()
+    service.close()
