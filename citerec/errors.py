@@ -19,6 +19,7 @@ CiterecError
 ├── MissingExtraError       an optional part of citerec that is not installed
 ├── DatasetError            a dataset that cannot be fetched, or has changed (citerec.lab.datasets)
 ├── OutputError             a folder or file that cannot be written, or a full disk
+├── ServerError             the server that CITEREC_SERVER names does not answer
 └── JavaError               no Java that can run Lucene
 """
 
@@ -184,6 +185,17 @@ class MissingExtraError(CiterecError):
 
 class OutputError(CiterecError):
     """A folder or file that cannot be written, or a full disk."""
+
+
+class ServerError(CiterecError):
+    """The server that the user names does not answer."""
+
+    def __init__(self, named: str, reason: str) -> None:
+        super().__init__(
+            f"the server {named} (CITEREC_SERVER) does not answer: {reason}; start one: citerec serve, "
+            "or work without: --no-server"
+        )
+        self.named, self.reason = named, reason
 
 
 class JavaError(CiterecError):

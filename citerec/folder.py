@@ -19,12 +19,20 @@ from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
-from citerec.entries import is_regular
-from citerec.errors import CiterecError, IndexDamagedError, IndexNotFoundError, ModelError
+from citerec.errors import CiterecError, IndexDamagedError, ModelError
+from citerec.indexes import INDEXES, find_index
 from citerec.java import is_java_exception
 from citerec.manifest import MODELS, NAME, Manifest, faults, opening_faults, read_manifest
 
-INDEXES = Path("indexes")  # where indexes are, unless a folder is named
+__all__ = [
+    "INDEXES",
+    "IndexFolder",
+    "find_index",
+    "open_index",
+    "verify_index",
+    "verifying_on_failure",
+]
+
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
 DENSE = "dense"
 
@@ -164,26 +172,3 @@ def verifying_on_failure(index: IndexFolder) -> Generator[None]:
             if wrong:
                 raise IndexDamagedError(path, wrong) from error
         raise
-
-
-def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
-    """Return an index folder: the named one, else the only one under `root`.
-
-    A bare name is also searched under `root`.
-
-    Raises:
-        IndexNotFoundError: If there is none, or several to choose from.
-    """
-    if named is not None:
-        return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
-    folders = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
-    # a build in progress
-    folders = [folder for folder in folders if not folder.name.startswith(".")]
-    if len(folders) == 1:
-        return folders[0]
-    if not folders:
-        raise IndexNotFoundError(
-            f"no index under {root}/; build one: citerec index CORPUS, or try: citerec demo"
-        )
-    listed = ", ".join(str(p) for p in folders)
-    raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")

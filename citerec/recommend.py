@@ -103,9 +103,7 @@ class BatchRecommender:
 
     def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
         requested = requested_reranking(self.config.reranker, self.index)
-        weight = requested.weight if requested else None
-        if self.ranker:
-            weight = weight_after_ranker(requested)
+        weight = weight_after_ranker(requested) if self.ranker else requested and requested.weight
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
@@ -154,9 +152,10 @@ class BatchRecommender:
         """The names of the retrievers."""
         return self.retriever.names
 
-    def with_k(self, k: int) -> Self:
-        """Return a recommender of `k` papers per query that shares the index and the models of this one."""
+    def with_k(self, k: int, log: Log | None = None) -> Self:
+        """Return one of `k` papers per query, and perhaps another log, that shares the index and models of this one."""
         other = copy(self)
+        other._log = log or self._log
         other.config = replace(self.config, k=k)
         other.pipeline = other._composed()
         return other

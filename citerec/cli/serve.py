@@ -76,6 +76,7 @@ def serve(
 ) -> None:
     """Serve recommendations over HTTP: a page for authors, an API for programs."""
     with extra("serve"):
+        from citerec.cli.remote.server import CommandServer
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.options import model_settings
         from citerec.serve.run import address, bound
@@ -114,7 +115,9 @@ def serve(
     log_to_stderr(quiet=quiet)
     shown, number = address(sockets)
     console.log(f"serving {', '.join(service.names)} at http://{shown}:{number}/ (Ctrl-C to stop)")
-    run(service, sockets)
+    commands = CommandServer(indexes.values())
+    run(service, sockets, commands.answer)
+    commands.close()
 
 
 def named_indexes(folders: list[Path] | None) -> dict[str, Path]:

@@ -15,6 +15,7 @@ import uvicorn
 
 from citerec.errors import OutputError
 from citerec.serve.app import create_app
+from citerec.serve.command import CommandAnswer
 from citerec.serve.local import is_private, socket_path
 from citerec.serve.service import Service
 from citerec.serve.settings import ServeConfig
@@ -44,13 +45,15 @@ def address(sockets: list[socket.socket]) -> tuple[str, int]:
     return f"[{host}]" if ":" in host else host, port
 
 
-def serve(service: Service, sockets: list[socket.socket]) -> None:
+def serve(
+    service: Service, sockets: list[socket.socket], command: CommandAnswer | None = None
+) -> None:
     """Serve on bound sockets until a signal ends the process; requests in flight are answered first.
 
-    A second signal ends it at once.
+    A second signal ends it at once. `command` answers the requests of `citerec recommend`.
     """
     config = uvicorn.Config(
-        create_app(service),
+        create_app(service, command),
         log_config=None,
         access_log=False,
         lifespan="off",
