@@ -372,6 +372,7 @@ def test_a_warm_command_loads_no_model_and_no_array_library(
 ) -> None:
     needless = {
         "numpy", "pyarrow", "jnius", "torch", "lightgbm", "fastapi", "uvicorn", "bibtexparser", "asyncio",
+        "citerec.java", "citerec.drafts.tex", "rich.progress",
         "citerec.folder", "citerec.recommend", "citerec.cli.work", "citerec.serve.command",
     }  # fmt: skip
     script = (

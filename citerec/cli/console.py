@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.atomic import replacing
 from citerec.errors import OutputError
 from citerec.export.clean import visible, visible_line
 from citerec.types import Log, Progress
@@ -208,6 +207,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
     if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
         _write(pieces, output, output)
         return
+    from citerec.atomic import replacing
+
     file = output.resolve()
     with replacing(file, output) as temporary:
         _write(pieces, temporary, output)
