@@ -4,6 +4,7 @@ CiterecError
 ├── ConfigError             an invalid option or setting
 │   └── UnknownIdsError         ids to remove that are not in the index
 ├── InvalidValueError       an invalid paper or query, such as one without a title
+├── PaperNotFoundError      a paper that the corpus does not have
 ├── BadInputError           a file that cannot be read in the expected format
 │   └── BadRecordError      one record of a corpus, with its file and line
 ├── IndexNotFoundError      no index folder, or more than one to choose from
@@ -65,6 +66,16 @@ class InvalidValueError(CiterecError):
     def __init__(self, subject: str, fault: str) -> None:
         super().__init__(f"{subject}: {fault}")
         self.subject, self.fault = subject, fault
+
+
+class PaperNotFoundError(CiterecError):
+    """A paper that the corpus does not have."""
+
+    def __init__(self, index: Path, id: str) -> None:
+        super().__init__(
+            f"{index.name} has no paper with the id or DOI {shown(id)}; find its id by a search for its title"
+        )
+        self.index, self.id = index, id
 
 
 class BadInputError(CiterecError):

@@ -36,6 +36,11 @@ class Graph:
         """Return the rows of the papers that the paper at `row` cites, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
+    def cited_by(self, row: int) -> npt.NDArray[np.int32]:
+        """Return the rows of the papers that cite the paper at `row`, rising; all citations are read."""
+        places = np.flatnonzero(self.indices == row)
+        return (np.searchsorted(self.indptr, places, side="right") - 1).astype(np.int32)
+
     @property
     def citing(self) -> npt.NDArray[np.int32]:
         """The citing row of each entry of `indices`, same shape."""

@@ -1,0 +1,210 @@
+"""`Corpus`: the papers of an open index, searched by keywords, by id or DOI, and along citations."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.api.results import Recommendations
+from citerec.bibliography.doi import doi_of
+from citerec.bibliography.keys import title_key
+from citerec.errors import ConfigError, PaperNotFoundError
+from citerec.folder import IndexFolder, verifying_on_failure
+from citerec.matching.recognise import doi_rows
+from citerec.recommendations import as_recommendations
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.types import CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
+from citerec.valid import YEARS
+
+DEEPEST = 50_000  # hits of the keywords that filters are applied to
+_FIRST_DEPTH = 1_000  # hits that are fetched at first if there are filters
+_READ_AT_ONCE = 256  # papers that are read together to apply the filters
+
+
+@dataclass(frozen=True, slots=True)
+class PaperDetails:
+    """A paper, and how many citations it has within the corpus."""
+
+    paper: Paper
+    references: int  # papers of the corpus that it cites
+    cited_by: int  # papers of the corpus that cite it
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPapers:
+    """A page of the papers that a paper cites, or that cite it."""
+
+    papers: tuple[Paper, ...]  # most cited within the corpus first, then by id
+    total: int  # of all pages
+    offset: int  # papers before this page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """What a paper must fulfil besides having the keywords; a paper of an unknown year passes no bound of years.
+
+    Raises:
+        ConfigError: If no year fits.
+    """
+
+    year_min: int | None = None
+    year_max: int | None = None
+    author: str = ""  # words that one of the names has, up to case and accents
+    venue: str = ""  # words that the name of the venue has, likewise
+
+    def __post_init__(self) -> None:
+        if self._years is not None and not self._years:
+            shown = f"year_min {self.year_min} and year_max {self.year_max}"
+            raise ConfigError(f"no year fits {shown}; give years from {YEARS[0]} to {YEARS[-1]}")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every paper passes."""
+        return self == SearchFilter()
+
+    def passes(self, paper: Paper) -> bool:
+        """Whether a paper fulfils all of it."""
+        years = self._years
+        if years is not None and paper.year not in years:
+            return False
+        has_author = not self.author or any(_has(name, self.author) for name in paper.authors)
+        return has_author and (not self.venue or _has(paper.venue, self.venue))
+
+    @property
+    def _years(self) -> range | None:
+        """The years that pass; None without a bound."""
+        if self.year_min is None and self.year_max is None:
+            return None
+        first = max(YEARS[0], self.year_min or YEARS[0])
+        return range(
+            first, min(YEARS[-1], YEARS[-1] if self.year_max is None else self.year_max) + 1
+        )
+
+
+class Corpus:
+    """The papers of an open index."""
+
+    def __init__(self, index: IndexFolder, bm25: Bm25Retriever | None = None) -> None:
+        """Prepare; `bm25` searches, by default one that is opened at the first search."""
+        self.index = index
+        self._opened = bm25
+
+    def search(
+        self,
+        keywords: str,
+        *,
+        k: int = 20,
+        offset: int = 0,
+        filter: SearchFilter | None = None,
+    ) -> Recommendations:
+        """Find papers by keywords with BM25, best first.
+
+        Args:
+            keywords: Words of titles and abstracts; a paper need not have all of them.
+            k: The number of papers.
+            offset: The number of better papers that are left out, for further pages; ranks count them.
+            filter: What the papers must fulfil; it is applied to the best `DEEPEST` hits of the keywords.
+
+        Raises:
+            ConfigError: If there are no keywords, `k` is less than 1, or `offset` is negative.
+        """
+        if not keywords.strip():
+            raise ConfigError("there are no keywords; give some, such as: dense retrieval")
+        _check_page(k, offset)
+        title = " ".join(keywords.split())
+        query = Query(id="query", title=title, named=False, kind=QueryKind.SENTENCE)
+        with verifying_on_failure(self.index):
+            hits = self._hits(query, filter or SearchFilter(), offset + k)
+            papers = self.index.papers.at(hits.rows.tolist())
+        items = as_recommendations(CandidateSet(hits, {Bm25Retriever.name: hits}), papers)[offset:]
+        limits = "" if filter is None or filter.is_empty else " and passes the filters"
+        why = "" if items else f"no {'further ' if offset else ''}paper has these words{limits}"
+        return Recommendations(query, items, why)
+
+    def paper(self, id: str) -> PaperDetails:
+        """Return a paper by its id, or by its DOI, bare, as `DOI:10.…` or as a link.
+
+        Raises:
+            PaperNotFoundError: If the corpus does not have it.
+        """
+        row = self._row(id)
+        references = len(self.index.graph.references(row))
+        return PaperDetails(self.index.papers[row], references, int(self._counts[row]))
+
+    def references(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
+        """Return a page of the papers of the corpus that a paper cites; see `paper` for `id` and errors."""
+        return self._page(self.index.graph.references(self._row(id)), k, offset)
+
+    def cited_by(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
+        """Return a page of the papers of the corpus that cite a paper; see `paper` for `id` and errors."""
+        return self._page(self.index.graph.cited_by(self._row(id)), k, offset)
+
+    def citation_count(self, row: int) -> int:
+        """Return how many papers of the corpus cite the paper at a row."""
+        return int(self._counts[row])
+
+    def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
+        """Return the best `needed` hits that pass the filter."""
+        depth = needed if filter.is_empty else min(max(needed, _FIRST_DEPTH), DEEPEST)
+        rule = Eligibility(filter.year_max)
+        while True:
+            [hits] = self._bm25.retrieve([query], [rule], depth)
+            if filter.is_empty:
+                return hits
+            kept = [*islice(self._passing(hits, filter), needed)]
+            if len(kept) == needed or len(hits) < depth or depth >= DEEPEST:
+                return Hits(hits.rows[kept], hits.scores[kept])
+            depth = min(depth * 8, DEEPEST)
+
+    def _passing(self, hits: Hits, filter: SearchFilter) -> Iterator[int]:
+        """Yield the positions of the hits that pass a filter; papers are read as they are needed."""
+        for start in range(0, len(hits), _READ_AT_ONCE):
+            rows = hits.rows[start : start + _READ_AT_ONCE].tolist()
+            papers = self.index.papers.at(rows)
+            yield from (
+                place for place, row in enumerate(rows, start) if filter.passes(papers[row])
+            )
+
+    def _row(self, id: str) -> int:
+        papers, text = self.index.papers, id.strip()
+        row = int(papers.rows_of([text])[0])
+        if row >= 0:
+            return row
+        dois = [doi.lower()] if (doi := doi_of(text)) else []
+        rows = sorted(row for column in papers.doi_columns for row in doi_rows(dois, column))
+        if not rows:
+            raise PaperNotFoundError(self.index.path, text)
+        return rows[0]
+
+    def _page(self, rows: npt.NDArray[np.int32], k: int, offset: int) -> LinkedPapers:
+        _check_page(k, offset)
+        order = np.lexsort((self.index.id_rank[rows], -self._counts[rows]))
+        chosen = rows[order][offset : offset + k].tolist()
+        papers = self.index.papers.at(chosen)
+        return LinkedPapers(tuple(papers[row] for row in chosen), len(rows), offset)
+
+    @property
+    def _bm25(self) -> Bm25Retriever:
+        if self._opened is None:
+            self._opened = Bm25Retriever(self.index)
+        return self._opened
+
+    @cached_property
+    def _counts(self) -> npt.NDArray[np.int64]:
+        """How many papers of the corpus cite each row, shape (papers,)."""
+        return np.bincount(self.index.graph.indices, minlength=len(self.index.papers))
+
+
+def _has(name: str, words: str) -> bool:
+    """Whether a name has all of some words, up to case and accents."""
+    return {*title_key(words).split()} <= {*title_key(name).split()}
+
+
+def _check_page(k: int, offset: int) -> None:
+    if k < 1:
+        raise ConfigError(f"k must be at least 1, got {k}")
+    if offset < 0:
+        raise ConfigError(f"offset must not be negative, got {offset}")
