@@ -1,6 +1,6 @@
 """`Corpus`: the papers of an open index, searched by keywords, by id or DOI, and along citations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -142,9 +142,10 @@ class Corpus:
         """Return a page of the papers of the corpus that cite a paper; see `paper` for `id` and errors."""
         return self._page(self.index.graph.cited_by(self._row(id)), k, offset)
 
-    def citation_count(self, row: int) -> int:
-        """Return how many papers of the corpus cite the paper at a row."""
-        return int(self._counts[row])
+    def citation_counts(self, ids: Sequence[str]) -> list[int]:
+        """Return how many papers of the corpus cite each of some papers, by their exact ids; 0 for an unknown id."""
+        rows = self.index.papers.rows_of(ids)
+        return [int(self._counts[row]) if row >= 0 else 0 for row in rows]
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
         """Return the best `needed` hits that pass the filter."""

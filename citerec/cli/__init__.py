@@ -27,6 +27,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "recommend": ("recommend", "recommend"),
     "check": ("check", "check"),
     "serve": ("serve", "serve"),
+    "mcp": ("mcp", "mcp"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train": ("train_index", "train"),
