@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -35,6 +36,17 @@ DRAFT = {"title": "Dense retrieval of passages", "abstract": "A dual encoder ran
 DPR, TRANSFORMER = "karpukhin2020dense", "vaswani2017attention"
 TOKEN = "a-token-of-the-tests"
 COMMAND = [sys.executable, "-c", "from citerec.cli import main; main()", "mcp"]
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    },
+}
 
 Call = Callable[..., CallToolResult]
 
@@ -113,16 +125,6 @@ def test_an_assistant_over_stdio_gets_the_list_of_the_python_api(
 
 @pytest.mark.slow
 def test_stdout_of_stdio_holds_messages_only(sample_index: IndexFolder) -> None:
-    hello = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "0"},
-        },
-    }
     started = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     search = {
         "jsonrpc": "2.0",
@@ -139,7 +141,7 @@ def test_stdout_of_stdio_holds_messages_only(sample_index: IndexFolder) -> None:
     ) as process:
         assert process.stdin
         assert process.stdout
-        process.stdin.write("".join(f"{json.dumps(one)}\n" for one in (hello, started, search)))
+        process.stdin.write("".join(f"{json.dumps(one)}\n" for one in (HELLO, started, search)))
         process.stdin.flush()
         lines = [process.stdout.readline(), process.stdout.readline()]
         rest, errors = process.communicate(timeout=60)  # closes stdin: the server ends
@@ -148,6 +150,28 @@ def test_stdout_of_stdio_holds_messages_only(sample_index: IndexFolder) -> None:
     assert (rest, process.returncode) == ("", 0)
     assert f"citerec: serving {sample_index.path} on stdin and stdout" in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--index", sample_index.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{json.dumps(HELLO)}\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it is waiting for the next message
+        process.send_signal(number)
+        process.wait(timeout=60)
+        errors = process.stderr.read() if process.stderr else ""
+
+    assert (process.returncode, errors) == (128 + number, "")
 
 
 def test_a_wrong_index_is_one_line_before_any_message(

@@ -11,7 +11,7 @@ MEDIA_TYPES = {
     Format.RIS: "application/x-research-info-systems",
     Format.CSL: "application/vnd.citationstyles.csl+json",
 }
-_FORMATS = {media_type: format for format, media_type in MEDIA_TYPES.items()} | {
+_FORMATS = {media_type: name for name, media_type in MEDIA_TYPES.items()} | {
     "text/x-bibtex": Format.BIBTEX,
 }
 _SUFFIXES = {Format.BIBTEX: ".bib", Format.RIS: ".ris", Format.CSL: ".json"}

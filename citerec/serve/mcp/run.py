@@ -1,9 +1,11 @@
 """Runs the MCP server over stdio, for the assistant that starts it, or over streamable HTTP, for several."""
 
+import os
+import signal
 import socket
 from collections.abc import Sequence
-
-import uvicorn
+from types import FrameType
+from typing import NoReturn
 
 from citerec.errors import OutputError
 from citerec.serve.mcp.server import create_server
@@ -15,7 +17,14 @@ PATH = "/mcp"
 
 
 def run_stdio(worker: Worker) -> None:
-    """Serve the process that started this one until it closes stdin; only messages of MCP are written to stdout."""
+    """Serve the process that started this one until it closes stdin; only messages of MCP are written to stdout.
+
+    A signal ends the process at once: the thread that waits for stdin cannot be interrupted, and no file is written
+    that could be left unfinished.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if number := getattr(signal, name, None):  # Windows has no SIGHUP
+            signal.signal(number, _end)
     create_server(worker, reads_files=True).run("stdio")
 
 
@@ -49,6 +58,8 @@ def run_http(
     Raises:
         OutputError: If the address is in use.
     """
+    import uvicorn
+
     try:
         listening = socket.create_server((host, port))
     except OSError as error:
@@ -59,3 +70,7 @@ def run_http(
             http_app(worker, host, tokens), log_level="warning", access_log=False
         )
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    os._exit(128 + number)
