@@ -3,13 +3,25 @@
 import json
 import shutil
 import subprocess
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
+pytest.importorskip("fastapi")
+
+import uvicorn
+
+from citerec import Recommender
 from citerec.export import Format
-from citerec.serve.exports import accepted_format, bibliography, headers
-from citerec.types import Paper
+from citerec.folder import IndexFolder
+from citerec.serve.app import create_app
+from citerec.serve.exports import MEDIA_TYPES, accepted_format, bibliography, headers
+from citerec.serve.service import QueryAnswer, Service
+from citerec.types import Paper, Query, Recommendation
 
 ROOT = Path(__file__).parent.parent
 RECIPES = ROOT / "docs" / "recipes"
@@ -41,15 +53,84 @@ def test_a_format_must_be_named_and_preferred_to_json(accept: str, format: Forma
 
 def test_a_bibliography_holds_each_paper_once_and_has_the_type_of_its_format() -> None:
     paper = Paper(id="a", title="Maps of trees", year=2001, doi="10.1234/maps", venue="VIS")
+    items = (Recommendation(rank=1, paper=paper, score=2.0),)
+    answers = [QueryAnswer(Query(id=name, title="Trees"), items) for name in ("q1", "q2")]
 
-    text = bibliography([paper, paper], Format.CSL)
+    [item] = json.loads(bibliography(answers, Format.CSL))
 
-    [item] = json.loads(text)
     assert (item["type"], item["DOI"]) == ("paper-conference", "10.1234/maps")
     assert headers(Format.CSL)["Content-Type"] == (
         "application/vnd.citationstyles.csl+json; charset=utf-8"
     )
-    assert bibliography([paper], Format.RIS).startswith("TY  - CPAPER\n")
+
+
+@pytest.fixture(scope="module")
+def server(sample_index: IndexFolder) -> Iterator[str]:
+    """A server on a free port of this machine."""
+    service = Service({"sample": sample_index.path})
+    settings = {"port": 0, "log_level": "error", "lifespan": "off"}
+    uvicorn_server = uvicorn.Server(uvicorn.Config(create_app(service), **settings))
+    thread = threading.Thread(target=uvicorn_server.run)
+    thread.start()
+    while not uvicorn_server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{uvicorn_server.servers[0].sockets[0].getsockname()[1]}"
+    uvicorn_server.should_exit = True
+    thread.join()
+    service.close()
+
+
+@pytest.mark.parametrize("format", [*MEDIA_TYPES])
+def test_an_answer_in_a_format_is_what_the_python_api_exports(
+    server: str, sample_index: IndexFolder, format: Format
+) -> None:
+    answer = httpx.post(
+        f"{server}/v1/recommend",
+        json={"title": "Dense retrieval of passages", "k": 3},
+        headers={"Accept": f"{MEDIA_TYPES[format]}, application/json;q=0.1"},
+        timeout=60,
+    )
+
+    with Recommender(sample_index) as recommender:
+        papers = recommender.recommend(title="Dense retrieval of passages", k=3)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith(MEDIA_TYPES[format])
+    assert answer.text == papers.export(format)
+
+
+@needs_node
+def test_the_script_of_the_editor_prints_papers_and_entries(
+    server: str, sample_index: IndexFolder
+) -> None:
+    text = "Late interaction keeps token vectors [CITE]."
+
+    done = subprocess.run(
+        [NODE, RECIPES / "cite.mjs"],
+        env={"CITEREC_SERVER": server, "CITEREC_TEXT": text, "CITEREC_K": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    with Recommender(sample_index) as recommender:
+        papers = recommender.recommend(context=text, k=2)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"1. {papers[0].paper.title}\n   {papers[0].paper.authors[0]}")
+    assert done.stdout.endswith(f"\n{papers.export('bibtex')}\n")
+
+
+@needs_node
+def test_the_script_shows_the_error_of_the_server(server: str) -> None:
+    done = subprocess.run(
+        [NODE, RECIPES / "cite.mjs", "[CITE]"],
+        env={"CITEREC_SERVER": server},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "the context has no words besides citation markers" in done.stderr
 
 
 @needs_node

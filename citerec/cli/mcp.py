@@ -1,5 +1,6 @@
 """`citerec mcp`."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +8,8 @@ from typing import Annotated
 import typer
 
 from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Verbose
+from citerec.cli.serve import TOKENS, bearer_tokens, check_open
 from citerec.errors import ConfigError, extra
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Transport(StrEnum):
@@ -36,7 +36,15 @@ def mcp(
         int, typer.Option(min=0, max=65535, help="http: the port; 0 for a free one.")
     ] = 8765,
     token_file: Annotated[
-        Path | None, typer.Option(help="http: a file of bearer tokens, one a line.")
+        Path | None,
+        typer.Option(help=f"http: a file of bearer tokens, one per line; or set {TOKENS}."),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="http: let other machines in without a token.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="http: a name by which clients address the server; * for any."),
     ] = None,
     reranker: Annotated[
         ListReranker, typer.Option(help="auto as for recommend, or none.")
@@ -53,12 +61,15 @@ def mcp(
     from citerec.config import RecommendConfig
     from citerec.folder import find_index, open_index
     from citerec.java import check_heap, start_jvm
-    from citerec.serve.tokens import read_tokens
+    from citerec.serve.settings import ServeConfig
 
     console = ConsoleOutput(quiet, verbose)
-    if transport is Transport.STDIO and token_file:
-        raise ConfigError("--token-file is for --transport http; leave it out")
-    tokens = read_tokens(token_file) if token_file else ()
+    settings = ServeConfig(host=host, port=port, hosts=tuple(allow_host or ()))
+    if transport is Transport.HTTP:
+        settings = replace(settings, tokens=bearer_tokens(token_file))
+        check_open(settings.is_local or bool(settings.tokens), no_token, host)
+    elif token_file or no_token or allow_host:
+        raise ConfigError("--token-file, --no-token and --allow-host are for --transport http")
     if heap:
         check_heap(heap)
     folder = open_index(find_index(index))
@@ -73,6 +84,4 @@ def mcp(
         console.detail(f"serving {folder.path} on stdin and stdout")
         run_stdio(worker)
         return
-    if host not in LOOPBACK and not tokens:
-        console.warn(f"everyone who reaches {host}:{port} can search; --token-file restricts it")
-    run_http(worker, host, port, tokens=tokens, log=console.log)
+    run_http(worker, settings, console.log)

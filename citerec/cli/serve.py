@@ -90,7 +90,7 @@ def serve(
         host=host,
         port=port,
         unix_socket=not no_socket,
-        tokens=_tokens(token_file),
+        tokens=bearer_tokens(token_file),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
         batch_size=batch_size,
@@ -98,7 +98,7 @@ def serve(
         queue_size=queue_size,
         timeout_seconds=timeout,
     )
-    _check_open(settings.is_local or bool(settings.tokens), no_token, host)
+    check_open(settings.is_local or bool(settings.tokens), no_token, host)
     models = model_settings(
         reranker or ["auto"],
         ranker=ranker,
@@ -140,7 +140,7 @@ def named_indexes(folders: list[Path] | None) -> dict[str, Path]:
     return indexes
 
 
-def _tokens(file: Path | None) -> tuple[str, ...]:
+def bearer_tokens(file: Path | None) -> tuple[str, ...]:
     """Return the bearer tokens of a file and of the environment; a line that starts with # is none."""
     lines = os.environ.get(TOKENS, "").split()
     if file is not None:
@@ -156,7 +156,7 @@ def _tokens(file: Path | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
 
 
-def _check_open(is_guarded: bool, no_token: bool, host: str) -> None:
+def check_open(is_guarded: bool, no_token: bool, host: str) -> None:
     if not is_guarded and not no_token:
         raise ConfigError(
             f"--host {host} lets other machines in, and there is no token; give --token-file FILE or set {TOKENS}, "

@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse
 
 from citerec.serve import lookup
 from citerec.serve.answers import finished, json, problems
+from citerec.serve.exports import MEDIA_TYPES, accepted_format, bibliography, headers
 from citerec.serve.schema import (
     IndexList,
     PaperAnswer,
@@ -20,6 +21,13 @@ MAX_OFFSET = 50_000
 Index = Annotated[str | None, Query(description="The name of an index; by default the first.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            media_type: {"schema": {"type": "string"}} for media_type in MEDIA_TYPES.values()
+        }
+    }
+}
 YearBound = Annotated[int | None, Query(ge=1, le=9999)]
 
 
@@ -28,11 +36,14 @@ def api_router(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=problems(401, 422, 429, 503, 504))
     seconds = service.settings.timeout_seconds
 
-    @router.post("/recommend", response_model=RecommendAnswer, responses=problems(400, 404))
+    @router.post("/recommend", response_model=RecommendAnswer, responses=FILES | problems(400, 404))
     async def recommend(  # pyright: ignore[reportUnusedFunction]
         request: Request, body: RecommendRequest
     ) -> Response:
-        """Recommend papers that a draft should cite, best first."""
+        """Recommend papers that a draft should cite, best first.
+
+        With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
+        """
         answered = await finished(request, service.submit(body), seconds)
         request.state.log |= {
             "index": answered.index,
@@ -40,6 +51,8 @@ def api_router(service: Service) -> APIRouter:
             "batch": answered.batch,
             "model_ms": round(1000 * answered.seconds, 1),
         }
+        if chosen := accepted_format(request.headers.get("accept", "")):
+            return Response(bibliography(answered.answers, chosen), headers=headers(chosen))
         return json(answered.as_json())
 
     @router.get("/search", response_model=SearchAnswer, responses=problems(404))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from citerec.export import Format, Result, dump
-from citerec.types import Paper, Query, Recommendation
+from citerec.serve.service import QueryAnswer
 
 JSON = "application/json"
 MEDIA_TYPES = {
@@ -35,12 +35,10 @@ def accepted_format(accept: str) -> Format | None:
     return chosen
 
 
-def bibliography(papers: Iterable[Paper], format: Format) -> str:
-    """Return papers in a format of `MEDIA_TYPES`, each once and in their order."""
-    items = tuple(
-        Recommendation(rank=rank, paper=paper, score=0.0) for rank, paper in enumerate(papers, 1)
-    )
-    return dump([Result(Query(id="query", title="export"), items)], format, batch=False)
+def bibliography(answers: Iterable[QueryAnswer], format: Format) -> str:
+    """Return the papers of answers in a format of `MEDIA_TYPES`, each once and in their order."""
+    results = [Result(one.query, one.items, one.why_nothing) for one in answers]
+    return dump(results, format, batch=True)
 
 
 def headers(format: Format) -> dict[str, str]:

@@ -2,18 +2,14 @@
 
 import os
 import signal
-import socket
-from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
-from citerec.errors import OutputError
-from citerec.serve.mcp.server import create_server
+from citerec.serve.mcp.server import create_server, http_app
 from citerec.serve.mcp.worker import Worker
-from citerec.serve.tokens import Application, BearerTokens
+from citerec.serve.settings import ServeConfig
 from citerec.types import Log, no_log
-
-PATH = "/mcp"
 
 
 def run_stdio(worker: Worker) -> None:
@@ -28,31 +24,12 @@ def run_stdio(worker: Worker) -> None:
     create_server(worker, reads_files=True).run("stdio")
 
 
-def http_app(worker: Worker, host: str, tokens: Sequence[str] = ()) -> Application:
-    """Return the application that serves `PATH`; on a loopback address it refuses requests for other hosts.
-
-    Args:
-        worker: It runs the calls.
-        host: The address that the application is served at.
-        tokens: One of them must be in each request, if there are any.
-    """
-    server = create_server(worker)
-    app = server.streamable_http_app(
-        streamable_http_path=PATH, json_response=True, stateless_http=True, host=host
-    )
-    return BearerTokens(app, tokens) if tokens else app
-
-
-def run_http(
-    worker: Worker, host: str, port: int, *, tokens: Sequence[str] = (), log: Log = no_log
-) -> None:
+def run_http(worker: Worker, settings: ServeConfig, log: Log = no_log) -> None:
     """Serve until a signal ends the process.
 
     Args:
         worker: It runs the calls.
-        host: The address to listen on.
-        port: The port; 0 for a free one.
-        tokens: As for `http_app`.
+        settings: Address, tokens, host names and limits.
         log: Receives the URL.
 
     Raises:
@@ -60,15 +37,14 @@ def run_http(
     """
     import uvicorn
 
-    try:
-        listening = socket.create_server((host, port))
-    except OSError as error:
-        raise OutputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    from citerec.serve.run import address, bound
+
+    [listening] = bound(replace(settings, unix_socket=False))
     with listening:
-        log(f"serving MCP at http://{host}:{listening.getsockname()[1]}{PATH}")
-        config = uvicorn.Config(
-            http_app(worker, host, tokens), log_level="warning", access_log=False
-        )
+        host, port = address([listening])
+        log(f"serving MCP at http://{host}:{port}/mcp (Ctrl-C to stop)")
+        app = http_app(worker, settings)
+        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
         uvicorn.Server(config).run(sockets=[listening])
 
 

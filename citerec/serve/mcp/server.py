@@ -8,14 +8,17 @@ from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError, UnexpectedToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from citerec.errors import CiterecError, shown
 from citerec.export.clean import one_line
+from citerec.serve.guard import Guard
 from citerec.serve.mcp.outputs import CorpusInfo
 from citerec.serve.mcp.tools import Tools
 from citerec.serve.mcp.worker import Worker
+from citerec.serve.settings import ServeConfig
 
 CARD, FACTS = "citerec://corpus/card", "citerec://corpus/info"
 MOST_FAULTS = 3  # arguments that an error names
@@ -124,6 +127,19 @@ def create_server(worker: Worker, *, reads_files: bool = False) -> CitationServe
         return (await _read(tools.corpus_info)).model_dump_json(indent=2)
 
     return server
+
+
+def http_app(worker: Worker, settings: ServeConfig) -> Guard:
+    """Return the application that serves `/mcp` by streamable HTTP, behind the checks of `citerec serve`."""
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # `Guard` does it
+    app = create_server(worker).streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=settings.max_body_bytes,
+        transport_security=unchecked,
+        host=settings.host,
+    )
+    return Guard(app, settings, lambda route, status, seconds: None)
 
 
 async def _read(info: Callable[[], Awaitable[CorpusInfo]]) -> CorpusInfo:
