@@ -67,7 +67,15 @@ def test_wrong_arguments_name_themselves(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(
-    "id", ["b", "10.1234/roots", "DOI:10.1234/Roots", "https://doi.org/10.1234/roots"]
+    "id",
+    [
+        "b",
+        " b ",
+        "CorpusId:b",
+        "10.1234/roots",
+        "DOI:10.1234/Roots",
+        "https://doi.org/10.1234/roots",
+    ],
 )
 def test_a_paper_is_found_by_its_id_or_doi(corpus: Corpus, id: str) -> None:
     found = corpus.paper(id)
@@ -77,6 +85,17 @@ def test_a_paper_is_found_by_its_id_or_doi(corpus: Corpus, id: str) -> None:
 
 def test_a_paper_whose_id_is_its_doi_is_found(corpus: Corpus) -> None:
     assert corpus.paper("doi:10.1234/SOIL").paper.title == "Soil"
+
+
+def test_many_papers_are_looked_up_at_once(corpus: Corpus) -> None:
+    ids = ["DOI:10.1234/roots", "none", "c", "10.1234/none", "arXiv:a"]
+
+    assert corpus.rows_of(ids) == [1, None, 2, None, 0]
+    assert (corpus.reference_counts(["b", "x"]), corpus.citation_counts(["b", "x"])) == (
+        [1, 0],
+        [1, 0],
+    )
+    assert corpus.years == (2001, 2020)
 
 
 def test_an_unknown_paper_is_an_error_that_says_what_to_do(corpus: Corpus) -> None:

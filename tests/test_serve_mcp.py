@@ -20,14 +20,18 @@ import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp_types import CallToolResult
+from support.server import serving
 
 from citerec import RecommendConfig, Recommender
+from citerec.api.corpus import SearchFilter
 from citerec.cli import run
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.references.check import check_references
 from citerec.serve.mcp.server import CARD, FACTS, create_server, http_app
 from citerec.serve.mcp.worker import MOST_WAITING, Worker
+from citerec.serve.options import model_settings
+from citerec.serve.service import Service
 from citerec.serve.settings import ServeConfig
 
 CONFIG = RecommendConfig(few_queries=True)
@@ -227,6 +231,44 @@ def test_search_has_filters_and_pages(call: Call, recommender: Recommender) -> N
     assert ids == [item.paper.id for item in found if (item.paper.year or 0) >= 2015][:4]
     assert [paper["rank"] for paper in second["results"]] == [3, 4]
     assert all(len(paper["abstract"]) <= 200 for paper in first["results"])
+
+
+def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
+    call: Call, recommender: Recommender, sample_index: IndexFolder
+) -> None:
+    words, bounds = "neural networks for language", {"year_min": 2015, "year_max": 2019}
+    models = model_settings(["none"], ranker="none")
+    service = Service({"sample": sample_index.path}, models, ServeConfig(poll_seconds=0))
+    filters = [bounds, {"author": "vaswani"}, {"venue": "NAACL"}, {}]
+    searched: list[tuple[Any, Any, Any]] = []
+    with serving(service) as http:
+        for one in filters:
+            page = http.get(
+                "/v1/search", params={"q": words, "limit": 3, "offset": 1, **one}
+            ).json()
+            tool = content(call("search", keywords=words, k=3, offset=1, **one))
+            own = recommender.corpus.search(words, k=3, offset=1, filter=SearchFilter(**one))
+            searched.append((page["results"], tool["results"], own))
+        paper = http.get(f"/v1/papers/CorpusId:{DPR}", params={"limit": 4}).json()
+    card, links = (
+        content(call(name, id=DPR, **more))
+        for name, more in (("get_paper", {}), ("references_and_citers", {"k": 4}))
+    )
+
+    for page, tool, own in searched:
+        expected = [(item.paper.id, item.score) for item in own]
+        assert [(one["id"], one["score"]) for one in page] == expected
+        assert [(one["id"], one["score"]) for one in tool] == expected
+    assert all(page for page, *_ in searched)
+    details = recommender.corpus.paper(DPR)
+    assert paper["paper"]["id"] == card["id"] == details.paper.id == DPR
+    assert paper["references"]["total"] == card["reference_count"] == details.references
+    assert paper["cited_by"]["total"] == card["cited_by_count"] == details.cited_by
+    for name in ("references", "cited_by"):
+        own = getattr(recommender.corpus, name)(DPR, k=4)
+        ids = [one.id for one in own.papers]
+        assert [one["id"] for one in paper[name]["results"]] == ids
+        assert [one["id"] for one in links[name]["papers"]] == ids
 
 
 def test_get_paper_has_the_abstract_and_an_entry_for_a_bib(call: Call) -> None:

@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.api.results import Recommendations
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.keys import title_key
+from citerec.bibliography.keys import id_key, title_key
+from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError, PaperNotFoundError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.matching.recognise import doi_rows
+from citerec.matching.recognise import rows_by_doi
 from citerec.recommendations import as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
 from citerec.valid import YEARS
 
+# what may precede an id, as in the API of Semantic Scholar
+PREFIXES = ("doi:", "corpusid:", "arxiv:", "mag:", "acl:", "pmid:", "pmcid:", "url:")
 DEEPEST = 50_000  # hits of the keywords that filters are applied to
 _FIRST_DEPTH = 1_000  # hits that are fetched at first if there are filters
 _READ_AT_ONCE = 256  # papers that are read together to apply the filters
@@ -90,7 +92,14 @@ class Corpus:
     def __init__(self, index: IndexFolder, bm25: Bm25Retriever | None = None) -> None:
         """Prepare; `bm25` searches, by default one that is opened at the first search."""
         self.index = index
-        self._opened = bm25
+        self._opened, self._owns = bm25, bm25 is None
+
+    @property
+    def years(self) -> tuple[int, int] | None:
+        """The first and the last year of its papers; None if no year is known."""
+        years = self.index.papers.years
+        known = years[years != NO_YEAR]
+        return (int(known.min()), int(known.max())) if len(known) else None
 
     def search(
         self,
@@ -125,7 +134,7 @@ class Corpus:
         return Recommendations(query, items, why)
 
     def paper(self, id: str) -> PaperDetails:
-        """Return a paper by its id, or by its DOI, bare, as `DOI:10.…` or as a link.
+        """Return a paper by its id, or by its DOI, bare or as a link; `DOI:` or another of `PREFIXES` may precede it.
 
         Raises:
             PaperNotFoundError: If the corpus does not have it.
@@ -146,6 +155,34 @@ class Corpus:
         """Return how many papers of the corpus cite each of some papers, by their exact ids; 0 for an unknown id."""
         rows = self.index.papers.rows_of(ids)
         return [int(self._counts[row]) if row >= 0 else 0 for row in rows]
+
+    def reference_counts(self, ids: Sequence[str]) -> list[int]:
+        """Return how many papers of the corpus each of some papers cites, by their exact ids; 0 for an unknown id."""
+        rows = self.index.papers.rows_of(ids)
+        return [len(self.index.graph.references(row)) if row >= 0 else 0 for row in rows]
+
+    def rows_of(self, ids: Sequence[str]) -> list[int | None]:
+        """Return the rows of papers; None for one that the corpus does not have. See `paper` for `ids`."""
+        papers, given = self.index.papers, [one.strip() for one in ids]
+        bare = [_without_prefix(one) for one in given]
+        exact, other = papers.rows_of(given).tolist(), papers.rows_of(bare).tolist()
+        keys = [id_key(one) for one in bare]
+        missing = {key for key, *rows in zip(keys, exact, other, strict=True) if max(rows) < 0}
+        by_doi = rows_by_doi(missing, papers) if missing else {}
+        return [
+            row
+            if row >= 0
+            else bare_row
+            if bare_row >= 0
+            else min(by_doi.get(key, ()), default=None)
+            for row, bare_row, key in zip(exact, other, keys, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Close what searches, if it was opened here."""
+        if self._owns and self._opened:
+            self._opened.close()
+            self._opened = None
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
         """Return the best `needed` hits that pass the filter."""
@@ -170,15 +207,10 @@ class Corpus:
             )
 
     def _row(self, id: str) -> int:
-        papers, text = self.index.papers, id.strip()
-        row = int(papers.rows_of([text])[0])
-        if row >= 0:
-            return row
-        dois = [doi.lower()] if (doi := doi_of(text)) else []
-        rows = sorted(row for column in papers.doi_columns for row in doi_rows(dois, column))
-        if not rows:
-            raise PaperNotFoundError(self.index.path, text)
-        return rows[0]
+        [row] = self.rows_of([id])
+        if row is None:
+            raise PaperNotFoundError(self.index.path, id.strip())
+        return row
 
     def _page(self, rows: npt.NDArray[np.int32], k: int, offset: int) -> LinkedPapers:
         _check_page(k, offset)
@@ -197,6 +229,11 @@ class Corpus:
     def _counts(self) -> npt.NDArray[np.int64]:
         """How many papers of the corpus cite each row, shape (papers,)."""
         return np.bincount(self.index.graph.indices, minlength=len(self.index.papers))
+
+
+def _without_prefix(id: str) -> str:
+    lower = id.lower()
+    return next((id[len(one) :].strip() for one in PREFIXES if lower.startswith(one)), id)
 
 
 def _has(name: str, words: str) -> bool:

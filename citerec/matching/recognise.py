@@ -93,7 +93,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     """Return the rows of the papers that each entry of a list matches by id, DOI or title; empty if there are none."""
     ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
-    by_doi = _rows_by_doi(paper_list.ids, papers)
+    by_doi = rows_by_doi(paper_list.ids, papers)
     similar = similar_titles(paper_list.titles, papers.titles())
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
@@ -142,7 +142,7 @@ def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> l
     ]
 
 
-def _rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
+def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus."""
     rows_by_key: dict[str, set[int]] = {}
     for column in papers.doi_columns:

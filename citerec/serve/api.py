@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from citerec.api.corpus import SearchFilter
 from citerec.serve import lookup
 from citerec.serve.answers import finished, json, problems
 from citerec.serve.exports import MEDIA_TYPES, accepted_format, bibliography, headers
@@ -28,6 +29,8 @@ FILES: dict[int | str, dict[str, Any]] = {
         }
     }
 }
+NAME_OF_AUTHOR = "Words of the name of one author, such as: Knuth"
+NAME_OF_VENUE = "Words of the name of the venue, such as: SIGIR"
 YearBound = Annotated[int | None, Query(ge=1, le=9999)]
 
 
@@ -62,17 +65,16 @@ def api_router(service: Service) -> APIRouter:
         index: Index = None,
         year_min: YearBound = None,
         year_max: YearBound = None,
-        venue: Annotated[
-            str, Query(max_length=200, description="Part of its name, in any case.")
-        ] = "",
+        author: Annotated[str, Query(max_length=200, description=NAME_OF_AUTHOR)] = "",
+        venue: Annotated[str, Query(max_length=200, description=NAME_OF_VENUE)] = "",
         limit: Limit = 20,
         offset: Offset = 0,
     ) -> Response:
-        """Search papers by keywords, by BM25; filters leave out papers without a year or venue."""
-        wanted = lookup.Search(
-            q=q, year_min=year_min, year_max=year_max, venue=venue, offset=offset, limit=limit
+        """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords."""
+        passes = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
+        call = service.call(
+            lambda version: lookup.search(version, q, passes, offset=offset, limit=limit), index
         )
-        call = service.call(lambda version: lookup.search(version, wanted), index)
         return json(await finished(request, call, seconds))
 
     @router.get("/papers/{id:path}", response_model=PaperAnswer, responses=problems(404))
@@ -84,7 +86,7 @@ def api_router(service: Service) -> APIRouter:
         references_offset: Offset = 0,
         cited_by_offset: Offset = 0,
     ) -> Response:
-        """Return a paper by its id or DOI (`DOI:10....`), its references, and the papers that cite it."""
+        """Return a paper by its id or DOI (`DOI:10....`), with its references and citing papers, most cited first."""
         call = service.call(
             lambda version: lookup.paper(
                 version,

@@ -26,6 +26,7 @@ from citerec.errors import (
     ConfigError,
     InvalidValueError,
     MissingExtraError,
+    PaperNotFoundError,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -104,6 +105,8 @@ def problem_of(error: CiterecError, hidden: Mapping[str, str] | None = None) -> 
             detail = detail.replace(secret, shown)
         detail = sub(r"--([a-z][a-z0-9-]*)", lambda found: found[1].replace("-", "_"), detail)
         return ProblemError("invalid-request", detail)
+    if isinstance(error, PaperNotFoundError):
+        return ProblemError("not-found", str(error))
     if isinstance(error, MissingExtraError):
         return ProblemError("internal", f"the server lacks a package: {error}", status_code=501)
     return ProblemError("internal", "the server cannot answer; its log says why")

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from citerec.bibliography.doi import paper_doi
 from citerec.serve.answers import finished, json, problems
-from citerec.serve.lookup import rows_of
 from citerec.serve.problems import ProblemError
 from citerec.serve.schema import Papers, RecommendRequest
 from citerec.serve.service import QueryAnswer, Service
@@ -116,7 +115,7 @@ def _checked(fields: str) -> list[str]:
 
 
 def _ids(version: OpenVersion, given: Sequence[str]) -> list[str]:
-    rows = rows_of(version, given)
+    rows = version.corpus.rows_of(given)
     if missing := [text for text, row in zip(given, rows, strict=True) if row is None]:
         raise ProblemError("not-found", f"Input papers not found: {', '.join(missing)[:500]}")
     return version.index.papers.ids_at([row for row in rows if row is not None])
@@ -132,14 +131,10 @@ def _draft(version: OpenVersion, paper_id: str) -> dict[str, Any]:
 def _papers(
     version: OpenVersion, answer: QueryAnswer, fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    graph = version.default.graph
-    rows = version.index.papers.rows_of([item.paper.id for item in answer.items]).tolist()
+    corpus, ids = version.corpus, [item.paper.id for item in answer.items]
+    counts = zip(corpus.reference_counts(ids), corpus.citation_counts(ids), strict=True)
     papers: list[dict[str, Any]] = []
-    for item, row in zip(answer.items, rows, strict=True):
-        references = len(version.index.graph.references(row)) if row >= 0 else 0
-        cited_by = (
-            int(graph.cited_by.indptr[row + 1] - graph.cited_by.indptr[row]) if row >= 0 else 0
-        )
+    for item, (references, cited_by) in zip(answer.items, counts, strict=True):
         values = _fields(item.paper) | {"referenceCount": references, "citationCount": cited_by}
         papers.append({name: values.get(name) for name in ("paperId", *fields)})
     return papers

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Condition, RLock
 
+from citerec.api.corpus import Corpus
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder, find_index, open_index
 from citerec.manifest import MODELS, NAME
@@ -59,6 +60,7 @@ class OpenVersion:
         self._borrowed = Counter[BatchRecommender]()
         config = replace(models.config, reranker=default_reranking(self.index, models))
         self.default = BatchRecommender(self.index, config)
+        self.corpus = Corpus(self.index, self.default.retriever.bm25)
 
     @property
     def version(self) -> str:
@@ -135,6 +137,7 @@ class OpenVersion:
             for one in (self.default, *self._variants.values()):
                 _close(one)
             self._variants.clear()
+            self.corpus.close()
 
 
 def _close(recommender: BatchRecommender) -> None:

@@ -8,7 +8,6 @@ from citerec.api.corpus import LinkedPapers, PaperDetails
 from citerec.api.recommender import Recommender
 from citerec.api.results import Recommendations
 from citerec.bibliography.doi import paper_doi
-from citerec.corpus.papers import NO_YEAR
 from citerec.export.bibtex import entry
 from citerec.export.clean import one_line
 from citerec.export.keys import unique_keys
@@ -134,14 +133,14 @@ def checked(report: ReferenceCheck, offset: int, limit: int) -> BibliographyChec
 def corpus_info(recommender: Recommender) -> CorpusInfo:
     """Return what the corpus of a recommender holds, and what recommends from it."""
     manifest, papers = recommender.index.manifest, recommender.index.papers
-    years = papers.years[papers.years != NO_YEAR]
+    year_min, year_max = recommender.corpus.years or (None, None)
     return CorpusInfo(
         name=manifest.name,
         papers=len(papers),
         with_abstract=int(papers.has_abstract.sum()),
         citations=len(recommender.index.graph.indices),
-        year_min=int(years.min()) if len(years) else None,
-        year_max=int(years.max()) if len(years) else None,
+        year_min=year_min,
+        year_max=year_max,
         built=manifest.created,
         format=str(manifest.corpus.get("format", "")),
         retrievers=[*recommender.retriever_names],

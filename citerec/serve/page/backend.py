@@ -27,10 +27,13 @@ class PageBackend:
         self._lock = Lock()
 
     def facts(self, version: OpenVersion) -> dict[str, Any]:
-        """Return what the chooser shows of an index."""
+        """Return what the chooser shows of an index; the years are 0 if none is known."""
         recommender = version.default
         found_by = " · ".join([_found_by(recommender), *_ranked_by(recommender)])
-        return {"name": version.name, **self._view(version).facts(), "found_by": found_by}
+        first, last = version.corpus.years or (0, 0)
+        years = {"first_year": first, "last_year": last}
+        papers = len(version.index.papers)
+        return {"name": version.name, "papers": papers, **years, "found_by": found_by}
 
     def first(self, version: OpenVersion, request: PageRequest) -> dict[str, Any] | None:
         """Return the list of the first stage as the page shows it; None if there is no other order than the last.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.papers import NO_YEAR
 from citerec.export.clean import visible, web_address
 from citerec.folder import IndexFolder
 from citerec.text import WORD
@@ -46,13 +45,6 @@ class CorpusView:
         rows = self.index.papers.rows_of([item["id"] for item in items])
         shown = [self._row(item, row) for item, row in zip(items, rows.tolist(), strict=True)]
         return {"rows": shown, "links": self._links(rows)}
-
-    def facts(self) -> dict[str, Any]:
-        """Return what the chooser of indexes shows: `papers`, `first_year` and `last_year` (0 if unknown)."""
-        years = self.index.papers.years
-        known = years[years != NO_YEAR]
-        first, last = (int(known.min()), int(known.max())) if len(known) else (0, 0)
-        return {"papers": len(self.index.papers), "first_year": first, "last_year": last}
 
     @cached_property
     def cited_by(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:

@@ -96,10 +96,9 @@ function stages(row) {
 }
 
 function group(name, { results, total }) {
-  const papers = [...results].sort((a, b) => (b.year ?? 0) - (a.year ?? 0));
-  const list = h("ul", { class: "related" }, papers.map((paper, i) => h("li", { hidden: i >= MOST },
+  const list = h("ul", { class: "related" }, results.map((paper, i) => h("li", { hidden: i >= MOST },
     named(paper.id, paper.title, id => { sheet.scrollTop = 0; open(id); }),
     h("span", { class: "year" }, paper.year ?? ""))));
-  const more = papers.length > MOST && h("button", { type: "button", class: "link", on: { click: event => { for (const item of list.children) item.hidden = false; event.target.remove(); } } }, `${papers.length - MOST} more`);
+  const more = results.length > MOST && h("button", { type: "button", class: "link", on: { click: event => { for (const item of list.children) item.hidden = false; event.target.remove(); } } }, `${results.length - MOST} more`);
   return [h("h3", {}, name, " ", h("span", { class: "hint" }, total ? count(total, "paper") + " of this corpus" : "no paper of this corpus")), list, more];
 }
