@@ -16,8 +16,9 @@ from support.server import serving
 
 import citerec
 from citerec.cli import run
-from citerec.config import RecommendConfig
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
+from citerec.rerank.requested import cross_encoders
 from citerec.serve.local import is_private, socket_path
 from citerec.serve.options import model_settings
 from citerec.serve.problems import ProblemError
@@ -133,8 +134,27 @@ def test_http_the_command_line_and_python_give_equal_answers(
     assert answered == printed == found
 
 
-def rerank_config(model: str) -> Any:
-    return model_settings([model]).config.reranker
+def rerank_config(model: str) -> RerankConfig:
+    return model_settings([model]).running(cross_encoders([model]))
+
+
+def test_auto_means_what_it_means_without_a_server(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    models = model_settings([tiny_reranker_model], ranker="none")
+    service = Service({"sample": sample_index.path}, models, ServeConfig(poll_seconds=0))
+    requests = [
+        RecommendRequest(**BERT, k=5, **options)
+        for options in ({}, {"reranker": "auto", "ranker": "auto"})
+    ]
+    with citerec.open(sample_index.path, RecommendConfig(few_queries=True)) as recommender:
+        expected = recommender.recommend(**BERT, k=5).to_dicts()
+
+    started, auto = (service.submit(one).result().answers[0].to_dicts() for one in requests)
+    service.close()
+
+    assert auto == expected
+    assert started != expected
 
 
 def test_queries_of_one_request_are_answered_in_their_order(client: httpx.Client) -> None:

@@ -239,7 +239,7 @@ def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
     words, bounds = "neural networks for language", {"year_min": 2015, "year_max": 2019}
     models = model_settings(["none"], ranker="none")
     service = Service({"sample": sample_index.path}, models, ServeConfig(poll_seconds=0))
-    filters = [bounds, {"author": "vaswani"}, {"venue": "NAACL"}, {}]
+    filters = [bounds, {"author": "MANNING"}, {"venue": "NAACL"}, {}]
     searched: list[tuple[Any, Any, Any]] = []
     with serving(service) as http:
         for one in filters:

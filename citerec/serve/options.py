@@ -14,22 +14,41 @@ from citerec.config import (
 from citerec.encode.config import Backend
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rerank.opening import AUTO, auto_reranker, resolved
+from citerec.rerank.opening import AUTO, resolved
+from citerec.rerank.requested import NONE, cross_encoders, first_given, is_none
 from citerec.serve.schema import Options
-
-NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """How the models run; a request cannot change it."""
 
-    config: RecommendConfig = RecommendConfig(few_queries=True)  # of requests without options
+    # of requests without options; `default` is the reranker
+    config: RecommendConfig = RecommendConfig(few_queries=True)
+    default: tuple[str, ...] = (AUTO,)  # rerankers of requests that name none
     rerankers: tuple[str, ...] = ()  # what requests may name, besides auto and none
     device: str = "auto"
     precision: str = "auto"
     backend: str = Backend.TORCH
     threads: int = 0
+
+    def running(
+        self,
+        encoders: tuple[CrossEncoderConfig, ...],
+        weight: float | None = None,
+        *,
+        early_stop: bool = False,
+    ) -> RerankConfig:
+        """Return the settings of cross-encoders that run as this server runs models."""
+        return RerankConfig(
+            cross_encoders=encoders,
+            weight=weight,
+            early_stop=early_stop,
+            device=self.device,
+            precision=self.precision,
+            backend=self.backend,
+            threads=self.threads,
+        )
 
 
 def config_of(options: Options, index: IndexFolder, models: ModelSettings) -> RecommendConfig:
@@ -53,7 +72,7 @@ def config_of(options: Options, index: IndexFolder, models: ModelSettings) -> Re
         retrievers=tuple(options.retriever) or start.retrievers,
         fuse=start.fuse if options.fusion == AUTO else FuseMethod(options.fusion),
         reranker=_reranking(options, index, models),
-        ranker=options.ranker if options.ranker == NONE else start.ranker,
+        ranker=options.ranker if "ranker" in options.model_fields_set else start.ranker,
         popularity=start.popularity and not options.no_popularity,
         authors=start.authors and not options.no_authors,
         diversity=float(options.diversity),
@@ -64,76 +83,41 @@ def _reranking(
     options: Options, index: IndexFolder, models: ModelSettings
 ) -> RerankConfig | Literal["auto", "none"]:
     names = [options.reranker] if isinstance(options.reranker, str) else options.reranker
-    given = {
-        name: getattr(options, name)
-        for name in ("rerank_depth", "query_tokens", "candidate_tokens", "early_stop")
-        if getattr(options, name)
-    }
-    if options.rerank_weight is not None:
-        given["rerank_weight"] = options.rerank_weight
+    given = first_given(
+        {
+            "--rerank-depth": options.rerank_depth,
+            "--query-tokens": options.query_tokens,
+            "--candidate-tokens": options.candidate_tokens,
+            "--rerank-weight": options.rerank_weight is not None,
+            "--early-stop": options.early_stop,
+        }
+    )
     if names is None and not given:
-        return models.config.reranker
-    if names is not None and NONE in names:
-        if len(names) > 1 or given:
-            raise ConfigError("reranker none excludes any other reranker and its options")
+        return default_reranking(index, models)
+    names = names or models.default
+    if is_none(names, given):
         return "none"
-    names = names or [*(models.rerankers[:1] or [AUTO])]
     if unknown := [name for name in names if name not in (AUTO, *models.rerankers)]:
         offered = ", ".join([AUTO, NONE, *models.rerankers])
         raise ConfigError(f"no reranker {unknown[0][:60]!r}; this server offers: {offered}")
-    config = RerankConfig(
-        cross_encoders=_cross_encoders(names, options),
+    config = models.running(
+        cross_encoders(names, options.rerank_depth, options.query_tokens, options.candidate_tokens),
         weight=None if options.rerank_weight is None else float(options.rerank_weight),
         early_stop=options.early_stop,
-        device=models.device,
-        precision=models.precision,
-        backend=models.backend,
-        threads=models.threads,
     )
     found = resolved(config, index)
     if found is None and given:
-        raise ConfigError("there is no reranker, so its options have no effect; leave them out")
+        raise ConfigError(f"{given} has no effect: there is no reranker; leave it out")
     return found or "none"
 
 
 def default_reranking(
     index: IndexFolder, models: ModelSettings
 ) -> RerankConfig | Literal["auto", "none"]:
-    """Return the reranking that `auto` means on an index, run as the server runs models."""
-    if models.config.reranker != AUTO:
-        return models.config.reranker
-    model = auto_reranker(index)
-    if model is None:
+    """Return the reranking of requests that name no reranker; what `auto` means on the index is found."""
+    if is_none(models.default, None):
         return "none"
-    return RerankConfig(
-        cross_encoders=(CrossEncoderConfig(model=model),),
-        device=models.device,
-        precision=models.precision,
-        backend=models.backend,
-        threads=models.threads,
-    )
-
-
-def _cross_encoders(names: list[str], options: Options) -> tuple[CrossEncoderConfig, ...]:
-    depths = options.rerank_depth or [0] * len(names)
-    if len(depths) != len(names):
-        raise ConfigError(
-            f"{len(depths)} rerank_depth for {len(names)} reranker; give one for each"
-        )
-    query = _each("query_tokens", options.query_tokens, len(names))
-    candidate = _each("candidate_tokens", options.candidate_tokens, len(names))
-    return tuple(
-        CrossEncoderConfig(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
-        for model, depth, q, c in zip(names, depths, query, candidate, strict=True)
-    )
-
-
-def _each(name: str, values: list[int], number: int) -> list[int]:
-    if len(values) <= 1:
-        return [values[0] if values else 0] * number
-    if len(values) != number:
-        raise ConfigError(f"{len(values)} {name} for {number} reranker; give one, or one for each")
-    return values
+    return resolved(models.running(cross_encoders(models.default)), index) or "none"
 
 
 def model_settings(
@@ -156,25 +140,15 @@ def model_settings(
         threads: Threads; 0 for one per processor.
     """
     backend = Backend.TORCH if backend == AUTO else backend
-    first = rerankers[0]
-    reranking: RerankConfig | Literal["auto", "none"] = "none" if first == NONE else "auto"
-    if first not in (AUTO, NONE):
-        reranking = RerankConfig(
-            cross_encoders=(CrossEncoderConfig(model=first),),
-            device=device,
-            precision=precision,
-            backend=backend,
-            threads=threads,
-        )
     config = RecommendConfig(
         few_queries=True,
         bm25=Bm25Config(threads=threads),
         dense=DenseConfig(threads=threads),
-        reranker=reranking,
         ranker=ranker,
     )
     return ModelSettings(
         config=config,
+        default=(rerankers[0],),
         rerankers=tuple(name for name in rerankers if name not in (AUTO, NONE)),
         device=device,
         precision=precision,

@@ -77,8 +77,6 @@ class OpenVersion:
         config = self.default.config
         if options is not None and options.model_fields_set & set(Options.model_fields):
             config = config_of(options, self.index, self._models)
-            if config.reranker == self._models.config.reranker:
-                config = replace(config, reranker=self.default.config.reranker)
         with self._lock:
             if config == self.default.config:
                 return self.default
