@@ -16,8 +16,12 @@ import pytest
 from citerec.cli.remote.same import program
 from citerec.cli.remote.server import CommandServer
 from citerec.folder import IndexFolder
+from citerec.serve.app import create_app
 from citerec.serve.command import CommandAnswer
 from citerec.serve.local import socket_path
+from citerec.serve.options import model_settings
+from citerec.serve.service import Service
+from citerec.serve.settings import ServeConfig
 
 TITLE = "Citation recommendation"
 INDEX = "indexes/sample"
@@ -174,17 +178,23 @@ def unix(path: Path) -> socket.socket:
     return bound
 
 
-class served:
-    """A real server process's loop in a thread, on one socket."""
+def served(answer: CommandAnswer, listening: socket.socket) -> "served_app":
+    """Return a server of the route of commands alone."""
+    from fastapi import FastAPI
 
-    def __init__(self, answer: CommandAnswer, listening: socket.socket) -> None:
+    from citerec.serve.command import command_router
+
+    app = FastAPI()
+    app.include_router(command_router(answer))
+    return served_app(app, listening)
+
+
+class served_app:
+    """The loop of a real server in a thread, on one socket."""
+
+    def __init__(self, app: Any, listening: socket.socket) -> None:
         import uvicorn
-        from fastapi import FastAPI
 
-        from citerec.serve.command import command_router
-
-        app = FastAPI()
-        app.include_router(command_router(answer))
         self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         self._thread = Thread(target=self._server.run, args=([listening],))
 
@@ -306,6 +316,29 @@ def test_a_named_server_is_used_over_http(
     assert answers == [200]
 
 
+def test_a_server_with_tokens_wants_the_token_of_the_command(
+    recommend: Command, commands: CommandServer, sample_index: IndexFolder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    token = "a-secret-of-some-length"
+    models = model_settings(["none"], ranker="none")
+    settings = ServeConfig(poll_seconds=0, tokens=(token,))
+    service = Service({"sample": sample_index.path}, models, settings)
+    listening = socket.create_server(("127.0.0.1", 0))
+    monkeypatch.setenv("CITEREC_SERVER", f"http://127.0.0.1:{listening.getsockname()[1]}")
+    alone = recommend("--title", TITLE, "--no-server")
+
+    with served_app(create_app(service, commands.answer), listening):
+        without = recommend("--title", TITLE)
+        monkeypatch.setenv("CITEREC_TOKEN", token)
+        by_server = recommend("--title", TITLE)
+    service.close()
+
+    assert (without.code, without.out) == (2, b"")
+    assert b"it refuses the token; set CITEREC_TOKEN to one that it knows" in without.err
+    assert by_server == alone
+
+
 def test_a_silent_server_is_left_for_local_work(
     recommend: Command, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +377,18 @@ def test_a_request_cannot_make_a_server_read_a_file(
 
     assert status == 200
     assert "0 references in" in first["message"] or "0 found" in first["message"]
+
+
+def test_a_command_without_options_finds_its_models_open(sample_index: IndexFolder) -> None:
+    warm = CommandServer([sample_index.path])
+
+    warm.warm_up()
+    status, lines = warm.answer(json.dumps(request_for(sample_index.path)).encode())
+    events = [name for line in lines for name in json.loads(line or "{}")]
+    opened = warm.opened
+    warm.close()
+
+    assert (status, events[-1], opened) == (200, "end", 1)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b'{"queries": 3}'])
@@ -430,21 +475,10 @@ def request_for(index: Path) -> dict[str, Any]:
 
     from citerec.cli.remote.wire import Sent, dump_request
     from citerec.cli.request import Options, RecommendRequest
-    from citerec.cli.rerank import RerankOptions
-    from citerec.config import Bm25Config
     from citerec.drafts import QueryFile
-    from citerec.encode.config import Backend, Precision
     from citerec.types import Query
 
-    rerank = RerankOptions(
-        models=None, depths=None, query_tokens=None, candidate_tokens=None, device="auto",
-        precision=Precision.AUTO, backend=Backend.AUTO, threads=0,
-    )  # fmt: skip
-    options = Options(
-        k=3, bm25=Bm25Config(), encoder="auto", fusion="auto", retrievers=(), rerank=rerank,
-        ranker="auto", popularity=True, authors=True, diversity=0.0, year_max=None, explain=False,
-        heap=None,
-    )  # fmt: skip
+    options = Options(k=3)
     request = RecommendRequest(
         options=options, drafts=QueryFile((Query(id="q", title=TITLE),)), excluded=None, cited=None,
         quiet=False, verbose=False,

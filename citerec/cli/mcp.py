@@ -57,6 +57,7 @@ def mcp(
     with extra("serve"):
         from citerec.serve.mcp.run import run_http, run_stdio
         from citerec.serve.mcp.worker import Worker
+        from citerec.serve.version import identity_of
     from citerec.api.recommender import Recommender
     from citerec.config import RecommendConfig
     from citerec.folder import find_index, open_index
@@ -72,16 +73,17 @@ def mcp(
         raise ConfigError("--token-file, --no-token and --allow-host are for --transport http")
     if heap:
         check_heap(heap)
-    folder = open_index(find_index(index))
+    path = find_index(index)
+    open_index(path)  # a wrong one is an error at once, not of the first call
     config = RecommendConfig(reranker=reranker.value, few_queries=True)
 
     def open_recommender() -> Recommender:
         start_jvm(heap)
-        return Recommender(folder, config, console.detail)
+        return Recommender(open_index(path), config, console.detail)
 
-    worker = Worker(open_recommender)
+    worker = Worker(open_recommender, lambda: identity_of(path))
     if transport is Transport.STDIO:
-        console.detail(f"serving {folder.path} on stdin and stdout")
+        console.detail(f"serving {path} on stdin and stdout")
         run_stdio(worker)
         return
     run_http(worker, settings, console.log)

@@ -57,21 +57,21 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of `citerec recommend` that decide how papers are found and ordered."""
+    """The options of `citerec recommend` that decide how papers are found and ordered, with their defaults."""
 
-    k: int
-    bm25: Bm25Config
-    encoder: str
-    fusion: str  # auto, rrf or weighted
-    retrievers: tuple[str, ...]
-    rerank: RerankOptions
-    ranker: str
-    popularity: bool
-    authors: bool
-    diversity: float
-    year_max: int | None
-    explain: bool
-    heap: str | None  # of the JVM
+    k: int = 20
+    bm25: Bm25Config = Bm25Config()
+    encoder: str = "auto"
+    fusion: str = "auto"  # or rrf, weighted
+    retrievers: tuple[str, ...] = ()
+    rerank: RerankOptions = RerankOptions()
+    ranker: str = "auto"
+    popularity: bool = True
+    authors: bool = True
+    diversity: float = 0.0
+    year_max: int | None = None
+    explain: bool = False
+    heap: str | None = None  # of the JVM
 
     @property
     def models(self) -> tuple[str, ...]:

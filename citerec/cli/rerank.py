@@ -90,16 +90,16 @@ OPTIONS = (  # the parameters of these options
 class RerankOptions:
     """The values of the options; None for options that were not given."""
 
-    models: Sequence[str] | None
-    depths: Sequence[int] | None
-    query_tokens: Sequence[int] | None
-    candidate_tokens: Sequence[int] | None
+    models: Sequence[str] | None = None
+    depths: Sequence[int] | None = None
+    query_tokens: Sequence[int] | None = None
+    candidate_tokens: Sequence[int] | None = None
     weight: float | None = None
     early_stop: bool = False
-    device: str
-    precision: Precision
-    backend: Backend
-    threads: int
+    device: str = "auto"
+    precision: Precision = Precision.AUTO
+    backend: Backend = Backend.AUTO
+    threads: int = 0
     measures: bool = (
         False  # whether metrics are computed: then not with a model that may know the test queries
     )

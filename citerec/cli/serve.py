@@ -116,7 +116,8 @@ def serve(
     shown, number = address(sockets)
     console.log(f"serving {', '.join(service.names)} at http://{shown}:{number}/ (Ctrl-C to stop)")
     commands = CommandServer(indexes.values())
-    # `--threads` is of the whole process, and commands run with their own default.
+    if not threads:  # they are of the whole process, and commands run with their own default
+        commands.warm_up()
     run(service, sockets, None if threads else commands.answer)
     commands.close()
 

@@ -1,6 +1,6 @@
 """Works on requests of `citerec recommend` in a server, with the code that a command without a server runs."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,18 +16,21 @@ from citerec.cli.console import ConsoleOutput
 from citerec.cli.remote.client import unsupported
 from citerec.cli.remote.same import difference, files_state, program
 from citerec.cli.remote.wire import Event, Sent, dump_event, load_request, result_values
+from citerec.cli.request import Options, RecommendRequest
 from citerec.cli.work import opener_with, prepared
 from citerec.config import RecommendConfig
+from citerec.drafts import QueryFile
 from citerec.errors import CiterecError
 from citerec.folder import IndexFolder, open_index
 from citerec.indexes import MANIFEST
 from citerec.recommend import BatchRecommender
-from citerec.types import Log
+from citerec.types import Log, Query, no_log, no_progress
 
 MOST_OPEN = 4  # recommenders with different options that stay open
 MOST_WAITING = 8  # requests that are worked on or wait
 LINES_AHEAD = 16  # lines that wait to be sent
 BEAT_SECONDS = 1.0  # a line is sent at least so often
+WARM_UP = Query(id="query", title="a first search", named=False)
 K = 20  # of an open recommender; others share its models
 
 
@@ -51,6 +54,16 @@ class CommandServer:
         self._open: OrderedDict[object, _Opened] = OrderedDict()
         self._worker = ThreadPoolExecutor(1, "citerec-command")
         self._places = BoundedSemaphore(MOST_WAITING)
+
+    @property
+    def opened(self) -> int:
+        """How many recommenders are open."""
+        return len(self._open)
+
+    def warm_up(self) -> None:
+        """Start to open what a command without options needs, and to answer a query with it; returns at once."""
+        for folder in self._folders:
+            self._worker.submit(self._answer_first, folder.resolve())
 
     def answer(self, body: bytes) -> tuple[int, Iterator[bytes]]:
         """Start to work on a request; return an HTTP status and the lines of the answer.
@@ -96,6 +109,22 @@ class CommandServer:
             yield from answer.lines(started.done)
         finally:
             answer.stopped.set()
+
+    def _answer_first(self, folder: Path) -> None:
+        """Answer a query on an index; an error is left for the command that meets it again."""
+        request = RecommendRequest(
+            options=Options(),
+            drafts=QueryFile((WARM_UP,)),
+            excluded=None,
+            cited=None,
+            quiet=True,
+            verbose=False,
+        )
+        sent = Sent(self._program, folder, str(folder), _manifest_sum(folder), request)
+        console = ConsoleOutput(request.quiet, request.verbose, no_log)
+        with suppress(CiterecError):
+            work = prepared(open_index(folder), request, console, self._opener(sent))
+            deque(work.results(no_progress), maxlen=0)
 
     def _work(self, sent: Sent, answer: "_Answer") -> None:
         """Do the work of a request; an error of it is the last line."""

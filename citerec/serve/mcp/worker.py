@@ -1,7 +1,7 @@
 """Opens a recommender in a thread, and runs all calls of it there, one after the other."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,17 +18,29 @@ T = TypeVar("T")
 class Worker:
     """One thread with a recommender: models are loaded once, and memory does not grow with the clients."""
 
-    def __init__(self, open_recommender: Callable[[], Recommender]) -> None:
-        """Prepare; `start` opens the recommender."""
+    def __init__(
+        self, open_recommender: Callable[[], Recommender], state: Callable[[], Hashable] = lambda: 1
+    ) -> None:
+        """Prepare; `start` opens the recommender.
+
+        Args:
+            open_recommender: Opens it.
+            state: Returns what changes if the index is replaced; it is then opened again before the next call. A
+                version that cannot be opened is left out, and the old one stays in use.
+        """
         self._executor = ThreadPoolExecutor(1, "citerec-mcp")
         self._lock, self._waiting = Lock(), 0
-        self._open = open_recommender
-        self._opened: Future[Recommender] | None = None
+        self._open, self._state = open_recommender, state
+        self._is_started = False
+        self._tried: Hashable = None  # the state that was opened last, or could not be opened
+        self._current: Recommender | None = None
+        self._fault: Exception | None = None  # of the first opening
 
     def start(self) -> None:
         """Start to open the recommender in the background, once; an error is raised by each call."""
-        if self._opened is None:
-            self._opened = self._executor.submit(self._open)
+        if not self._is_started:
+            self._is_started = True
+            self._executor.submit(self._recommender)
 
     async def run(self, work: Callable[[Recommender], T]) -> T:
         """Return what `work` returns for the recommender.
@@ -52,13 +64,30 @@ class Worker:
         self._executor.shutdown()
 
     def _close(self) -> None:
-        if self._opened and not self._opened.exception():
-            self._opened.result().close()
+        if self._current:
+            self._current.close()
             leave_thread()
 
     def _recommender(self) -> Recommender:
-        assert self._opened  # `run` has started to open it
-        return self._opened.result()
+        """Return the recommender of the newest version that can be opened.
+
+        Raises:
+            CiterecError: If there is none.
+        """
+        state = self._state()
+        if state != self._tried and (state or self._current is None):
+            self._tried = state
+            try:
+                old, self._current = self._current, self._open()
+            except Exception as error:
+                self._fault = error
+            else:
+                if old:
+                    old.close()
+        if self._current is None:
+            assert self._fault  # the first opening failed
+            raise self._fault
+        return self._current
 
     def _leave(self, _: "Future[Any]") -> None:
         with self._lock:
