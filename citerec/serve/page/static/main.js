@@ -18,6 +18,7 @@ let links = []; // citations among the shown papers: pairs of ids
 let running = null; // the search in flight
 let drawing = 0; // the timer of the pictures
 let again = 0; // the timer of a search after a mark
+const brought = []; // the notice of a text that an address brought, until it was shown
 const undone = []; // the latest marks, for undo
 
 function say(text) { $("#status").textContent = text; }
@@ -85,7 +86,7 @@ function last(found, { force }) {
   state.searched = true;
   keep();
   stages([{ name: found.found_by, done: true }, ...found.ranked_by.map(name => ({ name, done: true }))]);
-  note([...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
+  note([...brought.splice(0), ...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
   if (!found.rows.length) { nothing(found.why_nothing); return; }
   const now = shown(found, { force, final: true });
   say(`${count(found.rows.length, "paper")}, ${now ? "ranked" : "a new order is ready"} after ${seconds(found.seconds)}.`);
@@ -214,23 +215,39 @@ async function share() {
   } catch (error) { toast(error.message); }
 }
 
+// An editor brings a sentence after the #, which no browser sends to a server; what it replaces can be brought back.
+function openSentence({ index, context, title }) {
+  const names = ["index", "mode", "context", "withDraft", "title", "abstract", "meta", "metaTitle"];
+  const before = Object.fromEntries(names.map(name => [name, state[name]]));
+  const restore = event => { running?.abort(); Object.assign(state, before); chooseIndex(state.index); draft.fill(); event.target.closest("p").remove(); keep(); };
+  chooseIndex(index);
+  Object.assign(state, { mode: "sentence", context, withDraft: Boolean(title) });
+  if (title && title !== state.title) Object.assign(state, { title, abstract: "", meta: {}, metaTitle: "" });
+  keep();
+  draft.fill();
+  const replaced = before.context.trim() && before.context !== context || title && before.title.trim() && before.title !== title;
+  if (replaced) brought.push(h("span", {}, "The address of this page brought the text. ", h("button", { type: "button", class: "link", on: { click: restore } }, "Bring back what was here")));
+  find();
+}
+
 // A link brings marks and a list by their ids; their titles come from the corpus.
-async function openLink(brought) {
+async function openLink(from) {
   history.replaceState(null, "", location.pathname);
-  chooseIndex(brought.index);
-  Object.assign(state, { k: brought.k, year: brought.year ?? state.year, yearMax: brought.yearMax ?? state.yearMax });
-  const ids = [...brought.cited, ...brought.hidden].filter(id => !markOf(id));
+  if (from.context) return openSentence(from);
+  chooseIndex(from.index);
+  Object.assign(state, { k: from.k, year: from.year ?? state.year, yearMax: from.yearMax ?? state.yearMax });
+  const ids = [...from.cited, ...from.hidden].filter(id => !markOf(id));
   const titles = new Map();
   const papers = async wanted => (wanted.length ? get("page/papers", [["index", state.index], ...wanted.map(id => ["ids", id])]) : { rows: [], links: [] });
   for (let i = 0; i < ids.length; i += 100) for (const row of (await papers(ids.slice(i, i + 100))).rows) titles.set(row.id, plain(row.title));
-  for (const id of ids) if (titles.has(id)) mark(brought.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
+  for (const id of ids) if (titles.has(id)) mark(from.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
   keep();
   draft.fill();
-  if (brought.paper) details.open(brought.paper);
-  if (brought.paper && !brought.list.length && !ids.length) { if (state.searched && typeof draft.request() !== "string") find(); return; }
-  const found = await papers(brought.list);
+  if (from.paper) details.open(from.paper);
+  if (from.paper && !from.list.length && !ids.length) { if (state.searched && typeof draft.request() !== "string") find(); return; }
+  const found = await papers(from.list);
   const remove = h("button", { type: "button", class: "link", on: { click: event => { for (const id of titles.keys()) mark(null, { id }); draft.fill(); event.target.remove(); } } }, "Remove its marks");
-  const gone = brought.list.length - found.rows.length;
+  const gone = from.list.length - found.rows.length;
   note([h("span", {}, `This link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; the text of the draft is not in it.`, gone ? ` ${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus.` : "", " ", titles.size ? remove : "")]);
   if (found.rows.length) {
     shown({ ...found, rows: found.rows.map(row => ({ ...row, score: null, probability: null, reasons: [], stages: {} })) }, { force: true });
@@ -258,7 +275,7 @@ async function loadIndexes() {
 async function start() {
   theme();
   if (!indexes.length) await loadIndexes();
-  const brought = fromLink(indexes);
+  const first = fromLink(indexes);
   const open = id => details.open(id, list.rows.find(row => row.id === id) ?? null);
   facets.start(around);
   list.start({ open: row => details.open(row.id, row), openId: open, known: row => setMark(row, "cited"), hide: row => setMark(row, "hidden"), shown: around, selected: chosen });
@@ -287,9 +304,9 @@ async function start() {
   chooseIndex(state.index);
   draft.fill();
   around();
-  if (brought) openLink(brought).catch(failed);
+  if (first) openLink(first).catch(failed);
   else if (state.searched && typeof draft.request() !== "string") find();
-  addEventListener("hashchange", () => { const link = fromLink(indexes); if (link) openLink(link).catch(failed); });
+  addEventListener("hashchange", () => { const newer = fromLink(indexes); if (newer) openLink(newer).catch(failed); });
   document.documentElement.dataset.ready = "1";
 }
 

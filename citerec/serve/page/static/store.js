@@ -1,7 +1,8 @@
-// What stays in the browser: the draft, the marks of each index, the settings. A link holds ids and settings only.
+// What stays in the browser: the draft, the marks of each index, the settings. A link of the page holds ids and settings only.
 
 const KEY = "citerec";
 const MOST_IN_LINK = 100; // papers of a list
+const MOST_TEXT = 20000; // characters
 const EMPTY = {
   index: "", mode: "draft", title: "", abstract: "", context: "", withDraft: false, meta: {}, metaTitle: "",
   k: 20, year: null, yearMax: null, marks: {}, theme: "auto", shortcuts: true, searched: false,
@@ -59,10 +60,14 @@ export function link(list) {
 
 export const paperLink = id => `#${new URLSearchParams({ index: state.index, paper: id })}`;
 
-// What a link holds; null if the address has none.
+// What an address brings: a sentence with or without its title, as an editor sends it, or the marks and the list of a
+// link of this page; null if it brings nothing.
 export function fromLink(indexes) {
   const parts = new URLSearchParams(location.hash.slice(1));
-  if (!indexes.includes(parts.get("index"))) return null;
+  const text = name => (parts.get(name) ?? "").trim().slice(0, MOST_TEXT);
+  const isKnown = indexes.includes(parts.get("index"));
+  if (text("context")) return { index: isKnown ? parts.get("index") : indexes[0], context: text("context"), title: text("title") };
+  if (!isKnown) return null;
   const number = name => {
     const value = Number(parts.get(name));
     return Number.isInteger(value) && value > 0 ? value : null;
