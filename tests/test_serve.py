@@ -1,11 +1,16 @@
 """The server: its answers are those of the command line, and its errors say what was wrong."""
 
 import json
+import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -305,6 +310,63 @@ def test_a_server_that_stops_answers_what_it_has_and_refuses_more(
     assert len(first.result().answers[0].items) == 20
     with pytest.raises(ProblemError, match="being stopped"):
         service.submit(RecommendRequest(title="attention"))
+
+
+def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service]) -> None:
+    service, batches = lone(), list[int]()
+
+    with serving(service) as client:
+        service.on_batch = lambda queries, seconds: batches.append(queries)
+        with busy(service):
+            with suppress(httpx.ReadTimeout):  # the client closes the connection
+                client.post("/v1/recommend", json={"title": "attention"}, timeout=0.5)
+            until(lambda: service.admission.in_flight == 1)
+        client.post("/v1/recommend", json={"title": "attention"})
+
+    assert batches == [1]  # after the first one, for which `busy` waits
+    assert service.admission.in_flight == 0
+
+
+@pytest.mark.slow
+def test_a_signal_ends_a_server_after_the_requests_in_flight(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "from citerec.cli import main; main()", "serve"]
+    options = ["--index", sample_index.path, "--port", str(port)]
+    queries = [{"title": f"{n} {DRAFTS[n % len(DRAFTS)]}"} for n in range(64)]
+    with (
+        subprocess.Popen(
+            [*command, *options],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)},
+        ) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert process.stderr
+        assert "serving sample at" in process.stderr.readline()
+        until(lambda: is_answering(client))
+
+        body = {"query": queries, "k": 500, "explain": True}
+        answer = pool.submit(client.post, "/v1/recommend", json=body)
+        until(lambda: "citerec_queries_in_flight 64.0" in client.get("/metrics").text)
+        process.send_signal(signal.SIGTERM)
+        was_waiting = not answer.done()
+        status = answer.result().status_code
+        process.wait(60)
+        sockets = [*tmp_path.rglob("*.sock")]
+
+    assert (was_waiting, status, process.returncode, sockets) == (True, 200, 0, [])
+
+
+def is_answering(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 # --- look-ups
