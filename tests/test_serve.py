@@ -106,10 +106,10 @@ def busy(service: Service) -> Generator[None]:
 
 
 def until(is_true: Callable[[], bool]) -> None:
-    stop = time.monotonic() + 20
+    stop = time.monotonic() + 60
     while not is_true():
         assert time.monotonic() < stop
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 # --- one answer everywhere
@@ -337,17 +337,15 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
     options = ["--index", sample_index.path, "--port", str(port)]
     queries = [{"title": f"{n} {DRAFTS[n % len(DRAFTS)]}"} for n in range(64)]
     with (
+        (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
             [*command, *options],
-            stderr=subprocess.PIPE,
-            text=True,
+            stderr=log,
             env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)},
         ) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
         ThreadPoolExecutor(1) as pool,
     ):
-        assert process.stderr
-        assert "serving sample at" in process.stderr.readline()
         until(lambda: is_answering(client))
 
         body = {"query": queries, "k": 500, "explain": True}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from citerec.folder import IndexFolder
 from citerec.serve.service import Service
 from citerec.serve.settings import ServeConfig
 
+BOOKMARKLET = Path(__file__).parent.parent / "docs" / "recipes" / "bookmarklet.js"
 BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"
 
 
@@ -128,6 +130,52 @@ def test_a_sentence_alone_or_with_its_draft_finds_what_it_needs(page: Any) -> No
 
     assert alone
     expect(page.locator(".row").first).to_contain_text("BERT")
+
+
+@pytest.mark.slow
+def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
+    browser: Any, address: str
+) -> None:
+    sentence = "BERT is pretrained on masked words & more [CITE]."
+    script = BOOKMARKLET.read_text().removeprefix("javascript:")
+    context = browser.new_context(reduced_motion="reduce")
+    editor = context.new_page()
+    editor.set_content("<p>Before.</p><p id='one'></p>")
+    editor.evaluate(
+        "text => { one.textContent = text; getSelection().selectAllChildren(one); }", sentence
+    )
+
+    with context.expect_page() as opened:
+        editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
+    page = opened.value
+
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#context")).to_have_value(sentence)
+    expect(page.locator("[name=mode][value=sentence]")).to_be_checked()
+    expect(page.locator(".row").first).to_contain_text("BERT")
+    assert page.url == address  # the text is not kept in the history
+    editor.evaluate(
+        "text => { one.textContent = text; getSelection().selectAllChildren(one); }", "Graphs."
+    )
+    editor.evaluate(script.replace("http://127.0.0.1:8000/", address))  # the same window
+    expect(page.locator("#context")).to_have_value("Graphs.")
+    context.close()
+
+
+@pytest.mark.slow
+def test_an_address_with_a_title_fills_in_the_draft_and_can_be_undone(page: Any) -> None:
+    page.fill("#title", TITLE)
+    page.evaluate("() => { location.hash = '#context=Masked+words.&title=BERT&index=again'; }")
+
+    expect(page.locator("#notices")).to_contain_text("The address of this page brought the text")
+    expect(page.locator("#index")).to_have_value("again")
+    expect(page.locator("#with-draft")).to_be_checked()
+    expect(page.locator("#title")).to_have_value("BERT")
+    page.click("text=Bring back what was here")
+
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("[name=mode][value=draft]")).to_be_checked()
+    expect(page.locator("#index")).to_have_value("sample")
 
 
 @pytest.mark.slow
