@@ -25,7 +25,7 @@ from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rerank.requested import cross_encoders
 from citerec.serve.local import is_private, socket_path
-from citerec.serve.options import model_settings
+from citerec.serve.options import config_of, model_settings
 from citerec.serve.problems import ProblemError
 from citerec.serve.run import bound
 from citerec.serve.schema import RecommendRequest
@@ -144,22 +144,32 @@ def rerank_config(model: str) -> RerankConfig:
 
 
 def test_auto_means_what_it_means_without_a_server(
-    sample_index: IndexFolder, tiny_reranker_model: str
+    service: Service, dense_sample: IndexFolder
 ) -> None:
-    models = model_settings([tiny_reranker_model], ranker="none")
-    service = Service({"sample": sample_index.path}, models, ServeConfig(poll_seconds=0))
-    requests = [
-        RecommendRequest(**BERT, k=5, **options)
-        for options in ({}, {"reranker": "auto", "ranker": "auto"})
-    ]
-    with citerec.open(sample_index.path, RecommendConfig(few_queries=True)) as recommender:
+    request = RecommendRequest(**BERT, k=5, reranker="auto", ranker="auto")
+    with citerec.open(dense_sample.path, RecommendConfig(few_queries=True)) as recommender:
         expected = recommender.recommend(**BERT, k=5).to_dicts()
 
-    started, auto = (service.submit(one).result().answers[0].to_dicts() for one in requests)
-    service.close()
+    auto = service.submit(request).result().answers[0].to_dicts()
+    started = service.submit(RecommendRequest(**BERT, k=5)).result().answers[0].to_dicts()
 
     assert auto == expected
-    assert started != expected
+    assert started != expected  # it reranks
+
+
+def test_a_server_without_a_ranking_model_opens_one_for_a_request_that_names_auto(
+    sample_index: IndexFolder,
+) -> None:
+    models = model_settings(["none"], ranker="none")
+
+    rankers = [
+        config_of(RecommendRequest(title="a", **options), sample_index, models).ranker
+        for options in ({}, {"ranker": "auto"}, {"ranker": "none"})
+    ]
+
+    assert rankers == ["none", "auto", "none"]
+    with pytest.raises(citerec.CiterecError, match="--rerank-depth has no effect"):
+        config_of(RecommendRequest(title="a", rerank_depth=[5]), sample_index, models)
 
 
 def test_queries_of_one_request_are_answered_in_their_order(client: httpx.Client) -> None:
@@ -335,7 +345,7 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
         port = free.getsockname()[1]
     command = [sys.executable, "-c", "from citerec.cli import main; main()", "serve"]
     options = ["--index", sample_index.path, "--port", str(port)]
-    queries = [{"title": f"{n} {DRAFTS[n % len(DRAFTS)]}"} for n in range(64)]
+    queries = [{"title": f"{n} {DRAFTS[n % len(DRAFTS)]}"} for n in range(32)]
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
@@ -348,9 +358,9 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
     ):
         until(lambda: is_answering(client))
 
-        body = {"query": queries, "k": 500, "explain": True}
+        body = {"query": queries, "k": 20}
         answer = pool.submit(client.post, "/v1/recommend", json=body)
-        until(lambda: "citerec_queries_in_flight 64.0" in client.get("/metrics").text)
+        until(lambda: "citerec_queries_in_flight 32.0" in client.get("/metrics").text)
         process.send_signal(signal.SIGTERM)
         was_waiting = not answer.done()
         status = answer.result().status_code

@@ -157,8 +157,9 @@ def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
     editor.evaluate(
         "text => { one.textContent = text; getSelection().selectAllChildren(one); }", "Graphs."
     )
-    editor.evaluate(script.replace("http://127.0.0.1:8000/", address))  # the same window
-    expect(page.locator("#context")).to_have_value("Graphs.")
+    with context.expect_page() as opened:
+        editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
+    expect(opened.value.locator("#context")).to_have_value("Graphs.")
     context.close()
 
 

@@ -64,7 +64,7 @@ def serve(
         h11_max_incomplete_event_size=64 * 2**10,
     )
     with ExitStack() as stack:
-        stack.callback(_remove, sockets)
+        stack.callback(_remove, sockets, _files(sockets))
         stack.callback(service.close, 1.0)
         asyncio.run(_run(uvicorn.Server(config), service, sockets))
 
@@ -136,9 +136,16 @@ def _listens(path: Path) -> bool:
         return is_private(path) and probe.connect_ex(str(path)) == 0
 
 
-def _remove(sockets: list[socket.socket]) -> None:
-    for one in sockets:
+def _files(sockets: list[socket.socket]) -> dict[Path, int]:
+    """Return the inodes of Unix sockets by their paths, which are known only until uvicorn has closed the sockets."""
+    names = [one.getsockname() for one in sockets]
+    return {(path := Path(name)): path.stat().st_ino for name in names if isinstance(name, str)}
+
+
+def _remove(sockets: list[socket.socket], files: dict[Path, int]) -> None:
+    for path, inode in files.items():
         with suppress(OSError):
-            if one.family != socket.AF_INET and isinstance(name := one.getsockname(), str):
-                Path(name).unlink(missing_ok=True)
-            one.close()
+            if path.stat().st_ino == inode:  # else a newer server has put its own there
+                path.unlink()
+    for one in sockets:
+        one.close()

@@ -2,7 +2,7 @@
 
 const KEY = "citerec";
 const MOST_IN_LINK = 100; // papers of a list
-const MOST_TEXT = 20000; // characters
+const MOST_TEXT = 2000; // characters of a sentence or title
 const EMPTY = {
   index: "", mode: "draft", title: "", abstract: "", context: "", withDraft: false, meta: {}, metaTitle: "",
   k: 20, year: null, yearMax: null, marks: {}, theme: "auto", shortcuts: true, searched: false,
