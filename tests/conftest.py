@@ -127,7 +127,7 @@ def build(
 
 @pytest.fixture(scope="session")
 def address(sample_index: IndexFolder) -> Generator[str]:
-    """The page of a server with the sample without vectors, by two names."""
+    """The URL of a server with the sample without vectors, by two names; its page is there."""
     from support.browsing import serving
 
     from citerec.serve.service import Service

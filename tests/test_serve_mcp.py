@@ -21,7 +21,6 @@ import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp_types import CallToolResult
-from support.server import serving
 
 from citerec import RecommendConfig, Recommender
 from citerec.api.corpus import SearchFilter
@@ -31,8 +30,6 @@ from citerec.folder import IndexFolder
 from citerec.references.check import check_references
 from citerec.serve.mcp.server import CARD, FACTS, create_server, http_app
 from citerec.serve.mcp.worker import MOST_WAITING, Worker
-from citerec.serve.options import model_settings
-from citerec.serve.service import Service
 from citerec.serve.settings import ServeConfig
 from citerec.serve.version import identity_of
 
@@ -236,14 +233,12 @@ def test_search_has_filters_and_pages(call: Call, recommender: Recommender) -> N
 
 
 def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
-    call: Call, recommender: Recommender, sample_index: IndexFolder
+    call: Call, recommender: Recommender, address: str
 ) -> None:
     words, bounds = "neural networks for language", {"year_min": 2015, "year_max": 2019}
-    models = model_settings(["none"], ranker="none")
-    service = Service({"sample": sample_index.path}, models, ServeConfig(poll_seconds=0))
     filters = [bounds, {"author": "MANNING"}, {"venue": "NAACL"}, {}]
     searched: list[tuple[Any, Any, Any]] = []
-    with serving(service) as http:
+    with httpx.Client(base_url=address) as http:
         for one in filters:
             page = http.get(
                 "/v1/search", params={"q": words, "limit": 3, "offset": 1, **one}

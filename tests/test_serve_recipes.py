@@ -3,9 +3,6 @@
 import json
 import shutil
 import subprocess
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -13,14 +10,12 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-import uvicorn
 
 from citerec import Recommender
 from citerec.export import Format
 from citerec.folder import IndexFolder
-from citerec.serve.app import create_app
 from citerec.serve.exports import MEDIA_TYPES, accepted_format, bibliography, headers
-from citerec.serve.service import QueryAnswer, Service
+from citerec.serve.service import QueryAnswer
 from citerec.types import Paper, Query, Recommendation
 
 ROOT = Path(__file__).parent.parent
@@ -64,20 +59,10 @@ def test_a_bibliography_holds_each_paper_once_and_has_the_type_of_its_format() -
     )
 
 
-@pytest.fixture(scope="module")
-def server(sample_index: IndexFolder) -> Iterator[str]:
-    """A server on a free port of this machine."""
-    service = Service({"sample": sample_index.path})
-    settings = {"port": 0, "log_level": "error", "lifespan": "off"}
-    uvicorn_server = uvicorn.Server(uvicorn.Config(create_app(service), **settings))
-    thread = threading.Thread(target=uvicorn_server.run)
-    thread.start()
-    while not uvicorn_server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{uvicorn_server.servers[0].sockets[0].getsockname()[1]}"
-    uvicorn_server.should_exit = True
-    thread.join()
-    service.close()
+@pytest.fixture
+def server(address: str) -> str:
+    """The URL of the server that all tests share."""
+    return address.removesuffix("/")
 
 
 @pytest.mark.parametrize("format", [*MEDIA_TYPES])
