@@ -128,12 +128,12 @@ def build(
 @pytest.fixture(scope="session")
 def address(sample_index: IndexFolder) -> Generator[str]:
     """The URL of a server with the sample without vectors, by two names; its page is there."""
-    from support.browsing import serving
+    from support.server import listening
 
     from citerec.serve.service import Service
 
     service = Service({"sample": sample_index.path, "again": sample_index.path})
-    with serving(service) as at:
+    with listening(service) as at:
         yield at
     service.close()
 

@@ -20,8 +20,8 @@ from support.browsing import (
     free_port,
     ids,
     open_page,
-    serving,
 )
+from support.server import listening
 
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
@@ -49,7 +49,7 @@ def slow(sample_index: IndexFolder) -> Generator[tuple[str, Reversed]]:
     """A server whose reranker waits."""
     reranker = Reversed()
     with_reranker(service := Service({"sample": sample_index.path}), sample_index, reranker)
-    with serving(service) as at:
+    with listening(service) as at:
         yield at, reranker
         reranker.released.set()
     service.close()
@@ -159,7 +159,7 @@ def test_a_search_survives_a_server_that_is_restarted(
     browser: Any, sample_index: IndexFolder
 ) -> None:
     port, service = free_port(), Service({"sample": sample_index.path})
-    with serving(service, port) as address:
+    with listening(service, port) as address:
         session = open_page(browser, address)
         page = session.__enter__()
         find(page)
@@ -169,7 +169,7 @@ def test_a_search_survives_a_server_that_is_restarted(
     page.click("#find")
     expect(page.locator("#trouble")).to_contain_text("does not answer")
     expect(page.locator("#trouble")).to_contain_text("kept")
-    with serving(service, port):
+    with listening(service, port):
         page.click("#trouble button")
         expect(page.locator("#status")).to_contain_text("after")
 

@@ -19,9 +19,9 @@ from support.browsing import (
     find,
     ids,
     open_page,
-    serving,
 )
 from support.pages import NASTY
+from support.server import listening
 
 from citerec.folder import IndexFolder
 from citerec.serve.service import Service
@@ -51,7 +51,7 @@ def test_titles_with_scripts_and_direction_controls_are_harmless(
         ]
     )
     service = Service({"<b>nasty</b>": index.path})
-    with serving(service) as address, open_page(browser, address) as page:
+    with listening(service) as address, open_page(browser, address) as page:
         alerts: list[str] = []
         page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
 
@@ -305,7 +305,7 @@ def test_a_server_with_tokens_names_its_indexes_only_to_those_who_have_one(
 ) -> None:
     token = "a-token-of-24-characters"
     service = Service({"secret": sample_index.path}, settings=ServeConfig(tokens=(token,)))
-    with serving(service) as address:
+    with listening(service) as address:
         page = browser.new_context().new_page()
         page.goto(address)
         expect(page.locator("#trouble")).to_contain_text("needs a token")

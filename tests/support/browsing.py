@@ -1,17 +1,13 @@
-"""A server on loopback and a browser, for tests of the page."""
+"""A browser, for tests of the page."""
 
 import shutil
 import socket
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from citerec.serve.app import create_app
-from citerec.serve.service import Service
 
 BROWSERS = ("chromium", "google-chrome")
 TITLE = "Dense retrieval of passages"
@@ -23,24 +19,6 @@ SECONDS = 30  # how long a test waits for the page; the machine may be busy
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as bound:
         return bound.getsockname()[1]
-
-
-@contextmanager
-def serving(service: Service, port: int = 0) -> Generator[str]:
-    """Serve on loopback while the block runs; yields the address of the page."""
-    import uvicorn
-
-    bound = socket.create_server(("127.0.0.1", port))
-    config = uvicorn.Config(create_app(service), log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join()
-        bound.close()
 
 
 @contextmanager

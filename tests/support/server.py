@@ -1,6 +1,5 @@
-"""A real server on a free port of this machine, in a thread of the test's process."""
+"""A real server on this machine, in a thread of the test's process."""
 
-import asyncio
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,19 +13,26 @@ from citerec.serve.service import Service
 
 
 @contextmanager
-def serving(service: Service) -> Generator[httpx.Client]:
-    """Serve until the block ends; yields a client. The service is closed at the end."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    host, port = listening.getsockname()
-    config = uvicorn.Config(create_app(service), log_config=None, lifespan="off")
+def listening(service: Service, port: int = 0) -> Generator[str]:
+    """Serve on loopback until the block ends; yields the URL. Connections that are open then are cut."""
+    bound = socket.create_server(("127.0.0.1", port))
+    config = uvicorn.Config(create_app(service), log_level="error", lifespan="off")
     server = uvicorn.Server(config)
-    # Signals are for the main thread.
-    thread = Thread(target=lambda: asyncio.run(server._serve([listening])), daemon=True)
+    thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
-        with httpx.Client(base_url=f"http://{host}:{port}", timeout=60) as client:
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(30)
+        bound.close()
+
+
+@contextmanager
+def serving(service: Service) -> Generator[httpx.Client]:
+    """Serve until the block ends; yields a client. The service is closed at the end."""
+    try:
+        with listening(service) as url, httpx.Client(base_url=url, timeout=60) as client:
             yield client
     finally:
-        server.should_exit = True
-        thread.join(30)
         service.close()
