@@ -43,8 +43,6 @@ FILES = {
 FAST = [
     ("--title", TITLE),
     ("--query", "draft.tex", "--explain", "--verbose", "--format", "json"),
-    ("--query", "two.jsonl", "--format", "jsonl", "--fields", "authors,abstract"),
-    ("--query", "old.json", "--ranker", "none"),
 ]
 FORMATS = [
     (*options, "--format", name)
@@ -76,6 +74,8 @@ OPTIONS = [
     )
 ]
 OTHERS = [
+    ("--query", "two.jsonl", "--format", "jsonl", "--fields", "authors,abstract"),
+    ("--query", "old.json", "--ranker", "none"),
     ("--context", "Late interaction keeps token vectors [CITE]"),
     ("--cited", "cited.txt", "--explain"),
     ("--query", "draft.tex", "--cited", "none", "--verbose"),
@@ -350,7 +350,13 @@ def test_a_silent_server_is_left_for_local_work(
     listening.close()
 
 
-@pytest.mark.parametrize("last", ["", "message", "ready", "result"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("", "message", "ready")),
+        "result",
+    ],
+)
 def test_a_server_that_stops_half_way_loses_and_repeats_nothing(
     last: str, recommend: Command, commands: CommandServer, runtime: Path
 ) -> None:
