@@ -32,7 +32,10 @@ def listening(service: Service, port: int = 0) -> Generator[str]:
 def serving(service: Service) -> Generator[httpx.Client]:
     """Serve until the block ends; yields a client. The service is closed at the end."""
     try:
-        with listening(service) as url, httpx.Client(base_url=url, timeout=60) as client:
+        with (
+            listening(service) as url,
+            httpx.Client(base_url=url.removesuffix("/"), timeout=60) as client,
+        ):
             yield client
     finally:
         service.close()
