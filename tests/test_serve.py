@@ -332,7 +332,9 @@ def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service])
                 client.post("/v1/recommend", json={"title": "attention"}, timeout=0.5)
             until(lambda: service.admission.in_flight == 1)
         client.post("/v1/recommend", json={"title": "attention"})
+        metrics = client.get("/metrics").text
 
+    assert 'citerec_requests_total{route="/v1/recommend",status="499"} 1.0' in metrics
     assert batches == [1]  # after the first one, for which `busy` waits
     assert service.admission.in_flight == 0
 

@@ -48,7 +48,7 @@ def test_no_request_that_the_description_allows_or_forbids_is_an_internal_error(
             @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
             def one(case: Any) -> None:
                 nonlocal asked
-                answer = case.call(base_url=str(client.base_url))
+                answer = case.call(base_url=str(client.base_url), timeout=60)
                 asked += 1
                 assert answer.status_code < 500, (case.as_curl_command(), answer.text)
                 if answer.status_code >= 400:

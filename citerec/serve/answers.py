@@ -14,13 +14,12 @@ from starlette.exceptions import HTTPException
 from citerec.errors import CiterecError
 from citerec.serve.batching import too_late
 from citerec.serve.guard import problem_response
-from citerec.serve.problems import MEDIA_TYPE, ProblemError, problem_of
+from citerec.serve.problems import CLOSED, MEDIA_TYPE, ProblemError, problem_of
 from citerec.serve.service import Service
 
 LOG = logging.getLogger("citerec.serve")
 Found = TypeVar("Found")
 MAX_ERRORS = 20  # faults of one request that an answer names
-CLOSED = 499  # the client closed the connection, as nginx calls it
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -44,6 +44,8 @@ KINDS = {  # status by kind
     "internal": 500,
 }
 CLIENT_ERRORS = (ConfigError, BadInputError, InvalidValueError)
+CLOSED = 499  # the client closed the connection, as nginx calls it
+PHRASES = {CLOSED: "Client Closed Request"}  # of statuses that Python does not name
 MAX_DETAIL = 1000  # characters
 
 
@@ -81,7 +83,7 @@ class ProblemError(Exception):
         """Return the body of the answer; `instance` is the id of the request."""
         body: dict[str, Any] = {
             "type": f"urn:citerec:problem:{self.kind}",
-            "title": HTTPStatus(self.status).phrase,
+            "title": PHRASES.get(self.status) or HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail[:MAX_DETAIL],
         }
