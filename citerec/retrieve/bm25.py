@@ -5,10 +5,10 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
 
 import numpy as np
@@ -19,15 +19,18 @@ from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
+from citerec.index.postings import NO_TERM, open_postings
 from citerec.java import is_java_exception, leave_thread
 from citerec.retrieve.lucene import Lucene
 from citerec.retrieve.parts import UNREADABLE, opening
+from citerec.retrieve.scoring import PostingsScorer
 from citerec.rules.eligible import within
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Eligibility, Hits, Query
 
 # eligible share below which Lucene filters by year; above, more hits are fetched
 FILTER_BELOW = 0.4
+BY_LUCENE = "CITEREC_BM25"  # an environment variable: with "lucene" Lucene searches
 # number of hits and characters from which Lucene scores every match
 MANY_HITS, LONG_QUERY = (500, 400)
 # share of papers with an abstract below which function words are dropped from queries
@@ -62,6 +65,7 @@ class Bm25Retriever:
             check_distinct(ROWS, self._rows, len(self._years))
             self._lucene = Lucene(index.bm25, self.config)
             self._lucene.check_documents(len(self._rows))
+            self._scorer = self._open_scorer(index)
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -75,6 +79,8 @@ class Bm25Retriever:
             raise ValueError(f"k must be at least 1, got {k}")
         pairs = list(zip(queries, eligible, strict=True))
         results: list[Hits | None] = [None] * len(pairs)
+        if self._scorer:
+            self._scorer.expect(len(pairs))
 
         def search(i: int) -> None:
             results[i] = self._search(*pairs[i], k)
@@ -90,11 +96,11 @@ class Bm25Retriever:
             rows: Papers that BM25 found for it.
             most: The maximal number of words per paper.
         """
-        bag = self._lucene.bag(query)
+        weights_in = self._weights_of(query)
         words = self._lucene.surface_forms(query)
         matching_words: list[list[str]] = []
         for document in self._documents[list(rows)].tolist():
-            weights = self._lucene.weights(bag, document) if document >= 0 else []
+            weights = weights_in(document) if document >= 0 else []
             results = dict.fromkeys(words.get(term, term) for term, _ in weights)
             matching_words.append(
                 [word for word in results if word.lower() not in STOP_WORDS][:most]
@@ -109,6 +115,14 @@ class Bm25Retriever:
         return documents
 
     def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
+        if self._scorer:
+            terms = self._numbered(self._lucene.terms(query, self._scorer.postings))
+            excluded = self._documents[list(eligible.excluded)]
+            found = self._scorer.top(terms, k, eligible.year_max, excluded[excluded >= 0])
+            return Hits.ordered(self._rows[found[0]], found[1], self._id_rank, k)
+        return self._search_lucene(query, eligible, k)
+
+    def _search_lucene(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
         later = self._later_than(eligible.year_max)
         filtered = later > (1 - FILTER_BELOW) * len(self._years)
@@ -127,6 +141,39 @@ class Bm25Retriever:
             if is_complete or (len(kept) >= k and kept[k - 1] > scores[-1]):
                 return Hits.ordered(rows[keep], kept, self._id_rank, k)
             fetch *= 4
+
+    def _weights_of(self, query: Query) -> Callable[[int], list[tuple[str, float]]]:
+        """Return a function of a document that gives its terms in the query, heaviest first, with their weights."""
+        if not (scorer := self._scorer):
+            return partial(self._lucene.weights, self._lucene.bag(query))
+        counts = self._lucene.terms(query, scorer.postings)
+        numbers = {term: scorer.postings.number(term) for term in counts}
+
+        def weights(document: int) -> list[tuple[str, float]]:
+            scores = {
+                term: score
+                for term, number in numbers.items()
+                if number >= 0 and (score := scorer.score(number, counts[term], document))
+            }
+            return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+        return weights
+
+    def _numbered(self, counts: Mapping[str, int]) -> dict[int, float]:
+        assert self._scorer
+        numbers = {self._scorer.postings.number(term): count for term, count in counts.items()}
+        numbers.pop(NO_TERM, None)
+        return numbers
+
+    def _open_scorer(self, index: IndexFolder) -> PostingsScorer | None:
+        """Open the postings; None if there are none, or Lucene is to search."""
+        if os.environ.get(BY_LUCENE) == "lucene":
+            return None
+        if not (postings := open_postings(index.path, index.manifest.checksums)):
+            return None
+        years = self._years[self._rows]
+        scorer = PostingsScorer(postings, years, self.config.k1, self.config.b)
+        return scorer if scorer.is_exact else None
 
     def _later_than(self, year: int | None) -> int:
         if year is None:

@@ -11,7 +11,7 @@ ones, which run in parallel, call a static method and the only object of its cla
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from string import punctuation
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from citerec.config import Bm25Config, StopWords
 from citerec.index.bm25 import CONTENTS, YEAR, open_reader, year_term
+from citerec.index.postings import Postings
 from citerec.java import as_type, java_class, static_method
 from citerec.text import WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Query
@@ -73,6 +74,21 @@ class Lucene:
             if year_max is not None:
                 bag = _not_after(year_max, bag)
             return as_type("org.apache.lucene.search.Query", bag)
+
+    def terms(self, query: Query, postings: Postings) -> dict[str, int]:
+        """Return the terms of the query, and how often it has each: `bag` for stored postings.
+
+        Args:
+            query: The query.
+            postings: The postings of this index.
+        """
+        counts = Counter(self._analyze(self._text(query)))
+        if self._config.form is not QueryForm.KEY_TERMS:
+            return counts
+        numbers = {word: postings.number(word) for word in counts}
+        df = {word: postings.df(n) if n >= 0 else 0 for word, n in numbers.items()}
+        chosen = self._chosen(counts, df, postings.statistics.documents)
+        return {word: counts[word] for word in chosen}
 
     def top(
         self, bag: Any, k: int, *, exhaustive: bool
@@ -125,8 +141,9 @@ class Lucene:
     def _analyze(self, text: str) -> list[str]:
         utils = java_class("io.anserini.analysis.AnalyzerUtils")
         with _short_calls:
-            terms = utils.analyze(self._analyzer, text)
-            return [terms.get(i) for i in range(terms.size())]
+            # one text: a call for each term would take longer; no term has a space
+            listed = utils.analyze(self._analyzer, text).toString()[1:-1]
+        return listed.split(", ") if listed else []
 
     def _key_terms(self, text: str) -> Any:
         """Build a query of the terms of highest tf * idf, where idf is ln(papers / (1 + papers with the term)).
@@ -138,14 +155,19 @@ class Lucene:
         terms = {word: term_class(CONTENTS, word) for word in counts}
         papers = self._reader.numDocs()
         df = {word: int(self._reader.docFreq(term)) for word, term in terms.items()}
-        weight = {w: counts[w] * math.log(papers / (1 + df[w])) for w in counts if df[w]}
-        chosen = sorted(weight, key=lambda word: (-weight[word], word))[: self._config.key_terms]
+        chosen = self._chosen(counts, df, papers)
         term_query = java_class("org.apache.lucene.search.TermQuery")
         boost = java_class("org.apache.lucene.search.BoostQuery")
         builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
         for word in chosen:
             builder.add(boost(term_query(terms[word]), float(counts[word])), _occur().SHOULD)
         return builder.build()
+
+
+    def _chosen(self, counts: Mapping[str, int], df: Mapping[str, int], papers: int) -> list[str]:
+        """Return the terms of highest tf * idf, of those that some of the papers have."""
+        weight = {w: counts[w] * math.log(papers / (1 + df[w])) for w in counts if df[w]}
+        return sorted(weight, key=lambda word: (-weight[word], word))[: self._config.key_terms]
 
 
 def _not_after(year: int, bag: Any) -> Any:
