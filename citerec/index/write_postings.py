@@ -4,6 +4,7 @@ After an update only the postings of new documents are read from Lucene; the oth
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -12,9 +13,11 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from citerec.errors import PostingsError
-from citerec.folder import BM25
-from citerec.index.bm25 import open_reader
+from citerec.arrays import open_array
+from citerec.atomic import building
+from citerec.errors import CiterecError, IndexReplacedError, PostingsError, writing
+from citerec.folder import BM25, IndexFolder
+from citerec.index.bm25 import ROWS, open_reader
 from citerec.index.lucene_postings import LucenePostings, Statistics
 from citerec.index.postings import (
     DOCS,
@@ -27,14 +30,18 @@ from citerec.index.postings import (
     Ints,
     Postings,
     byte_of_length,
+    open_postings,
     postings_folder,
     write_about,
 )
-from citerec.manifest import seal_model
+from citerec.java import is_java_exception
+from citerec.manifest import POSTINGS, read_manifest, seal_model
+from citerec.types import Log
 
 _AT_ONCE = 2**22  # postings that are in memory at once
 
 Docs = npt.NDArray[np.int32]
+Old = tuple[Postings, npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,45 +72,94 @@ class _Part:
             first = last
 
 
-def write_postings(
-    index: Path,
-    sums: Mapping[str, str],
-    *,
-    folder: Path | None = None,
-    old: tuple[Postings, npt.NDArray[np.bool_]] | None = None,
+def add_postings(
+    folder: Path, sums: Mapping[str, str], log: Log | None = None, *, old: Old | None = None
 ) -> None:
-    """Read the postings of an index from Lucene and store them.
+    """Read the postings of an index that is being built from Lucene and store them; without them, Lucene is searched.
 
     Args:
-        index: The folder of the index.
+        folder: The folder of the index.
         sums: The checksums of its manifest.
-        folder: An empty folder for the store; by default its final one.
+        log: Receives the reason if they are not stored.
         old: The postings of the index before an update, and which of its documents stay: those are the first of the new
             index, in their order.
 
     Raises:
+        OutputError: If a file cannot be written.
+    """
+    target = postings_folder(folder, sums)
+    try:
+        with writing(folder):
+            target.mkdir(parents=True)
+            _write(target, folder / BM25, old)
+    except Exception as error:
+        rmtree(folder / POSTINGS, ignore_errors=True)
+        if not (isinstance(error, PostingsError) or is_java_exception(error)):
+            raise
+        if log:
+            log(f"the postings are not stored ({error}); Lucene searches them")
+
+
+def store_postings(index: IndexFolder) -> Postings | None:
+    """Store the postings of an index that has none; None if that is not possible: no permission, no space.
+
+    Args:
+        index: The index.
+    """
+    sums = index.manifest.checksums
+    with suppress(CiterecError):
+        _check_same(index)
+        with building(postings_folder(index.path, sums)) as folder:
+            try:
+                _write(folder, index.bm25, None)
+            except Exception as error:
+                if is_java_exception(error):
+                    raise PostingsError(str(error)) from error
+                raise
+            _check_same(index)
+    return open_postings(index.path, sums)
+
+
+def old_postings(index: IndexFolder, kept: npt.NDArray[np.bool_]) -> Old | None:
+    """Return the postings of an index that is updated, for `add_postings`; None if it has none.
+
+    Args:
+        index: The index.
+        kept: Whether each paper stays as it is, shape (papers,).
+    """
+    postings = open_postings(index.path, index.manifest.checksums)
+    return (postings, kept[open_array(index.bm25 / ROWS, np.int32)]) if postings else None
+
+
+def _check_same(index: IndexFolder) -> None:
+    """Refuse to write into an index that was replaced since it was opened.
+
+    Raises:
+        IndexReplacedError: If it was.
+    """
+    if read_manifest(index.path) != index.manifest:
+        raise IndexReplacedError(index.path)
+
+
+def _write(target: Path, bm25: Path, old: Old | None) -> None:
+    """Write the postings of Lucene's index in the folder `bm25` into the folder `target`.
+
+    Raises:
         PostingsError: If Lucene's postings are not those of a plain text index.
     """
-    target = folder or postings_folder(index, sums)
     temporary = target / "lucene.tmp"
-    temporary.mkdir(parents=True)
-    reader = open_reader(index / BM25)
+    temporary.mkdir()
+    reader = open_reader(bm25)
     try:
         lucene = LucenePostings(reader)
-        parts = iter(_parts(lucene, temporary, old))
-        _write(target, lucene, list(parts))
-    except BaseException:
-        rmtree(target, ignore_errors=True)
-        raise
+        _write_parts(target, lucene, list(_parts(lucene, temporary, old)))
     finally:
         reader.close()
         rmtree(temporary, ignore_errors=True)
     seal_model(target)
 
 
-def _parts(
-    lucene: LucenePostings, temporary: Path, old: tuple[Postings, npt.NDArray[np.bool_]] | None
-) -> Iterator[_Part]:
+def _parts(lucene: LucenePostings, temporary: Path, old: Old | None) -> Iterator[_Part]:
     first = 0
     if old:
         postings, stay = old
@@ -121,7 +177,7 @@ def _parts(
         yield _Part(segment.terms, ends, segment.docs, segment.freqs, renumbered)
 
 
-def _write(target: Path, lucene: LucenePostings, parts: Sequence[_Part]) -> None:
+def _write_parts(target: Path, lucene: LucenePostings, parts: Sequence[_Part]) -> None:
     """Write the files of a store, after comparing what they hold with what Lucene counts."""
     numbers, dfs, largest = _union(target, parts)
     indptr = np.concatenate([[0], np.cumsum(dfs, dtype=np.int64)])

@@ -19,7 +19,8 @@ from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
-from citerec.index.postings import NO_TERM, open_postings
+from citerec.index.postings import NO_TERM, Postings, open_postings
+from citerec.index.write_postings import store_postings
 from citerec.java import is_java_exception, leave_thread
 from citerec.retrieve.lucene import Lucene
 from citerec.retrieve.parts import UNREADABLE, opening
@@ -31,6 +32,7 @@ from citerec.types import Eligibility, Hits, Query
 # eligible share below which Lucene filters by year; above, more hits are fetched
 FILTER_BELOW = 0.4
 BY_LUCENE = "CITEREC_BM25"  # an environment variable: with "lucene" Lucene searches
+WORTH_STORING = 50  # queries after which storing the postings, one to two seconds, has paid off
 # number of hits and characters from which Lucene scores every match
 MANY_HITS, LONG_QUERY = (500, 400)
 # share of papers with an abstract below which function words are dropped from queries
@@ -65,7 +67,12 @@ class Bm25Retriever:
             check_distinct(ROWS, self._rows, len(self._years))
             self._lucene = Lucene(index.bm25, self.config)
             self._lucene.check_documents(len(self._rows))
-            self._scorer = self._open_scorer(index)
+        self._queries = 0
+        self._unstored: IndexFolder | None = None  # the index, if its postings may have to be stored
+        self._scorer: PostingsScorer | None = None  # None if Lucene searches
+        if os.environ.get(BY_LUCENE) != "lucene":
+            postings = open_postings(index.path, index.manifest.checksums)
+            self._scorer, self._unstored = self._scorer_of(postings), None if postings else index
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -79,8 +86,7 @@ class Bm25Retriever:
             raise ValueError(f"k must be at least 1, got {k}")
         pairs = list(zip(queries, eligible, strict=True))
         results: list[Hits | None] = [None] * len(pairs)
-        if self._scorer:
-            self._scorer.expect(len(pairs))
+        self._expect(len(pairs))
 
         def search(i: int) -> None:
             results[i] = self._search(*pairs[i], k)
@@ -115,12 +121,14 @@ class Bm25Retriever:
         return documents
 
     def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
-        if self._scorer:
-            terms = self._numbered(self._lucene.terms(query, self._scorer.postings))
-            excluded = self._documents[list(eligible.excluded)]
-            found = self._scorer.top(terms, k, eligible.year_max, excluded[excluded >= 0])
-            return Hits.ordered(self._rows[found[0]], found[1], self._id_rank, k)
-        return self._search_lucene(query, eligible, k)
+        if not (scorer := self._scorer):
+            return self._search_lucene(query, eligible, k)
+        counts = self._lucene.terms(query, scorer.postings)
+        terms = {scorer.postings.number(term): count for term, count in counts.items()}
+        terms.pop(NO_TERM, None)
+        excluded = self._documents[list(eligible.excluded)]
+        documents, scores = scorer.top(terms, k, eligible.year_max, excluded[excluded >= 0])
+        return Hits.ordered(self._rows[documents], scores, self._id_rank, k)
 
     def _search_lucene(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
@@ -159,17 +167,18 @@ class Bm25Retriever:
 
         return weights
 
-    def _numbered(self, counts: Mapping[str, int]) -> dict[int, float]:
-        assert self._scorer
-        numbers = {self._scorer.postings.number(term): count for term, count in counts.items()}
-        numbers.pop(NO_TERM, None)
-        return numbers
+    def _expect(self, queries: int) -> None:
+        """Prepare for more queries: store the postings if there are none, and all queries are worth it."""
+        self._queries += queries
+        if self._unstored and self._queries >= WORTH_STORING:
+            index, self._unstored = self._unstored, None
+            self._scorer = self._scorer_of(store_postings(index))
+        if self._scorer:
+            self._scorer.expect(queries)
 
-    def _open_scorer(self, index: IndexFolder) -> PostingsScorer | None:
-        """Open the postings; None if there are none, or Lucene is to search."""
-        if os.environ.get(BY_LUCENE) == "lucene":
-            return None
-        if not (postings := open_postings(index.path, index.manifest.checksums)):
+    def _scorer_of(self, postings: Postings | None) -> PostingsScorer | None:
+        """Return what scores the postings; None if there are none, or they cannot be scored as Lucene does."""
+        if not postings:
             return None
         years = self._years[self._rows]
         scorer = PostingsScorer(postings, years, self.config.k1, self.config.b)
