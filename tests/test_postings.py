@@ -31,7 +31,19 @@ from citerec.update.replace import UpdateConfig
 Build = Callable[..., IndexFolder]
 Write = Callable[..., Path]
 
-WORDS = ["tree", "graph", "citation", "maps", "colour", "edge", "user", "3.14", "naïve", "猫", "the"]
+WORDS = [
+    "tree",
+    "graph",
+    "citation",
+    "maps",
+    "colour",
+    "edge",
+    "user",
+    "3.14",
+    "naïve",
+    "猫",
+    "the",
+]
 TEXTS = st.lists(st.sampled_from([*WORDS, "unseen"]), min_size=1, max_size=30).map(" ".join)
 RULES = st.builds(
     Eligibility,

@@ -108,9 +108,7 @@ class LucenePostings:
             files = [folder / name for name in names]
             dfs, docs, freqs = (_numbers(file) for file in files[1:])
             documents = int(leaf.reader().maxDoc())
-            yield Segment(
-                int(leaf.docBase), documents, _spellings(files[0]), dfs, docs, freqs
-            )
+            yield Segment(int(leaf.docBase), documents, _spellings(files[0]), dfs, docs, freqs)
 
     def _fields(self, first: int) -> Iterator[tuple[Any, Any]]:
         """Yield each segment that has documents from `first` on, with the terms of their texts."""

@@ -6,6 +6,7 @@ After an update only the postings of new documents are read from Lucene; the oth
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from shutil import rmtree
 from zlib import crc32
@@ -166,7 +167,7 @@ def _parts(lucene: LucenePostings, temporary: Path, old: Old | None) -> Iterator
         first = int(np.count_nonzero(stay))
         renumbered = np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32)
         raw, ends = postings.terms.tobytes(), postings.ends.tolist()
-        terms = [raw[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+        terms = [raw[start:end] for start, end in pairwise(ends)]
         yield _Part(terms, postings.indptr, postings.docs, postings.freqs, renumbered)
     for segment in lucene.segments(temporary, first):
         ends = np.concatenate([[0], np.cumsum(segment.dfs, dtype=np.int64)])
@@ -227,9 +228,7 @@ def _union(target: Path, parts: Sequence[_Part]) -> tuple[list[Ints], Ints, int]
     hashed = sorted((crc32(term), term) for term in totals)
     order = {term: number for number, (_, term) in enumerate(hashed)}
     _save_terms(target, hashed)
-    numbers = [
-        np.array([order.get(term, 0) for term in part.terms], np.int64) for part in parts
-    ]
+    numbers = [np.array([order.get(term, 0) for term in part.terms], np.int64) for part in parts]
     return numbers, np.array([totals[term] for _, term in hashed], np.int64), largest
 
 

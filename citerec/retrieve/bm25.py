@@ -5,7 +5,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property, partial
@@ -68,7 +68,9 @@ class Bm25Retriever:
             self._lucene = Lucene(index.bm25, self.config)
             self._lucene.check_documents(len(self._rows))
         self._queries = 0
-        self._unstored: IndexFolder | None = None  # the index, if its postings may have to be stored
+        self._unstored: IndexFolder | None = (
+            None  # the index, if its postings may have to be stored
+        )
         self._scorer: PostingsScorer | None = None  # None if Lucene searches
         if os.environ.get(BY_LUCENE) != "lucene":
             postings = open_postings(index.path, index.manifest.checksums)

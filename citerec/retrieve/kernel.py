@@ -11,7 +11,14 @@ _BINS = 4096
 
 @njit(cache=True, nogil=True)
 def add_scores(
-    starts: Any, ends: Any, weights: Any, docs: Any, freqs: Any, norms: Any, inverse: Any, totals: Any
+    starts: Any,
+    ends: Any,
+    weights: Any,
+    docs: Any,
+    freqs: Any,
+    norms: Any,
+    inverse: Any,
+    totals: Any,
 ) -> bool:
     """Add the score of each term to the total of each of its documents.
 

@@ -163,7 +163,6 @@ class Lucene:
             builder.add(boost(term_query(terms[word]), float(counts[word])), _occur().SHOULD)
         return builder.build()
 
-
     def _chosen(self, counts: Mapping[str, int], df: Mapping[str, int], papers: int) -> list[str]:
         """Return the terms of highest tf * idf, of those that some of the papers have."""
         weight = {w: counts[w] * math.log(papers / (1 + df[w])) for w in counts if df[w]}

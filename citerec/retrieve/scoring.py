@@ -7,6 +7,7 @@ Source: BM25Similarity of Lucene 9.9.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from threading import local
 from typing import Any
@@ -62,16 +63,18 @@ class PostingsScorer:
         """Prepare for more queries: compile the loops if all queries since the start are worth it."""
         self._expected += queries
         if self._kernel is None and self._expected >= WORTH_COMPILING:
-            self._kernel = import_module(_KERNEL)
+            self._expected = 0
+            with suppress(ImportError, RuntimeError):  # numba finds no place for its cache
+                self._kernel = import_module(_KERNEL)
 
     def top(
         self, terms: Mapping[int, float], k: int, year_max: int | None, excluded: Docs
     ) -> tuple[Docs, Scores]:
-        """Return the best `k` eligible documents, and all that tie with the last of them, in no order.
+        """Return the best `k` eligible documents, all that tie with the last of them, and maybe others, in no order.
 
         Args:
             terms: The numbers of the terms of the query, and how often it holds each.
-            k: The maximal number of documents, apart from ties.
+            k: How many.
             year_max: The latest eligible year; None for any.
             excluded: Documents that are not eligible.
 
@@ -83,11 +86,7 @@ class PostingsScorer:
         starts, ends = self.postings.indptr[numbers], self.postings.indptr[numbers + 1]
         weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
         select = self._select_by_numpy if self._kernel is None else self._select_by_numba
-        docs, scores = select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
-        if len(docs) > k:
-            kept = scores >= np.partition(scores, len(docs) - k)[len(docs) - k]
-            docs, scores = docs[kept], scores[kept]
-        return docs, scores
+        return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
 
     def score(self, term: int, count: float, doc: int) -> float | None:
         """Return the score that one term of a query gives a document; None if it does not have the term."""
@@ -114,7 +113,11 @@ class PostingsScorer:
         totals[excluded] = 0
         docs = np.flatnonzero(totals).astype(np.int32)
         docs = docs[self._years[docs] <= bound]
-        return docs, totals[docs].astype(np.float32)
+        scores = totals[docs].astype(np.float32)
+        if len(docs) <= k:
+            return docs, scores
+        kept = scores >= np.partition(scores, len(docs) - k)[len(docs) - k]
+        return docs[kept], scores[kept]
 
     def _select_by_numba(
         self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
