@@ -244,11 +244,13 @@ def _open_recommender(
     folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
 ) -> "BatchRecommender":
     """Open the pipeline; log the reranker, and the retrievers if verbose."""
-    from citerec.java import start_jvm
+    from citerec.java import start_jvm, start_jvm_later
     from citerec.recommend import BatchRecommender
+    from citerec.retrieve.bm25 import needs_lucene
 
     with console.status(f"loading {loaded(folder, config)}"):
-        start_jvm(heap, quick=config.few_queries)
+        start = start_jvm if needs_lucene(folder) else start_jvm_later
+        start(heap, quick=config.few_queries)
         if config.ranker != "none":
             from citerec.rank.library import load
 

@@ -19,12 +19,13 @@ from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
-from citerec.index.postings import NO_TERM, Postings, open_postings
+from citerec.index.postings import Postings, open_postings
 from citerec.index.write_postings import store_postings
 from citerec.java import is_java_exception, leave_thread
 from citerec.retrieve.lucene import Lucene
 from citerec.retrieve.parts import UNREADABLE, opening
 from citerec.retrieve.scoring import PostingsScorer
+from citerec.retrieve.terms import counted_terms, surface_forms
 from citerec.rules.eligible import within
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Eligibility, Hits, Query
@@ -52,6 +53,12 @@ def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
     return replace(config, stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI)
 
 
+def needs_lucene(index: IndexFolder) -> bool:
+    """Whether Lucene itself has to search an index: it has no postings, or the environment requests it."""
+    by_lucene = os.environ.get(BY_LUCENE) == "lucene"
+    return by_lucene or open_postings(index.path, index.manifest.checksums) is None
+
+
 class Bm25Retriever:
     """Finds papers by the words of the query."""
 
@@ -65,16 +72,16 @@ class Bm25Retriever:
         with opening(index, BM25, _is_fault):
             self._rows: npt.NDArray[np.int32] = open_array(index.bm25 / ROWS, np.int32)
             check_distinct(ROWS, self._rows, len(self._years))
-            self._lucene = Lucene(index.bm25, self.config)
-            self._lucene.check_documents(len(self._rows))
+            self._scorer: PostingsScorer | None = None  # None if Lucene searches
+            self._unstored: IndexFolder | None = None  # the index, if its postings may be stored
+            if os.environ.get(BY_LUCENE) != "lucene":
+                postings = open_postings(index.path, index.manifest.checksums)
+                self._scorer = self._scorer_of(postings)
+                self._unstored = None if postings else index
+            if not self._scorer:
+                self._lucene = Lucene(index.bm25, self.config)
+                self._lucene.check_documents(len(self._rows))
         self._queries = 0
-        self._unstored: IndexFolder | None = (
-            None  # the index, if its postings may have to be stored
-        )
-        self._scorer: PostingsScorer | None = None  # None if Lucene searches
-        if os.environ.get(BY_LUCENE) != "lucene":
-            postings = open_postings(index.path, index.manifest.checksums)
-            self._scorer, self._unstored = self._scorer_of(postings), None if postings else index
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -105,7 +112,7 @@ class Bm25Retriever:
             most: The maximal number of words per paper.
         """
         weights_in = self._weights_of(query)
-        words = self._lucene.surface_forms(query)
+        words = surface_forms(query, self.config)
         matching_words: list[list[str]] = []
         for document in self._documents[list(rows)].tolist():
             weights = weights_in(document) if document >= 0 else []
@@ -125,9 +132,8 @@ class Bm25Retriever:
     def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         if not (scorer := self._scorer):
             return self._search_lucene(query, eligible, k)
-        counts = self._lucene.terms(query, scorer.postings)
+        counts = counted_terms(query, self.config, scorer.postings)
         terms = {scorer.postings.number(term): count for term, count in counts.items()}
-        terms.pop(NO_TERM, None)
         excluded = self._documents[list(eligible.excluded)]
         documents, scores = scorer.top(terms, k, eligible.year_max, excluded[excluded >= 0])
         return Hits.ordered(self._rows[documents], scores, self._id_rank, k)
@@ -156,14 +162,14 @@ class Bm25Retriever:
         """Return a function of a document that gives its terms in the query, heaviest first, with their weights."""
         if not (scorer := self._scorer):
             return partial(self._lucene.weights, self._lucene.bag(query))
-        counts = self._lucene.terms(query, scorer.postings)
+        counts = counted_terms(query, self.config, scorer.postings)
         numbers = {term: scorer.postings.number(term) for term in counts}
 
         def weights(document: int) -> list[tuple[str, float]]:
             scores = {
                 term: score
                 for term, number in numbers.items()
-                if number >= 0 and (score := scorer.score(number, counts[term], document))
+                if (score := scorer.score(number, counts[term], document))
             }
             return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
