@@ -120,7 +120,10 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows = measure_import(2 * rounds + 5)
     settings: dict[str, Any] = {"rounds": rounds}
     if group != "import":
-        settings |= {"corpus": work.corpus.name, "threads": work.threads}
+        settings |= {
+            "corpus": work.corpus.name,
+            "threads": 1 if group == "postings" else work.threads,
+        }
         if work.corpus == SAMPLE:
             settings["note"] = "the bundled sample, so small that the figures mean little"
     record(results, group, rows, settings, **more)
