@@ -127,10 +127,15 @@ class IndexDamagedError(CiterecError):
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
         if all(fault.startswith("models/") for fault in faults):  # a rebuild would keep them
             advice = f"train the model again, or remove it from {index / 'models'}"
-        elif all(fault.startswith("tokens/") for fault in faults):
-            advice = f"remove {index / 'tokens'}; it is rebuilt when needed"
+        for name in ("tokens", "postings"):
+            if all(fault.startswith(f"{name}/") for fault in faults):
+                advice = f"remove {index / name}; it is rebuilt when needed"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.index, self.faults = index, faults
+
+
+class PostingsError(CiterecError):
+    """The postings of a Lucene index cannot be stored exactly; Lucene itself can search it."""
 
 
 class IndexReplacedError(CiterecError):
