@@ -80,6 +80,7 @@ class Bm25Retriever:
                 postings = open_postings(index.path, index.manifest.checksums)
                 self._scorer = self._scorer_of(postings)
                 self._unstored = None if postings else index
+            self._lucene: Lucene | None = None
             if not self._scorer:
                 self._lucene = Lucene(index.bm25, self.config)
                 self._lucene.check_documents(len(self._rows))
@@ -109,12 +110,13 @@ class Bm25Retriever:
         """Return a retriever over the same open files that searches only the best terms of a query."""
         other = copy(self)
         other.config = replace(self.config, form=QueryForm.KEY_TERMS, key_terms=key_terms)
-        other._lucene = self._lucene.with_terms(other.config)
+        other._lucene = self._lucene and self._lucene.with_terms(other.config)
         return other
 
     def close(self) -> None:
         """Release the files of Lucene, which Java keeps open otherwise; no search may be running or follow."""
-        self._lucene.close()
+        if self._lucene:
+            self._lucene.close()
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
         """Return, for each paper at `rows`, the words of the query with the highest weights in its score.
@@ -142,6 +144,12 @@ class Bm25Retriever:
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
         return documents
 
+    @property
+    def _open_lucene(self) -> Lucene:
+        """Lucene, which is open where there is no scorer."""
+        assert self._lucene
+        return self._lucene
+
     def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         if not (scorer := self._scorer):
             return self._search_lucene(query, eligible, k)
@@ -155,14 +163,15 @@ class Bm25Retriever:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
         later = self._later_than(eligible.year_max)
         filtered = later > (1 - FILTER_BELOW) * len(self._years)
-        bag = self._lucene.bag(query, eligible.year_max if filtered else None)
+        lucene = self._open_lucene
+        bag = lucene.bag(query, eligible.year_max if filtered else None)
         share = 1.0 if filtered else 1 - later / max(len(self._years), 1)
         # Most excluded papers match badly or not at all; otherwise the loop fetches more.
         fetch = math.ceil(1.1 * k / max(share, 0.01)) + min(len(eligible.excluded), k) + 1
         long = not filtered and len(contents(query)) >= LONG_QUERY
         while True:
             most = min(fetch, max(len(self._rows), 1))
-            documents, scores = self._lucene.top(bag, most, exhaustive=long and most >= MANY_HITS)
+            documents, scores = lucene.top(bag, most, exhaustive=long and most >= MANY_HITS)
             rows = self._rows[documents]
             keep = within(eligible, self._years, rows)
             kept = scores[keep]
@@ -174,7 +183,7 @@ class Bm25Retriever:
     def _weights_of(self, query: Query) -> Callable[[int], list[tuple[str, float]]]:
         """Return a function of a document that gives its terms in the query, heaviest first, with their weights."""
         if not (scorer := self._scorer):
-            return partial(self._lucene.weights, self._lucene.bag(query))
+            return partial(self._open_lucene.weights, self._open_lucene.bag(query))
         counts = counted_terms(query, self.config, scorer.postings)
         numbers = {term: scorer.postings.number(term) for term in counts}
 
