@@ -93,7 +93,7 @@ class Guard:
             return
         try:
             await self._app(scope, body.receive, send)
-        except Exception:  # that nobody foresaw
+        except Exception:  # a fault of citerec
             LOG.exception("fault", extra={"fields": {"id": request_id}})
             if scope["state"].get("started"):
                 raise

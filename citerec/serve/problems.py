@@ -1,4 +1,4 @@
-"""Errors of the API: what a client is told, in the form of RFC 9457 (`application/problem+json`).
+"""Errors of the API: what a client gets, in the form of RFC 9457 (`application/problem+json`).
 
 | kind | status | when |
 |---|---|---|
@@ -93,7 +93,7 @@ class ProblemError(Exception):
 
 
 def problem_of(error: CiterecError, hidden: Mapping[str, str] | None = None) -> ProblemError:
-    """Return what a client is told of an error: its message if the request is at fault.
+    """Return what a client gets for an error: its message if the request is at fault.
 
     Options are named as in requests: `year_max`, not `--year-max`.
 

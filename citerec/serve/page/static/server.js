@@ -47,7 +47,7 @@ async function send(path, options) {
   return response;
 }
 
-export function tell(...content) {
+export function notify(...content) {
   const place = $("#trouble");
   place.hidden = !content.length;
   place.replaceChildren(...content);
@@ -62,7 +62,7 @@ function wait(seconds, text, signal) {
     const stop = () => finish(() => reject(new DOMException("stopped", "AbortError")));
     const finish = then => { clearInterval(timer); signal?.removeEventListener("abort", stop); then(); };
     signal?.addEventListener("abort", stop);
-    tell(h("span", {}, text, " Next attempt in "), number, now);
+    notify(h("span", {}, text, " Next attempt in "), number, now);
   });
 }
 
@@ -70,7 +70,7 @@ function askForToken(signal) {
   return new Promise((resolve, reject) => {
     signal?.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
     const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
-    tell(h("form", { class: "token", on: { submit: event => { event.preventDefault(); sessionStorage.setItem(TOKEN, field.value.trim()); resolve(); } } },
+    notify(h("form", { class: "token", on: { submit: event => { event.preventDefault(); sessionStorage.setItem(TOKEN, field.value.trim()); resolve(); } } },
       h("label", { for: "token" }, sessionStorage.getItem(TOKEN) ? "The server does not know this token; another one:" : "This server needs a token:"), field, h("button", {}, "Use it")));
     field.focus();
   });
@@ -81,7 +81,7 @@ export async function reach(attempt, signal) {
   for (let tries = 0; ; tries++) {
     try {
       const value = await attempt();
-      tell();
+      notify();
       return value;
     } catch (error) {
       if (error instanceof Locked) {
@@ -89,7 +89,7 @@ export async function reach(attempt, signal) {
         continue;
       }
       if (error instanceof Problem || error.name === "AbortError" || tries >= MOST_ATTEMPTS) {
-        tell();
+        notify();
         throw error;
       }
       if (error instanceof Busy) await wait(error.seconds, "The server is busy with other drafts; yours is kept.", signal);
