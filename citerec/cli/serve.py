@@ -136,7 +136,9 @@ def named_indexes(folders: list[Path] | None) -> dict[str, Path]:
         path = find_index(folder)
         name = path.resolve().name
         if name in indexes:
-            raise ConfigError(f"two indexes are named {name!r}; requests could not name one of them")
+            raise ConfigError(
+                f"two indexes are named {name!r}; requests could not name one of them"
+            )
         indexes[name] = path
     return indexes
 
