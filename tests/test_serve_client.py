@@ -344,7 +344,7 @@ def test_a_silent_server_is_left_for_local_work(
 ) -> None:
     monkeypatch.setattr("citerec.cli.remote.connection.SILENT_SECONDS", 0.2)
     listening = unix(runtime)
-    listening.listen()  # connections are accepted by the system, and nobody reads them
+    listening.listen()  # connections are accepted by the system, but never read
 
     assert recommend("--title", TITLE) == recommend("--title", TITLE, "--no-server")
     listening.close()
