@@ -142,11 +142,17 @@ def verify_index(path: Path) -> Manifest:
         IndexDamagedError: If a file is missing, changed, or does not belong to the index.
     """
     manifest = read_manifest(path)
-    if wrong := faults(path, manifest):
+    try:
+        wrong = faults(path, manifest)
+    except FileNotFoundError:  # a folder that was listed is gone
         if read_manifest(path) == manifest:
-            raise IndexDamagedError(path, wrong)
+            raise
         return verify_index(path)
-    return manifest
+    if not wrong:
+        return manifest
+    if read_manifest(path) == manifest:
+        raise IndexDamagedError(path, wrong)
+    return verify_index(path)
 
 
 @contextmanager

@@ -37,8 +37,11 @@ for name in SHIPPED:
     SHIPPED[name] = Path(os.environ["XDG_CACHE_HOME"], "no-models", name)
 # Several test processes share the processors: threads that spin while they wait would take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tests")  # no time limits: a busy machine would miss them
+# no time limits: a busy machine would miss them; the same examples in every run
+settings.register_profile(
+    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

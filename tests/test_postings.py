@@ -232,6 +232,27 @@ def test_after_every_change_scores_are_still_lucenes(
         assert len([*(index.path / POSTINGS).iterdir()]) == 1
 
 
+def test_an_update_that_removes_the_last_paper_of_a_word_keeps_the_papers_of_the_other_words(
+    build: Build, write_jsonl: Write, by_lucene: Callable[..., Bm25Retriever]
+) -> None:
+    index = build([{"id": "a", "title": "tree"}, {"id": "b", "title": "graph"}])
+    removed = write_jsonl([], "removed")
+    removed.write_text("a\n")
+    update_index(
+        index.path,
+        UpdateConfig(),
+        corpus=write_jsonl([{"id": "c", "title": "graph"}], "added/corpus.jsonl"),
+        removed=removed,
+    )
+    index = open_index(index.path)
+
+    numpy, numba = by_postings(index)
+
+    [hits] = numpy.retrieve([ask("graph")], [Eligibility(None)], 10)
+    assert [index.papers.ids[row] for row in hits.rows] == ["b", "c"]
+    check_same(by_lucene(index), [numpy, numba], [ask("graph")], [Eligibility(None)])
+
+
 def test_an_update_reads_only_new_documents_from_lucene(
     build: Build, write_jsonl: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

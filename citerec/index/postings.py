@@ -30,7 +30,7 @@ from citerec.folder import BM25
 from citerec.index.lucene_postings import Statistics
 from citerec.manifest import POSTINGS, model_faults
 
-SPEC = "1"  # to be changed when the files are written in another way
+SPEC = "2"  # to be changed when the files are written in another way
 HASHES, TERMS, ENDS, ABOUT = "hashes.npy", "terms.npy", "ends.npy", "about.json"
 INDPTR, DOCS, FREQS, NORMS = "indptr.npy", "docs.npy", "freqs.npy", "norms.npy"
 NO_TERM = -1

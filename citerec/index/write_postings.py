@@ -193,14 +193,20 @@ def _write_parts(target: Path, lucene: LucenePostings, parts: Sequence[_Part]) -
             shift = next_place[terms] - (np.cumsum(counts) - counts)
             places = np.arange(len(some_docs)) + np.repeat(shift, counts)
             docs[places], freqs[places] = some_docs, some_freqs
-            next_place[terms] += counts
+            held = counts > 0  # a term that no document has any more has no number
+            next_place[terms[held]] += counts[held]
             lengths += np.bincount(some_docs, some_freqs, lucene.documents)
     tokens = lengths.astype(np.int64)
     norms = byte_of_length(tokens)
     with_terms = int(np.count_nonzero(tokens))
     counted = Statistics(lucene.documents, with_terms, total, int(tokens.sum()))
     stored = lucene.lengths()
-    if counted != lucene.statistics() or any(norms[doc] != byte for doc, byte in stored.items()):
+    is_complete = np.array_equal(next_place, indptr[1:])
+    if (
+        not is_complete
+        or counted != lucene.statistics()
+        or any(norms[doc] != byte for doc, byte in stored.items())
+    ):
         raise PostingsError("Lucene counts other postings or lengths than it holds")
     np.save(target / INDPTR, indptr)
     np.save(target / NORMS, norms)
