@@ -20,8 +20,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from citerec.api.opening import open  # noqa: A004
     from citerec.api.papers import from_papers
-    from citerec.api.recommender import Recommender, open  # noqa: A004
+    from citerec.api.recommender import Recommender
     from citerec.api.results import Recommendations
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
@@ -73,7 +74,7 @@ _HOMES = {
     "Retriever": "retrieve.retriever",
     "build_index": "build",
     "from_papers": "api.papers",
-    "open": "api.recommender",
+    "open": "api.opening",
     "open_index": "folder",
     "verify_index": "folder",
 }

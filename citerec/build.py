@@ -30,6 +30,7 @@ from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError, IndexExistsError
 from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25 import Bm25Builder, write_rows
+from citerec.index.write_postings import add_postings
 from citerec.java import leave_thread, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.matching.tables import write_tables
@@ -113,6 +114,7 @@ def build_index(
             vectors = embed(folder, index, encoder, how, progress)
         carry_models(index, folder)
         manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
+        add_postings(folder, manifest.checksums, log)
         write_manifest(folder, manifest)
         check_target(index, force=config.force)  # another build may have finished in between
     if encoder:

@@ -22,7 +22,7 @@ from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
 from citerec.lock import locked, try_lock
-from citerec.manifest import MODELS, TOKENS, checksums, read_manifest, write_manifest
+from citerec.manifest import CACHES, MODELS, checksums, read_manifest, write_manifest
 from citerec.types import Paper, Progress, no_progress
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ def embed_anew(
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
         carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
-        carry(path / TOKENS, folder / TOKENS)
+        for name in CACHES:
+            carry(path / name, folder / name)
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
     forget_shards(path)

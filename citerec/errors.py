@@ -4,6 +4,7 @@ CiterecError
 ├── ConfigError             an invalid option or setting
 │   └── UnknownIdsError         ids to remove that are not in the index
 ├── InvalidValueError       an invalid paper or query, such as one without a title
+├── PaperNotFoundError      a paper that the corpus does not have
 ├── BadInputError           a file that cannot be read in the expected format
 │   └── BadRecordError      one record of a corpus, with its file and line
 ├── IndexNotFoundError      no index folder, or more than one to choose from
@@ -19,6 +20,7 @@ CiterecError
 ├── MissingExtraError       an optional part of citerec that is not installed
 ├── DatasetError            a dataset that cannot be fetched, or has changed (citerec.lab.datasets)
 ├── OutputError             a folder or file that cannot be written, or a full disk
+├── ServerError             the server that CITEREC_SERVER names does not answer
 └── JavaError               no Java that can run Lucene
 """
 
@@ -64,6 +66,16 @@ class InvalidValueError(CiterecError):
     def __init__(self, subject: str, fault: str) -> None:
         super().__init__(f"{subject}: {fault}")
         self.subject, self.fault = subject, fault
+
+
+class PaperNotFoundError(CiterecError):
+    """A paper that the corpus does not have."""
+
+    def __init__(self, index: Path, id: str) -> None:
+        super().__init__(
+            f"{index.name} has no paper with the id or DOI {shown(id)}; find its id by a search for its title"
+        )
+        self.index, self.id = index, id
 
 
 class BadInputError(CiterecError):
@@ -115,10 +127,15 @@ class IndexDamagedError(CiterecError):
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
         if all(fault.startswith("models/") for fault in faults):  # a rebuild would keep them
             advice = f"train the model again, or remove it from {index / 'models'}"
-        elif all(fault.startswith("tokens/") for fault in faults):
-            advice = f"remove {index / 'tokens'}; it is rebuilt when needed"
+        for name in ("tokens", "postings"):
+            if all(fault.startswith(f"{name}/") for fault in faults):
+                advice = f"remove {index / name}; it is rebuilt when needed"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.index, self.faults = index, faults
+
+
+class PostingsError(CiterecError):
+    """The postings of a Lucene index cannot be stored exactly; Lucene itself can search it."""
 
 
 class IndexReplacedError(CiterecError):
@@ -184,6 +201,17 @@ class MissingExtraError(CiterecError):
 
 class OutputError(CiterecError):
     """A folder or file that cannot be written, or a full disk."""
+
+
+class ServerError(CiterecError):
+    """The server that the user names does not answer."""
+
+    def __init__(self, named: str, reason: str) -> None:
+        super().__init__(
+            f"the server {named} (CITEREC_SERVER) does not answer: {reason}; start one: citerec serve, "
+            "or work without: --no-server"
+        )
+        self.named, self.reason = named, reason
 
 
 class JavaError(CiterecError):

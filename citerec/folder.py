@@ -18,16 +18,25 @@ from citerec.arrays import check_distinct, open_array
 from citerec.corpus.citedby import FILES as CITED_BY
 from citerec.corpus.citedby import open_cited_by
 from citerec.corpus.graph import Graph, open_graph
+from citerec.corpus.lookup import FOLDER as LOOKUP
 from citerec.corpus.lookup import is_stored, open_lookup
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
-from citerec.entries import is_regular
-from citerec.errors import CiterecError, IndexDamagedError, IndexNotFoundError, ModelError
+from citerec.errors import CiterecError, IndexDamagedError, ModelError
+from citerec.indexes import INDEXES, find_index
 from citerec.java import is_java_exception
 from citerec.manifest import MODELS, NAME, Manifest, faults, opening_faults, read_manifest
 
-INDEXES = Path("indexes")  # where indexes are, unless a folder is named
+__all__ = [
+    "INDEXES",
+    "IndexFolder",
+    "find_index",
+    "open_index",
+    "verify_index",
+    "verifying_on_failure",
+]
+
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
 DENSE = "dense"
 
@@ -90,9 +99,10 @@ def open_index(path: Path) -> IndexFolder:
 def _map(path: Path, manifest: Manifest) -> IndexFolder:
     if wrong := opening_faults(path, manifest):
         raise IndexDamagedError(path, wrong)
-    part = PAPERS
+    part = LOOKUP
     try:
         lookup = open_lookup(path) if is_stored(manifest.checksums) else None
+        part = PAPERS
         papers = Papers(path / part, lookup)
         if len(papers) != manifest.counts.get("papers"):
             raise ValueError(f"it holds {len(papers):,} papers")
@@ -100,7 +110,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         graph = open_graph(path / part, len(papers))
         if f"{CITATIONS}/{CITED_BY[0]}" in manifest.checksums:
             stored = open_cited_by(path / part, len(papers), len(graph.indices))
-            graph = replace(graph, cited_by=stored)
+            graph = replace(graph, transpose=stored)
         part = ID_RANK
         rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
         check_distinct(part, rank, len(papers))
@@ -141,11 +151,17 @@ def verify_index(path: Path) -> Manifest:
         IndexDamagedError: If a file is missing, changed, or does not belong to the index.
     """
     manifest = read_manifest(path)
-    if wrong := faults(path, manifest):
+    try:
+        wrong = faults(path, manifest)
+    except FileNotFoundError:  # a folder that was listed is gone
         if read_manifest(path) == manifest:
-            raise IndexDamagedError(path, wrong)
+            raise
         return verify_index(path)
-    return manifest
+    if not wrong:
+        return manifest
+    if read_manifest(path) == manifest:
+        raise IndexDamagedError(path, wrong)
+    return verify_index(path)
 
 
 @contextmanager
@@ -171,26 +187,3 @@ def verifying_on_failure(index: IndexFolder) -> Generator[None]:
             if wrong:
                 raise IndexDamagedError(path, wrong) from error
         raise
-
-
-def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
-    """Return an index folder: the named one, else the only one under `root`.
-
-    A bare name is also searched under `root`.
-
-    Raises:
-        IndexNotFoundError: If there is none, or several to choose from.
-    """
-    if named is not None:
-        return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
-    folders = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
-    # a build in progress
-    folders = [folder for folder in folders if not folder.name.startswith(".")]
-    if len(folders) == 1:
-        return folders[0]
-    if not folders:
-        raise IndexNotFoundError(
-            f"no index under {root}/; build one: citerec index CORPUS, or try: citerec demo"
-        )
-    listed = ", ".join(str(p) for p in folders)
-    raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")

@@ -10,6 +10,7 @@ import importlib.util
 import locale
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -42,6 +43,10 @@ _lock = Lock()
 _started_in: int | None = None  # id of the process that the JVM was started in
 # Of static methods, for good: pyjnius frees a class that nothing refers to, and its methods would crash the process.
 _classes: dict[tuple[str, str, str], Any] = {}
+_later: tuple[str | None, bool] = (
+    None,
+    False,
+)  # heap and quick, for a JVM that is started when needed
 _archived: tuple[Path, Path] | None = None  # Java and jar of the JVM that was started here
 
 
@@ -155,9 +160,21 @@ def start_jvm(heap: str | None = None, *, quick: bool = False, more: Sequence[st
             return
         if _started_in is not None:
             raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
+        heap, quick = heap or _later[0], quick or _later[1]
         size = check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
         _start(size, (*([QUICK] if quick else []), *more))
         _started_in = os.getpid()
+
+
+def start_jvm_later(heap: str | None = None, *, quick: bool = False) -> None:
+    """State how the JVM is to be started when it is first needed; the arguments are those of `start_jvm`.
+
+    Raises:
+        JavaError: If `heap` is not a valid size.
+    """
+    global _later  # noqa: PLW0603
+    check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
+    _later = heap, quick
 
 
 def archive_classes() -> None:
@@ -207,7 +224,8 @@ def as_type(java_type: str, value: Any) -> Any:
 
 def leave_thread() -> None:
     """Detach the calling thread from the JVM; worker threads call it before they end."""
-    _jnius().detach()
+    if "jnius" in sys.modules:  # otherwise no JVM was started
+        _jnius().detach()
 
 
 def is_java_exception(error: BaseException) -> bool:

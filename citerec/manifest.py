@@ -38,6 +38,8 @@ NAME = "manifest.json"
 # models that were trained on the index after it was built: each has its own checksums
 MODELS = "models"
 TOKENS = "tokens"  # token ids of the papers, for cross-encoders: a cache with its own checksums
+POSTINGS = "postings"  # of Lucene's index, for searches without Lucene: the same
+CACHES = (TOKENS, POSTINGS)
 MODEL_SUMS = "checksums.json"
 TRAINING = "training.json"  # the record of a training: every model that citerec trained has one, and checksums
 CARD = "README.md"  # the model card
@@ -148,13 +150,13 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def checksums(folder: Path, *, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the sha256 of every file of an index except its manifest, models and tokens, by path in the folder.
+    """Return the sha256 of every file of an index except its manifest, models and caches, by path in the folder.
 
     Args:
         folder: The folder of the index.
         known: Checksums of files that need not be read.
     """
-    apart = (f"{MODELS}/", f"{TOKENS}/")
+    apart = tuple(f"{name}/" for name in (MODELS, *CACHES))
     names = {n for n in files_in(folder) if n != NAME and not n.startswith(apart)}
     known = {name: digest for name, digest in (known or {}).items() if name in names}
     sums = checksums_of(folder, names - known.keys()) | known
@@ -164,12 +166,12 @@ def checksums(folder: Path, *, known: Mapping[str, str] | None = None) -> dict[s
 def faults(folder: Path, manifest: Manifest) -> list[str]:
     """Compare every file of an index with its manifest; return the faults, one line each.
 
-    Models that were trained on it and stored tokens are compared with their own checksums. Entries that do not belong
+    Models that were trained on it and caches are compared with their own checksums. Entries that do not belong
     to the index are faults, too: an additional file, a link, a pipe.
     """
     wrong = content_faults(folder, manifest.checksums, manifest.sizes, whole=True)
-    wrong += unexpected(folder, {NAME, *manifest.checksums}, but=(MODELS, TOKENS))
-    for name in (MODELS, TOKENS):
+    wrong += unexpected(folder, {NAME, *manifest.checksums}, but=(MODELS, *CACHES))
+    for name in (MODELS, *CACHES):
         wrong += [f"{name}/{fault}" for fault in _part_faults(folder / name)]
     return wrong + _linked_parts(folder)
 
@@ -245,7 +247,7 @@ def _special(folder: Path) -> list[str]:
 
 
 def _part_faults(part: Path) -> list[str]:
-    """Return the faults in a folder of models or tokens, one line each."""
+    """Return the faults in a folder of models or a cache, one line each."""
     wrong: list[str] = []
     for path in [] if part.is_symlink() else _listed(part):
         if path.is_dir() and not path.name.startswith("."):
@@ -256,8 +258,8 @@ def _part_faults(part: Path) -> list[str]:
 
 
 def _linked_parts(folder: Path) -> list[str]:
-    """Return which of the folders of models and tokens are links, one line each."""
-    links = [name for name in (MODELS, TOKENS) if (folder / name).is_symlink()]
+    """Return which of the folders of models and caches are links, one line each."""
+    links = [name for name in (MODELS, *CACHES) if (folder / name).is_symlink()]
     return [f"{name} is a link, expected a folder" for name in links]
 
 

@@ -8,7 +8,8 @@ from citerec.folder import verifying_on_failure
 from citerec.pipeline import Pipeline, depth_for
 from citerec.rank.seed_reasons import seed_reasons
 from citerec.rank.seeds import SeedCandidates, SeedFirstStage, SeedRetriever, by_key_terms
-from citerec.recommend import READ_AT_ONCE, REASON_WORDS, BatchRecommender, BatchResult
+from citerec.recommend import REASON_WORDS, BatchRecommender
+from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
 from citerec.rules.eligible import eligible
 from citerec.stages import DiversityStage
 from citerec.text import plural
@@ -77,10 +78,10 @@ class MissingReferences:
     """
 
     def __init__(self, recommender: BatchRecommender) -> None:
-        """Prepare; nothing is opened again but BM25, for the key terms of titles."""
+        """Prepare; nothing is opened again."""
         self._recommender = recommender
         parts = recommender.retriever
-        bm25 = by_key_terms(recommender.index, parts.bm25) if parts.bm25 else None
+        bm25 = by_key_terms(parts.bm25) if parts.bm25 else None
         self._retriever = SeedRetriever(recommender.graph, bm25=bm25, dense=parts.dense)
 
     def stream(
@@ -129,7 +130,7 @@ class MissingReferences:
         recommender, k = self._recommender, self._recommender.config.k
         candidates = self._pipeline(batch).all(batch)
         best = [replace(one, hits=one.hits.best(k)) for one in candidates]
-        for one, items in zip(best, recommender.with_papers(best), strict=True):
+        for one, items in zip(best, with_papers(recommender.index.papers, best), strict=True):
             yield BatchResult(self._with_reasons(one, items) if explain else items)
 
     def _pipeline(self, batch: QueryBatch) -> Pipeline:

@@ -13,10 +13,12 @@ exporter and a retriever.
 """
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from citerec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENCODERS, SYSTEMS = "citerec.encoders", "citerec.systems"
 EXPORTERS, READERS = "citerec.exporters", "citerec.readers"
@@ -47,5 +49,7 @@ def load(group: str, name: str) -> Any:
 
 
 @cache
-def _registered(group: str) -> dict[str, EntryPoint]:
+def _registered(group: str) -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # imported here, as few commands need it
+
     return {point.name: point for point in entry_points(group=group)}

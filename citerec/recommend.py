@@ -26,7 +26,7 @@ from citerec.rank.expansion import CandidateExpander
 from citerec.rank.ltr import RankedCandidates
 from citerec.rank.ranker import ranker_of
 from citerec.rank.words import title_words
-from citerec.recommendations import BatchResult, as_recommendations
+from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade, requested_reranking
@@ -34,7 +34,7 @@ from citerec.retrieve.context import ContextRetriever, sentence_of
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.retrieve.retriever import Retriever
-from citerec.rules.eligible import eligible
+from citerec.rules.eligible import QueryOptions, eligible, eligible_each
 from citerec.rules.known import CitationScope, Rows, TemporalGraph
 from citerec.stages import DiversityStage, RerankingStage, Stage
 from citerec.types import (
@@ -49,7 +49,6 @@ from citerec.types import (
 
 REASON_WORDS = 6  # maximum number of matching words in a reason
 AT_ONCE = 256  # queries of a batch that are searched together
-READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 
 
@@ -104,9 +103,7 @@ class BatchRecommender:
 
     def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
         requested = requested_reranking(self.config.reranker, self.index)
-        weight = requested.weight if requested else None
-        if self.ranker:
-            weight = weight_after_ranker(requested)
+        weight = weight_after_ranker(requested) if self.ranker else requested and requested.weight
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
@@ -155,9 +152,10 @@ class BatchRecommender:
         """The names of the retrievers."""
         return self.retriever.names
 
-    def with_k(self, k: int) -> Self:
-        """Return a recommender of `k` papers per query that shares the index and the models of this one."""
+    def with_k(self, k: int, log: Log | None = None) -> Self:
+        """Return one of `k` papers per query, and perhaps another log, that shares the index and models of this one."""
         other = copy(self)
+        other._log = log or self._log
         other.config = replace(self.config, k=k)
         other.pipeline = other._composed()
         return other
@@ -205,24 +203,34 @@ class BatchRecommender:
 
         `progress` receives the number of reranked pairs.
         """
-        if year_max is not None and not year_max >= 1:
-            raise ConfigError(f"year_max must be a year such as 2019, got {year_max}")
         known = self.checked_rows(cited, "cited")
         out = known | self.checked_rows(excluded, "excluded")
+        options = QueryOptions(year_max=year_max, excluded=out, cited=known, explain=explain)
+        yield from self.stream_each(queries, [options] * len(queries), progress)
+
+    def stream_each(
+        self,
+        queries: Sequence[Query],
+        options: Sequence[QueryOptions],
+        progress: Progress = no_progress,
+    ) -> Iterator[BatchResult]:
+        """Yield the results of queries that each have options of their own; see `stream`."""
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
-                read = [read_query(query) for query in queries[start : start + AT_ONCE]]
-                recognised = self._recognise(read)
+                now = slice(start, start + AT_ONCE)
+                recognised = self._recognise([read_query(query) for query in queries[now]])
                 part, notices = [r.query for r in recognised], (r.notice for r in recognised)
-                rules = eligible(part, self.index.papers, year_max=year_max, excluded=out)
-                batch = QueryBatch(part, rules, [sorted(known)] * len(part))
+                rules = eligible_each(part, self.index.papers, options[now])
+                batch = QueryBatch(part, rules, [sorted(one.cited) for one in options[now]])
+                explains = (one.explain for one in options[now])
                 for group, candidates in self.pipeline.run(batch, progress):
-                    best = [
-                        self._best(*pair) for pair in zip(group.queries, candidates, strict=True)
-                    ]
-                    papers = self.with_papers(best)
+                    pairs = zip(group.queries, candidates, strict=True)
+                    best = [self._best(*pair) for pair in pairs]
+                    papers = with_papers(self.index.papers, best)
                     for query, ranked, items in zip(group.queries, best, papers, strict=True):
-                        shown = self._with_reasons(query, ranked, items) if explain else items
+                        shown = (
+                            self._with_reasons(query, ranked, items) if next(explains) else items
+                        )
                         yield BatchResult(shown, tuple(filter(None, [next(notices)])))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
@@ -279,15 +287,6 @@ class BatchRecommender:
             return by_vectors(self.retriever.dense.vectors(rows))
         titles = self.index.papers.texts("title", rows).to_pylist()
         return by_words([title_words(title) for title in titles])
-
-    def with_papers(
-        self, candidates: Sequence[CandidateSet]
-    ) -> Iterator[tuple[Recommendation, ...]]:
-        """Yield the recommendations for each query; each paper is read once for all queries of a part."""
-        for start in range(0, len(candidates), READ_AT_ONCE):
-            part = candidates[start : start + READ_AT_ONCE]
-            papers = self.index.papers.at(row for c in part for row in c.rows.tolist())
-            yield from (as_recommendations(c, papers) for c in part)
 
     def _with_reasons(
         self, query: Query, candidates: CandidateSet, result: tuple[Recommendation, ...]

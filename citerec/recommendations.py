@@ -1,10 +1,13 @@
 """Converts the candidate set of a query to recommendations: papers with ranks, scores and probabilities."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from citerec.corpus.papers import Papers
 from citerec.fuse import ranks_and_scores
 from citerec.types import CandidateSet, Hits, Paper, Recommendation, StageHit
+
+READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,16 @@ class BatchResult:
     items: tuple[Recommendation, ...]
     # what the user should know, such as that the draft is in the corpus
     notices: tuple[str, ...] = ()
+
+
+def with_papers(
+    papers: Papers, candidates: Sequence[CandidateSet]
+) -> Iterator[tuple[Recommendation, ...]]:
+    """Yield the recommendations for each query; each paper is read once for all queries of a part."""
+    for start in range(0, len(candidates), READ_AT_ONCE):
+        part = candidates[start : start + READ_AT_ONCE]
+        by_row = papers.at(row for c in part for row in c.rows.tolist())
+        yield from (as_recommendations(c, by_row) for c in part)
 
 
 def as_recommendations(

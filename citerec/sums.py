@@ -70,9 +70,13 @@ def unexpected(folder: Path, known: Collection[str], *, but: tuple[str, ...] = (
     parents = {str(parent) for name in known for parent in PurePosixPath(name).parents}
     # a folder whose files are missing is not an additional fault
     belongs = {*known, *but, *parents}
+    try:
+        found = sorted(entries(folder))
+    except FileNotFoundError:  # removed since it was listed, by a rebuild, perhaps
+        return []
     return [
         f"{name} {UNEXPECTED[kind]}"
-        for name, kind in sorted(entries(folder))
+        for name, kind in found
         if (name not in belongs or (name in parents and kind != "folder"))
         and not name.startswith(skipped)
     ]

@@ -18,6 +18,7 @@ from bench.indexing import index_with_anserini, measure_indexing
 from bench.latency import STAGES as LATENCIES
 from bench.latency import measure_latency, serve_latency
 from bench.measure import Row, SkippedError, log
+from bench.postings import measure_postings, store_again
 from bench.report import record, write_page
 from bench.reranking import SYSTEMS as RERANKERS
 from bench.reranking import measure_reranking, serve_reranker
@@ -33,11 +34,23 @@ from bench.worker import serve
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
-GROUPS = ("search", "index", "encode", "rerank", "latency", "train", "cold", "import", "titles")
+GROUPS = (
+    "search",
+    "postings",
+    "index",
+    "encode",
+    "rerank",
+    "latency",
+    "train",
+    "cold",
+    "import",
+    "titles",
+)
 STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its own
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
+    "store": store_again,
     **TITLES,
 }
 SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by how their names begin
@@ -45,6 +58,12 @@ SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by h
     "rerank-": serve_reranker,
     "latency-": serve_latency,
     "train-": serve_training,
+}
+SERVED: dict[str, Callable[[Work, Path, int], list[Row]]] = {  # groups that these servers answer
+    "encode": measure_encoding,
+    "rerank": measure_reranking,
+    "latency": measure_latency,
+    "train": measure_training,
 }
 
 
@@ -83,17 +102,15 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
     if group == "search":
         rows, compared = measure_search(work, Path(__file__), _step("prepare", work), rounds)
         more = {"compared": compared}
+    elif group == "postings":
+        steps = _step("prepare", work), _step("store", work)
+        rows, compared = measure_postings(work, Path(__file__), *steps, rounds)
+        more = {"compared": compared}
     elif group == "index":
         steps = _step("convert", work), _step("anserini", work)
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
-    elif group == "encode":
-        rows = measure_encoding(work, Path(__file__), rounds)
-    elif group == "rerank":
-        rows = measure_reranking(work, Path(__file__), rounds)
-    elif group == "latency":
-        rows = measure_latency(work, Path(__file__), rounds)
-    elif group == "train":
-        rows = measure_training(work, Path(__file__), rounds)
+    elif group in SERVED:
+        rows = SERVED[group](work, Path(__file__), rounds)
     elif group == "titles":
         rows = measure_titles(work, [_step(name, work) for name in TITLES], CORPUS.parent)
         rounds = 1
@@ -103,7 +120,10 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows = measure_import(2 * rounds + 5)
     settings: dict[str, Any] = {"rounds": rounds}
     if group != "import":
-        settings |= {"corpus": work.corpus.name, "threads": work.threads}
+        settings |= {
+            "corpus": work.corpus.name,
+            "threads": 1 if group == "postings" else work.threads,
+        }
         if work.corpus == SAMPLE:
             settings["note"] = "the bundled sample, so small that the figures mean little"
     record(results, group, rows, settings, **more)

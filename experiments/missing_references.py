@@ -91,7 +91,7 @@ def main() -> None:
 def measured(index: IndexFolder, split: str, most: int) -> dict[str, Any]:
     """Return the figures of all systems, and p of the difference between ours and the baseline."""
     retriever = open_hybrid(index, RecommendConfig())
-    key_terms = by_key_terms(index, Bm25Retriever(index))
+    key_terms = by_key_terms(Bm25Retriever(index))
     runs: dict[str, dict[str, Ranking]] = {system: {} for system in SYSTEMS}
     qrels: dict[str, frozenset[str]] = {}
     drafts = [Draft.of(index, *one) for one in bibliographies(index, split, most)]

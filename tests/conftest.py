@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,19 @@ os.environ["XDG_CACHE_HOME"] = str(
     Path(tempfile.gettempdir(), f"citerec-tests-{getpass.getuser()}")
 )
 os.environ["XDG_CONFIG_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-settings"))
+# Commands use no server of the user.
+os.environ["XDG_RUNTIME_DIR"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-server"))
+os.environ.pop("CITEREC_SERVER", None)
 # Tests run without the models of the package, which would rerank every list; those of these models add them.
 for name in SHIPPED:
     SHIPPED[name] = Path(os.environ["XDG_CACHE_HOME"], "no-models", name)
 # Several test processes share the processors: threads that spin while they wait would take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tests")  # no time limits: a busy machine would miss them
+# no time limits: a busy machine would miss them; the same examples in every run
+settings.register_profile(
+    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -120,3 +126,34 @@ def build(
         return open_index(tmp_path / "index")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def address(sample_index: IndexFolder) -> Generator[str]:
+    """The URL of a server with the sample without vectors, by two names; its page is there."""
+    from support.server import listening
+
+    from citerec.serve.service import Service
+
+    service = Service({"sample": sample_index.path, "again": sample_index.path})
+    with listening(service) as at:
+        yield at
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    """A headless browser; closed after each module, because an event loop runs in its thread."""
+    from support.browsing import open_browser
+
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Generator[Any]:
+    """The page in a fresh profile of the browser."""
+    from support.browsing import open_page
+
+    with open_page(browser, address) as opened:
+        yield opened

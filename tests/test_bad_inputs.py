@@ -597,7 +597,8 @@ def in_a_process(
 def test_a_java_home_that_holds_no_java(workplace: Path, home: str) -> None:
     says = f"CITEREC_JAVA_HOME is {workplace / home}, but Java 21 or newer is needed"
 
-    in_a_process(*RECOMMEND, cwd=workplace, says=says, CITEREC_JAVA_HOME=str(workplace / home))
+    variables = {"CITEREC_JAVA_HOME": str(workplace / home), "CITEREC_BM25": "lucene"}
+    in_a_process(*RECOMMEND, cwd=workplace, says=says, **variables)
 
 
 @pytest.mark.parametrize(
@@ -618,7 +619,8 @@ def test_a_query_that_is_too_long_for_the_heap(workplace: Path) -> None:
     (workplace / "q.json").write_text(json.dumps({"title": "T", "abstract": abstract}))
 
     arguments = ("recommend", "--query", "q.json", "--heap", "64m")
-    in_a_process(*arguments, cwd=workplace, says="increase it, such as --heap 4g")
+    says = "increase it, such as --heap 4g"
+    in_a_process(*arguments, cwd=workplace, says=says, CITEREC_BM25="lucene")
 
 
 def test_an_empty_standard_input(workplace: Path) -> None:

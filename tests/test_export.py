@@ -475,6 +475,40 @@ def test_ris_can_be_read_by_rispy() -> None:
     assert second["title"] == "Vitamin D"
 
 
+def test_dois_are_one_a_line_and_papers_without_one_are_left_out() -> None:
+    linked = replace(BARE, id="q", url="https://doi.org/10.1234/url")
+    again = replace(PRINTED, id="again")
+
+    text = dump_one(Format.DOI, PRINTED, BARE, linked, again)
+
+    assert text == "10.1038/nature14539\n10.1234/url\n"
+
+
+ITEM_TYPES = {  # of an export: RIS, CSL, and where the venue goes if there is no publisher
+    "journal-article": ("JOUR", "article-journal", "journal_name", "container-title"),
+    "inproceedings": ("CPAPER", "paper-conference", "secondary_title", "container-title"),
+    "book-chapter": ("CHAP", "chapter", "secondary_title", "container-title"),
+    "book": ("BOOK", "book", "publisher", "publisher"),
+    "thesis": ("THES", "thesis", "publisher", "publisher"),
+    "report": ("RPRT", "report", "publisher", "publisher"),
+    "preprint": ("UNPB", "article", "secondary_title", "publisher"),
+    "surprise": ("GEN", "document", "secondary_title", "container-title"),
+}
+
+
+@pytest.mark.parametrize("stated", ITEM_TYPES)
+def test_each_kind_of_publication_has_the_item_type_of_reference_managers(stated: str) -> None:
+    paper = replace(BARE, venue="Somewhere", type=stated)
+
+    (ris,) = rispy.loads(dump_one(Format.RIS, paper))
+    (csl,) = json.loads(dump_one(Format.CSL, paper))
+
+    ris_type, csl_type, ris_field, csl_field = ITEM_TYPES[stated]
+    assert (ris["type_of_reference"], ris[ris_field]) == (ris_type, "Somewhere")
+    assert (csl["type"], csl[csl_field]) == (csl_type, "Somewhere")
+    assert [*ris.values(), *csl.values()].count("Somewhere") == 2
+
+
 @pytest.mark.parametrize(
     ("format", "text"),
     [(Format.JSON, "[]\n"), (Format.CSL, "[]\n"), (Format.BIBTEX, ""), (Format.RIS, "")],

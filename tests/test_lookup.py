@@ -111,7 +111,7 @@ def test_an_update_leaves_the_tables_of_a_new_build(
         assert one.codes.tolist() == other.codes.tolist()
         assert one.rows.tolist() == other.rows.tolist()
     for index in (after, anew):
-        stored, expected = index.graph.cited_by, transposed(index.graph, index.papers.years)
+        stored, expected = index.graph.transpose, transposed(index.graph, index.papers.years)
         assert stored is not None
         assert stored.indices.tolist() == expected.indices.tolist() == [1]  # c cites A
         assert stored.years.tolist() == expected.years.tolist() == [2002]
@@ -134,7 +134,7 @@ def test_an_older_index_gives_the_same_lists(sample_index: IndexFolder, tmp_path
     ]
 
     assert before.papers.lookup is None
-    assert before.graph.cited_by is None
+    assert before.graph.transpose is None
     assert lists[0] == lists[1]
     assert title_key(lists[0][0][0].paper.title)
 

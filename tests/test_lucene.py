@@ -2,15 +2,21 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from citerec.config import Bm25Config
 from citerec.folder import IndexFolder
-from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.bm25 import BY_LUCENE, Bm25Retriever
 from citerec.rules.eligible import eligible
 from citerec.text import QueryForm
 from citerec.types import Query
 
 
-def test_searches_side_by_side_find_what_each_finds_alone(sample_index: IndexFolder) -> None:
+@pytest.mark.parametrize("scorer", ["lucene", ""])
+def test_searches_side_by_side_find_what_each_finds_alone(
+    sample_index: IndexFolder, monkeypatch: pytest.MonkeyPatch, scorer: str
+) -> None:
+    monkeypatch.setenv(BY_LUCENE, scorer)
     papers = [sample_index.papers[row] for row in range(0, 300, 5)]
     queries = [Query.of(paper) for paper in papers]
     early = eligible(queries, sample_index.papers, year_max=1990)  # few: Lucene filters by year

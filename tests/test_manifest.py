@@ -17,6 +17,7 @@ from citerec.manifest import (
     read_manifest,
     write_manifest,
 )
+from citerec.sums import unexpected
 
 MANIFEST = Manifest(
     name="x",
@@ -139,3 +140,7 @@ def test_a_manifest_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
     with pytest.raises(IndexNotFoundError, match="cannot be read: it is not a file"):
         read_manifest(tmp_path)
+
+
+def test_a_folder_that_a_rebuild_removed_meanwhile_has_no_unexpected_files(tmp_path: Path) -> None:
+    assert unexpected(tmp_path / "removed", {"weights.npy"}) == []

@@ -239,7 +239,7 @@ def test_every_format_takes_a_list(cli: Cli, format: str) -> None:
     code, out, err = cli("--cited", "refs.txt", "--format", format, "--explain")
 
     assert code == 0
-    assert "hub" in out or "Layout" in out
+    assert "hub" in out or "Layout" in out or (format == Format.DOI and not out)  # none has a DOI
     assert "4 references in refs.txt: 3 found in this corpus, 1 not found" in err
 
 

@@ -254,7 +254,7 @@ def test_a_few_candidates_of_many_papers_are_cut_as_they_come(
     assert not (index.path / "tokens").exists()
 
     many = reranker.score(index, QUERIES[:1], [np.array([3, 0, 1, 2], np.int32)])  # 6 of 60 by now
-    assert isinstance(reranker._paper_tokens and reranker._paper_tokens[1], TokenStore)
+    assert isinstance(reranker._of_indexes[-1].tokens, TokenStore)
     assert many[0][[0, 1]] == pytest.approx(few[0][[1, 3]], abs=1e-5)
 
 
@@ -301,11 +301,11 @@ def test_an_index_that_cannot_be_written_to_is_reranked_too(
 
     assert len(told) == 1
     assert np.array_equal(*scores)
-    assert isinstance(found._paper_tokens and found._paper_tokens[1], FreshTokens)
+    assert isinstance(found._of_indexes[-1].tokens, FreshTokens)
 
     (index.path / "tokens").unlink()
     found.score(index, QUERIES[:1], [np.array([9], np.int32)])  # there is room now
-    assert isinstance(found._paper_tokens and found._paper_tokens[1], TokenStore)
+    assert isinstance(found._of_indexes[-1].tokens, TokenStore)
     assert len(told) == 1
 
 

@@ -6,6 +6,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, overload
 
+from citerec.api.corpus import Corpus
 from citerec.api.listed import ListedPapers, PaperListLike, find_listed
 from citerec.api.queries import queries_of
 from citerec.api.results import Recommendations
@@ -23,15 +24,6 @@ if TYPE_CHECKING:
     from citerec.references.check import ReferenceCheck
 
 IndexPath = str | PathLike[str]
-
-
-def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
-    index: IndexPath | IndexFolder | None = None,
-    config: RecommendConfig | None = None,
-    log: Log | None = None,
-) -> "Recommender":
-    """Open an index and its models; see `Recommender` for the arguments."""
-    return Recommender(index, config, log)
 
 
 class Recommender:
@@ -76,12 +68,20 @@ class Recommender:
         self._opened: BatchRecommender | None = BatchRecommender(
             index, config, log, retrievers=retrievers, reranker=reranker, ranker=ranker
         )
+        self._corpus: Corpus | None = None
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
     @property
     def index(self) -> IndexFolder:
         """The index that is searched."""
         return self._open.index
+
+    @property
+    def corpus(self) -> Corpus:
+        """The papers of the index: search by keywords, papers by id or DOI, references and cited_by."""
+        if self._corpus is None:
+            self._corpus = Corpus(self._open.index, self._open.retriever.bm25)
+        return self._corpus
 
     @property
     def config(self) -> RecommendConfig:
@@ -280,7 +280,7 @@ class Recommender:
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""
-        self._opened = None
+        self._opened = self._corpus = None
         if self._removal:
             self._removal()
 

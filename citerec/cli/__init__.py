@@ -18,7 +18,6 @@ from citerec.cli.console import fail
 from citerec.cli.interrupts import end_by_signals, ended_by
 from citerec.cli.settings_paths import settings_files
 from citerec.errors import CiterecError, ConfigError
-from citerec.java import archive_classes, is_java_exception
 
 COMMANDS = {  # module and function of each command, or app of a group of commands
     "collect": ("collect", "collect"),
@@ -27,6 +26,8 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
     "check": ("check", "check"),
+    "serve": ("serve", "serve"),
+    "mcp": ("mcp", "mcp"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train": ("train_index", "train"),
@@ -88,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     code = run(sys.argv[1:] if arguments is None else arguments)
-    archive_classes()
+    if "citerec.java" in sys.modules:  # a command that let a server work has no Java
+        from citerec.java import archive_classes
+
+        archive_classes()
     sys.exit(code)
 
 
@@ -160,6 +164,8 @@ def _failed(error: BaseException) -> int:
         return _usage(error)
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         return fail(f"{str(error.filename)[:40]}... is too long for a file name", 2)
+    from citerec.java import is_java_exception
+
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
         return fail("Java has not enough memory; increase it, such as --heap 4g", 2)
     raise error

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.atomic import replacing
 from citerec.errors import OutputError
 from citerec.export.clean import visible, visible_line
-from citerec.types import Progress
+from citerec.types import Log, Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -36,25 +35,30 @@ class ConsoleOutput:
 
     quiet: bool = False
     verbose: bool = False
+    receiver: Log | None = None  # receives each line, in place of stderr
 
     def log(self, message: str) -> None:
         """Print a message, unless quiet."""
         if not self.quiet:
-            _echo(message)
+            self.line(message)
 
     def detail(self, message: str) -> None:
         """Print a message if verbose."""
         if self.verbose:
-            _echo(message)
+            self.line(message)
 
     def warn(self, message: str) -> None:
         """Print a warning, always."""
-        _echo(f"warning: {message}")
+        self.line(f"warning: {message}")
+
+    def line(self, message: str) -> None:
+        """Print a line, always."""
+        (self.receiver or _echo)(message)
 
     @contextmanager
     def status(self, message: str) -> Generator[None]:
         """Show a spinner with a message, on a terminal and unless quiet."""
-        if self.quiet or not sys.stderr.isatty():
+        if self.quiet or self.receiver or not sys.stderr.isatty():
             yield
             return
         with stderr_console().status(message):
@@ -203,6 +207,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
     if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
         _write(pieces, output, output)
         return
+    from citerec.atomic import replacing
+
     file = output.resolve()
     with replacing(file, output) as temporary:
         _write(pieces, temporary, output)

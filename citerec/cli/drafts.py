@@ -1,6 +1,5 @@
 """The draft and the lists of papers that `citerec recommend` is given."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citerec.cli.console import ConsoleOutput
@@ -9,10 +8,9 @@ from citerec.types import Query
 
 if TYPE_CHECKING:
     from citerec.bibliography.paper_list import PaperList
+    from citerec.cli.request import ListedFile
     from citerec.drafts import QueryFile
     from citerec.recommend import BatchRecommender
-
-NO_CITED = "none"  # for --cited: not even the references that the draft cites
 
 
 def given_drafts(query: str | None, title: str | None, abstract: str | None) -> "QueryFile":
@@ -44,12 +42,12 @@ def given_drafts(query: str | None, title: str | None, abstract: str | None) -> 
 
 def cited_rows_of(
     drafts: "QueryFile",
-    cited: Path | None,
+    cited: "ListedFile | None",
     recommender: "BatchRecommender",
     console: ConsoleOutput,
 ) -> frozenset[int]:
     """Return the rows of the papers that a draft cites: those that it cites itself, and those of the file `cited`."""
-    if cited is not None and str(cited) == NO_CITED:
+    if cited is not None and cited.is_none:
         return frozenset()
     own: frozenset[int] = frozenset()
     if drafts.cited is not None:
@@ -58,17 +56,15 @@ def cited_rows_of(
 
 
 def listed_rows(
-    path: Path | None, recommender: "BatchRecommender", console: ConsoleOutput
+    file: "ListedFile | None", recommender: "BatchRecommender", console: ConsoleOutput
 ) -> frozenset[int]:
     """Return the rows of the papers that a list names; log how many were found. None is an empty list."""
-    if path is None:
+    if file is None:
         return frozenset()
-    from citerec.bibliography.paper_list import read_paper_list
-
-    listed = read_paper_list(path)
+    listed = file.read()
     for fault in listed.unread:
-        console.warn(f"{path}: {fault}; the entry is ignored")
-    return _rows(listed, f"in {path}", recommender, console)
+        console.warn(f"{file.path}: {fault}; the entry is ignored")
+    return _rows(listed, f"in {file.path}", recommender, console)
 
 
 def _rows(

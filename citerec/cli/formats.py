@@ -25,7 +25,7 @@ FormatOption = Annotated[
         parser=_format,
         metavar=f"<{'|'.join(Format)}>",
         autocompletion=_completions,
-        help="table, json, jsonl, trec, bibtex, ris, csl, or a format that a package adds.",
+        help="table, json, jsonl, trec, bibtex, ris, csl, doi, or a format that a package adds.",
     ),
 ]
 FieldsOption = Annotated[

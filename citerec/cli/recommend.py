@@ -1,10 +1,9 @@
 """`citerec recommend`."""
 
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,13 +16,11 @@ from citerec.cli.console import (
     Threads,
     Verbose,
     check_output,
-    without_garbage_collection,
     write_pieces,
 )
-from citerec.cli.contexts import ContextOption, suited, with_context
-from citerec.cli.drafts import cited_rows_of, given_drafts, listed_rows
+from citerec.cli.contexts import ContextOption, with_context
+from citerec.cli.drafts import given_drafts
 from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
-from citerec.cli.notices import loaded, warn_unreadable
 from citerec.cli.rank import (
     CitedOption,
     DiversityOption,
@@ -31,7 +28,9 @@ from citerec.cli.rank import (
     NoPopularityOption,
     RankerOption,
 )
-from citerec.cli.ranked import is_terminal, ranked_results
+from citerec.cli.ranked import is_terminal
+from citerec.cli.remote import NoServerOption, open_request
+from citerec.cli.request import ListedFile, Options, RecommendRequest
 from citerec.cli.rerank import (
     BackendOption,
     CandidateTokensOption,
@@ -44,24 +43,12 @@ from citerec.cli.rerank import (
     RerankOptions,
     RerankWeightOption,
 )
-from citerec.config import (
-    Bm25Config,
-    DenseConfig,
-    FuseMethod,
-    RecommendConfig,
-    StopWords,
-)
+from citerec.config import Bm25Config, StopWords
 from citerec.encode.config import Backend, Precision
-from citerec.text import QueryForm, plural
-
-if TYPE_CHECKING:
-    from citerec.folder import IndexFolder
-    from citerec.recommend import BatchRecommender
+from citerec.text import QueryForm
 
 K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
 B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
-
-FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
 
 
 class Fusion(StrEnum):
@@ -149,13 +136,13 @@ def recommend(
     stop_words: StopWordsOption = StopWords.AUTO,
     threads: Threads = 0,
     heap: Heap = None,
+    no_server: NoServerOption = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
-    from citerec.folder import find_index, open_index
-    from citerec.missing import stream_any
+    from citerec.indexes import find_index
 
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
@@ -170,7 +157,6 @@ def recommend(
     for notice in drafts.notices:
         console.log(notice)
     adds = addition(append, pick, key_pattern, k=k, output=output, batch=drafts.batch)
-    folder = open_index(find_index(index))
     rerank = RerankOptions(
         models=reranker,
         depths=rerank_depth,
@@ -182,49 +168,34 @@ def recommend(
         precision=dtype,
         backend=backend,
         threads=threads,
-    ).config(folder, console)
-    few = len(drafts.queries) <= FEW_QUERIES
-    if rerank and backend is Backend.AUTO and few:
-        rerank = replace(rerank, backend=Backend.TORCH)
-    config = RecommendConfig(
+    )
+    options = Options(
         k=k,
         bm25=bm25,
         encoder=encoder,
-        dense=DenseConfig(threads=threads),
+        fusion=fusion.value,
         retrievers=tuple(retriever or ()),
-        fuse=None if fusion is Fusion.AUTO else FuseMethod(fusion.value),
-        reranker=rerank or "none",
+        rerank=rerank,
         ranker=ranker,
         popularity=not no_popularity,
         authors=not no_authors,
         diversity=diversity,
-        few_queries=few,
+        year_max=year_max,
+        explain=explain,
+        heap=heap,
     )
-    config = suited(config, drafts, reranker, console.warn)
-    recommender = _open_recommender(folder, config, heap, console)
-    excluded = listed_rows(exclude, recommender, console)
-    cited_rows = cited_rows_of(drafts, cited, recommender, console)
-    warn_unreadable(drafts.queries, recommender, console)
+    request = RecommendRequest(
+        options=options,
+        drafts=drafts,
+        excluded=ListedFile.named(exclude),
+        cited=ListedFile.named(cited),
+        quiet=quiet,
+        verbose=verbose,
+    )
+    opened = open_request(find_index(index), request, console, use_server=not no_server)
     shown = output is None and is_terminal()  # a progress bar would be mixed with the results
     with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
-        recommendations = stream_any(
-            recommender,
-            drafts.queries,
-            year_max=year_max,
-            excluded=excluded,
-            cited=cited_rows,
-            explain=explain,
-            progress=progress,
-        )
-        listed = ranked_results(
-            drafts.queries,
-            recommendations,
-            progress,
-            lambda one: recommender.explain_no_results(
-                one, year_max=year_max, excluded=excluded | cited_rows
-            ),
-        )
-        results = adds.collected(listed)
+        results = adds.collected(opened.results(progress))
         write_pieces(
             pieces(
                 results,
@@ -237,31 +208,3 @@ def recommend(
             output,
         )
     adds.write(console)
-
-
-@without_garbage_collection()
-def _open_recommender(
-    folder: "IndexFolder", config: RecommendConfig, heap: str | None, console: ConsoleOutput
-) -> "BatchRecommender":
-    """Open the pipeline; log the reranker, and the retrievers if verbose."""
-    from citerec.java import start_jvm
-    from citerec.recommend import BatchRecommender
-
-    with console.status(f"loading {loaded(folder, config)}"):
-        start_jvm(heap, quick=config.few_queries)
-        if config.ranker != "none":
-            from citerec.rank.library import load
-
-            load(hide_optional=True)
-        recommender = BatchRecommender(folder, config, console.log)
-    retrievers = " + ".join(recommender.retriever_names)
-    if recommender.encoder:
-        retrievers += f" of {recommender.encoder}"
-    console.detail(
-        f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {retrievers}"
-    )
-    if recommender.cascade:
-        console.log(recommender.reranks)
-    for line in recommender.settings_in_use:
-        console.detail(line)
-    return recommender

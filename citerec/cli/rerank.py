@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.config import CrossEncoderConfig, RerankConfig
+from citerec.config import RerankConfig
 from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
+from citerec.rerank.requested import cross_encoders, first_given, is_none
 
 if TYPE_CHECKING:
     from citerec.cli.console import ConsoleOutput
@@ -89,16 +90,16 @@ OPTIONS = (  # the parameters of these options
 class RerankOptions:
     """The values of the options; None for options that were not given."""
 
-    models: Sequence[str] | None
-    depths: Sequence[int] | None
-    query_tokens: Sequence[int] | None
-    candidate_tokens: Sequence[int] | None
+    models: Sequence[str] | None = None
+    depths: Sequence[int] | None = None
+    query_tokens: Sequence[int] | None = None
+    candidate_tokens: Sequence[int] | None = None
     weight: float | None = None
     early_stop: bool = False
-    device: str
-    precision: Precision
-    backend: Backend
-    threads: int
+    device: str = "auto"
+    precision: Precision = Precision.AUTO
+    backend: Backend = Backend.AUTO
+    threads: int = 0
     measures: bool = (
         False  # whether metrics are computed: then not with a model that may know the test queries
     )
@@ -114,12 +115,9 @@ class RerankOptions:
             ConfigError: If the options contradict each other.
         """
         models = list(self.models or ["auto"])
-        if "none" in models:
-            if len(models) > 1:
-                raise ConfigError("--reranker none excludes any other --reranker")
-            if self._given:
-                raise ConfigError(f"{self._given} has no effect with --reranker none")
-        found = None if "none" in models else self._resolved(models, index, console)
+        found = None
+        if not is_none(models, self._given):
+            found = self._resolved(models, index, console)
         if found is None and self._running:
             console.log(f"{self._running} has no effect: there is no reranker")
         return found
@@ -135,7 +133,9 @@ class RerankOptions:
         from citerec.rerank.opening import auto_reranker, resolved
 
         config = RerankConfig(
-            cross_encoders=_cross_encoders(models, self),
+            cross_encoders=cross_encoders(
+                models, self.depths, self.query_tokens, self.candidate_tokens
+            ),
             weight=self.weight,
             early_stop=self.early_stop,
             device=self.device,
@@ -154,49 +154,23 @@ class RerankOptions:
     @property
     def _running(self) -> str | None:
         """The first given option for running a reranker; None if none was given."""
-        given = {
-            "--device": self.device != "auto",
-            "--dtype": self.precision is not Precision.AUTO,
-            "--backend": self.backend is not Backend.AUTO,
-        }
-        return next((option for option, value in given.items() if value), None)
+        return first_given(
+            {
+                "--device": self.device != "auto",
+                "--dtype": self.precision is not Precision.AUTO,
+                "--backend": self.backend is not Backend.AUTO,
+            }
+        )
 
     @property
     def _given(self) -> str | None:
         """The first given option that needs a reranker; None if none was given."""
-        given = {
-            "--rerank-depth": self.depths,
-            "--query-tokens": self.query_tokens,
-            "--candidate-tokens": self.candidate_tokens,
-            "--rerank-weight": self.weight is not None,
-            "--early-stop": self.early_stop,
-        }
-        return next((option for option, value in given.items() if value), None)
-
-
-def _cross_encoders(
-    models: Sequence[str], options: RerankOptions
-) -> tuple[CrossEncoderConfig, ...]:
-    number = len(models)
-    depths = options.depths or [0] * number
-    if len(depths) != number:
-        raise ConfigError(
-            f"{len(depths)} --rerank-depth for {number} --reranker; give one for each"
+        return first_given(
+            {
+                "--rerank-depth": self.depths,
+                "--query-tokens": self.query_tokens,
+                "--candidate-tokens": self.candidate_tokens,
+                "--rerank-weight": self.weight is not None,
+                "--early-stop": self.early_stop,
+            }
         )
-    query = _each("--query-tokens", options.query_tokens, number)
-    candidate = _each("--candidate-tokens", options.candidate_tokens, number)
-    return tuple(
-        CrossEncoderConfig(model=model, depth=depth, query_tokens=q, candidate_tokens=c)
-        for model, depth, q, c in zip(models, depths, query, candidate, strict=True)
-    )
-
-
-def _each(option: str, values: Sequence[int] | None, number: int) -> Sequence[int]:
-    """Repeat one value for all rerankers, or return one value for each."""
-    if not values or len(values) == 1:
-        return [values[0] if values else 0] * number
-    if len(values) != number:
-        raise ConfigError(
-            f"{len(values)} {option} for {number} --reranker; give one, or one for each"
-        )
-    return values

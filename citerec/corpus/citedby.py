@@ -59,6 +59,11 @@ class CitedBy:
         return (low - start).astype(np.int32)
 
 
+def transpose_of(graph: Graph, years: npt.NDArray[np.int32]) -> CitedBy:
+    """Return the stored transpose of a graph; one is made where none is stored. See `transposed` for `years`."""
+    return transposed(graph, years) if graph.transpose is None else graph.transpose
+
+
 def transposed(graph: Graph, years: npt.NDArray[np.int32]) -> CitedBy:
     """Return the transpose of a graph; `years` holds the year of each paper, `NO_YEAR` where unknown."""
     dated = np.where(years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1)).astype(np.int16)

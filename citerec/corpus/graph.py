@@ -35,8 +35,8 @@ class Graph:
 
     indptr: npt.NDArray[np.int64]  # shape (papers + 1,)
     indices: npt.NDArray[np.int32]  # shape (citations,)
-    # the transpose, if it is stored: not in an index that was built before it was
-    cited_by: "CitedBy | None" = None
+    # the citing papers of each paper; None where they are not stored, as in indexes of earlier versions
+    transpose: "CitedBy | None" = None
 
     def references(self, row: int) -> npt.NDArray[np.int32]:
         """Return the rows of the papers that the paper at `row` cites, rising."""
@@ -51,6 +51,19 @@ class Graph:
     def degrees(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Return how many papers of the index each paper cites, shape of `rows`."""
         return self.indptr[rows + 1] - self.indptr[rows]
+
+    def cited_by(self, row: int) -> npt.NDArray[np.int32]:
+        """Return the rows of the papers that cite the paper at `row`, rising; without `transpose` all citations are read."""
+        if self.transpose is not None:
+            return self.transpose.citers(row)
+        places = np.flatnonzero(self.indices == row)
+        return (np.searchsorted(self.indptr, places, side="right") - 1).astype(np.int32)
+
+    def citation_counts(self) -> npt.NDArray[np.int64]:
+        """Return how many papers of the index cite each paper, shape (papers,)."""
+        if self.transpose is not None:
+            return np.diff(self.transpose.indptr)
+        return np.bincount(self.indices, minlength=len(self.indptr) - 1)
 
     @property
     def citing(self) -> npt.NDArray[np.int32]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +15,7 @@ from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
+from citerec.encode.shared import OpenModels
 from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
 from citerec.errors import EncoderMismatchError, ModelError
@@ -35,7 +37,6 @@ __all__ = [
     "reopen",
     "spec_of",
 ]
-
 TRANSFORMER = "config.json"  # marks the folder of a transformer
 
 Vectors = npt.NDArray[np.float32]
@@ -167,6 +168,9 @@ class TransformerEncoder:
         return vectors
 
 
+_OPEN = OpenModels[TransformerEncoder]()
+
+
 def open_encoder(
     name: str,
     config: EncodeConfig | None = None,
@@ -243,6 +247,18 @@ def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerpr
 def _open(source: ModelSource, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
         return plugins.load(plugins.ENCODERS, marker)(source, config)
+    folders, work = [source.folder, source.adapter], partial(_open_transformer, source, config, log)
+    # torch converts weights for NumPy, which opens the next encoder of few texts
+    return _OPEN.get((source, config, log), folders, work, _is_final)
+
+
+def _is_final(encoder: TransformerEncoder) -> bool:
+    return isinstance(encoder.parts, LightParts) or not encoder.config.few_texts
+
+
+def _open_transformer(
+    source: ModelSource, config: EncodeConfig | None, log: Log | None
+) -> TransformerEncoder:
     spec = spec_of(source)
     parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
     parts = parts or _with_torch(source, spec)

@@ -18,6 +18,7 @@ from pyarrow import compute
 
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
+from citerec.corpus.lookup import Lookup
 from citerec.corpus.papers import Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
@@ -166,6 +167,15 @@ class _Emptied(Papers):
                 )
         arrays = [pa.chunked_array(chunks[n], table.schema.field(n).type) for n in chunks]
         self._table = pa.table(dict(zip(chunks, arrays, strict=True)))
+        self.lookup = papers.lookup and _without(papers.lookup, empty)
+
+
+def _without(lookup: Lookup, hidden: Flags) -> Lookup:
+    """Return tables in which some papers have no title and no author."""
+    titles, authors = (
+        table.where(~hidden[table.rows]) for table in (lookup.titles, lookup.authors)
+    )
+    return replace(lookup, titles=titles, authors=authors)
 
 
 class _Computing:

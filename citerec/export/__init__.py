@@ -39,6 +39,7 @@ class Format(StrEnum):
     BIBTEX = "bibtex"
     RIS = "ris"
     CSL = "csl"
+    DOI = "doi"
 
 
 def formats() -> tuple[str, ...]:
@@ -88,7 +89,7 @@ def pieces(
 ) -> Iterator[str]:
     """Write `results` as `format`, one piece per result as it arrives.
 
-    A bibliography (BibTeX, RIS, CSL) of a batch holds each paper once, so it is one piece.
+    A bibliography (BibTeX, RIS, CSL, DOIs) of a batch holds each paper once, so it is one piece.
 
     Args:
         results: One per query, in the order of the queries; exactly one if `batch` is false.
@@ -127,7 +128,7 @@ def pieces(
             from citerec.export import trec
 
             yield from trec.blocks(results)
-        case Format.BIBTEX | Format.RIS | Format.CSL:
+        case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:
             yield _bibliography(results, format, key_pattern)
         case _:
             yield from _exporter(format)(results)
@@ -150,6 +151,10 @@ def _bibliography(results: Iterable[Result], format: str, key_pattern: "KeyPatte
             from citerec.export import ris
 
             return ris.dump(results)
+        case Format.DOI:
+            from citerec.export import dois
+
+            return dois.dump(results)
         case _:
             from citerec.export import csl
 

@@ -8,7 +8,7 @@ import orjson
 from citerec.bibliography.doi import paper_doi
 from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
-from citerec.export.publication import Kind, kind_of
+from citerec.export.publication import Kind, kind_of, published
 from citerec.export.result import Result, papers
 from citerec.types import Paper
 
@@ -33,8 +33,8 @@ def dump(results: Iterable[Result]) -> str:
 def item(key: str, paper: Paper) -> dict[str, Any]:
     """Return a paper as an item of a list; `key` is its id there."""
     kind = kind_of(paper)
-    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
-    if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
+    venue, publisher = published(paper, kind)
+    if kind is Kind.PREPRINT and not publisher:  # CSL has the server as the publisher
         venue, publisher = "", venue
     fields = {
         "id": key,

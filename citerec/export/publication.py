@@ -140,6 +140,18 @@ def kind_of(paper: Paper) -> Kind:
     return kind
 
 
+def published(paper: Paper, kind: Kind) -> tuple[str, str]:
+    """Return the venue and the publisher of a paper for RIS and CSL; either may be empty.
+
+    A book, a thesis or a report has no venue there: one without a publisher is published by what the corpus calls its
+    venue, such as a university.
+    """
+    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
+    if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
+        return "", venue
+    return venue, publisher
+
+
 def _by_venue(venue: str) -> Kind:
     for pattern, kind in _RULES:
         if pattern.search(venue):

@@ -7,7 +7,7 @@ from typing import Any
 from citerec.bibliography.doi import paper_doi
 from citerec.export.clean import one_line, web_address
 from citerec.export.names import split_name
-from citerec.export.publication import Kind, kind_of
+from citerec.export.publication import Kind, kind_of, published
 from citerec.export.result import Result, papers
 from citerec.types import Paper
 
@@ -50,18 +50,19 @@ def _writer(rispy: Any) -> Any:
 def _record(key: str, paper: Paper) -> dict[str, Any]:
     kind = kind_of(paper)
     first, _, last = one_line(paper.pages).partition("-")
+    venue, publisher = published(paper, kind)
     record = {
         "type_of_reference": _TYPES[kind],
         "id": one_line(key),
         "title": one_line(paper.title),
         "authors": [_author(name) for name in paper.authors if one_line(name)],
         "year": str(paper.year) if paper.year is not None else "",
-        "journal_name" if kind is Kind.JOURNAL else "secondary_title": one_line(paper.venue),
+        "journal_name" if kind is Kind.JOURNAL else "secondary_title": venue,
         "volume": one_line(paper.volume),
         "number": one_line(paper.issue),
         "start_page": first.strip(),
         "end_page": last.strip("- "),
-        "publisher": one_line(paper.publisher),
+        "publisher": publisher,
         "doi": paper_doi(paper),
         "urls": [url] if (url := web_address(paper.url)) else [],
     }

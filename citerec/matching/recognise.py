@@ -60,7 +60,7 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]
 
 def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> RecognisedQuery:
     matched_by, dois = "DOI", [query.doi.lower()] if query.doi else []
-    rows = sorted({row for found in _rows_by_doi(dois, papers).values() for row in found})
+    rows = sorted({row for found in rows_by_doi(dois, papers).values() for row in found})
     if not rows:
         candidates = papers.at(same_title)
         matched_by, rows = (
@@ -113,7 +113,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     """Return the rows of the papers that each entry of a list matches by id, DOI or title; empty if there are none."""
     ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
-    by_doi = _rows_by_doi(paper_list.ids, papers)
+    by_doi = rows_by_doi(paper_list.ids, papers)
     similar = _similar(paper_list.titles, papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
@@ -173,7 +173,7 @@ def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> l
     ]
 
 
-def _rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
+def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus."""
     rows_by_key: dict[str, set[int]] = {}
     if papers.lookup:

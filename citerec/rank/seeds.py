@@ -22,13 +22,11 @@ import numpy.typing as npt
 
 from citerec.config import ExpandConfig
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
 from citerec.fuse import min_max, summed
 from citerec.rank.neighbours import neighbour_scores
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.rules.eligible import within
 from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
-from citerec.text import QueryForm
 from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
 
 if TYPE_CHECKING:
@@ -143,10 +141,9 @@ class SeedRetriever:
         return self._bm25.matches(self.titles(candidates.seeds), rows, most=most)
 
 
-def by_key_terms(index: IndexFolder, bm25: Bm25Retriever) -> Bm25Retriever:
+def by_key_terms(bm25: Bm25Retriever) -> Bm25Retriever:
     """Return a BM25 that searches key terms alone: the titles of hundreds of references have too many words."""
-    config = replace(bm25.config, form=QueryForm.KEY_TERMS, key_terms=KEY_TERMS)
-    return Bm25Retriever(index, config)
+    return bm25.by_key_terms(KEY_TERMS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,11 @@ def check_references(path: str | Path, papers: Papers) -> ReferenceCheck:
     Raises:
         BadInputError: If the file cannot be read as a list of papers.
     """
-    listed = read_paper_list(path)
+    return check_list(read_paper_list(path), papers)
+
+
+def check_list(listed: PaperList, papers: Papers) -> ReferenceCheck:
+    """Compare a list of references that was read with a corpus, as `check_references` does."""
     rows = listed_rows(listed, papers)
     by_row = papers.at(row for one in rows for row in one)
     matches = [

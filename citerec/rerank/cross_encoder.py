@@ -1,6 +1,7 @@
 """Runs a cross-encoder: queries and candidates in, scores out."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from citerec.cache import sha256_of_files
 from citerec.encode.backend import open_fastest
 from citerec.encode.config import EncodeConfig
 from citerec.encode.files import tokenizer_files, weights_files
+from citerec.encode.shared import OpenModels
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
@@ -30,7 +32,17 @@ AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
 # the tokens of all papers are stored once a tenth of them (1 / STORING_SHARE) or MANY_PAPERS were requested
 STORING_SHARE = 10
 MANY_PAPERS = 20_000
+INDEXES = 4  # indexes whose tokens are held at once
 SMALL_INDEX = 5000  # papers of an index whose tokens are stored at the first request
+
+
+@dataclass(slots=True)
+class _IndexTokens:
+    """The tokens of the papers of one index."""
+
+    index: IndexFolder
+    tokens: TokenStore | FreshTokens
+    tokenized: int = 0  # papers since the last attempt to store the tokens of all
 
 
 class CrossEncoder:
@@ -72,10 +84,8 @@ class CrossEncoder:
         net = reranker_net(parts)
         self._runner, self.config = open_fastest(net, config or EncodeConfig(), log)
         self._turn = Lock()
-        # of the index that was used last
-        self._paper_tokens: tuple[IndexFolder, TokenStore | FreshTokens] | None = None
-        # papers that were tokenized since the last attempt to store the tokens of all
-        self._tokenized = 0
+        # of the indexes that were used last, the most recent one at the end
+        self._of_indexes: list[_IndexTokens] = []
         # the tokens of the queries of the last call, by text
         self._queries: dict[str, list[int]] = {}
 
@@ -175,24 +185,27 @@ class CrossEncoder:
         If storing failed, it is tried again after as many more papers were tokenized: another process may have stored
         the tokens, or there may be space by then.
         """
-        if self._paper_tokens is None or self._paper_tokens[0] is not index:
-            self._paper_tokens, self._tokenized = (
-                (index, FreshTokens(index.papers, self.parts.cut)),
-                0,
-            )
-        tokens = self._paper_tokens[1]
-        if isinstance(tokens, TokenStore):
-            return tokens
+        found = self._of_index(index)
+        if isinstance(found.tokens, TokenStore):
+            return found.tokens
         store = open_tokens(index, self._tokenizer, vocabulary=len(self.parts.tokenizer))
         if store is None:
-            new = tokens.unknown(rows.tolist())
-            self._tokenized += new
-            if new and self._tokenized >= _papers_before_storing(len(index.papers)):
-                self._tokenized = 0
+            new = found.tokens.unknown(rows.tolist())
+            found.tokenized += new
+            if new and found.tokenized >= _papers_before_storing(len(index.papers)):
+                found.tokenized = 0
                 store = self._store_tokens(index, progress)
-        if store is not None:
-            self._paper_tokens = index, store
-        return self._paper_tokens[1]
+        found.tokens = store or found.tokens
+        return found.tokens
+
+    def _of_index(self, index: IndexFolder) -> "_IndexTokens":
+        """Return the tokens of an index; those of the index that was not used for the longest time are dropped."""
+        found = next((one for one in self._of_indexes if one.index is index), None)
+        if found is None:
+            found = _IndexTokens(index, FreshTokens(index.papers, self.parts.cut))
+        others = [one for one in self._of_indexes if one is not found]
+        self._of_indexes = [*others[-INDEXES + 1 :], found]
+        return found
 
     def _store_tokens(self, index: IndexFolder, progress: Progress | None) -> TokenStore | None:
         tokens = write_tokens(
@@ -212,6 +225,9 @@ class CrossEncoder:
 def _papers_before_storing(papers: int) -> int:
     """Return how many papers must be requested before the tokens of all papers are stored."""
     return 0 if papers <= SMALL_INDEX else min(papers // STORING_SHARE, MANY_PAPERS)
+
+
+_OPEN = OpenModels[CrossEncoder]()
 
 
 def open_reranker(
@@ -239,5 +255,9 @@ def open_reranker(
         MissingExtraError: If it needs an extra of citerec that is not installed.
     """
     folder = find_model(name, base=index.path if index else None, log=log).folder
-    parts = load_reranker(folder, query_tokens=query_tokens, candidate_tokens=candidate_tokens)
-    return CrossEncoder(parts, folder, config, name=name, log=log)
+
+    def open_model() -> CrossEncoder:
+        parts = load_reranker(folder, query_tokens=query_tokens, candidate_tokens=candidate_tokens)
+        return CrossEncoder(parts, folder, config, name=name, log=log)
+
+    return _OPEN.get((name, config, query_tokens, candidate_tokens, log), [folder], open_model)

@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 
 from citerec.config import Bm25Config
 from citerec.index.bm25 import Bm25Builder
+from citerec.index.lucene_analysis import analyze_by_lucene
 from citerec.java import java_class, start_jvm
 from citerec.retrieve.lucene import Lucene
 from citerec.text import QueryForm
@@ -36,4 +37,4 @@ def _search(folder: Path) -> None:
             bag = lucene.bag(QUERY, year_max)
             lucene.top(bag, len(PAPERS), exhaustive=exhaustive)
         lucene.weights(lucene.bag(QUERY), 1)
-        lucene.surface_forms(QUERY)
+        analyze_by_lucene(QUERY.title)

@@ -7,9 +7,11 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +21,21 @@ from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import BM25, IndexFolder
 from citerec.index.bm25 import ROWS
+from citerec.index.postings import Postings, open_postings
+from citerec.index.write_postings import store_postings
 from citerec.java import is_java_exception, leave_thread
 from citerec.retrieve.lucene import Lucene
 from citerec.retrieve.parts import UNREADABLE, opening
+from citerec.retrieve.scoring import PostingsScorer
+from citerec.retrieve.terms import counted_terms, surface_forms
 from citerec.rules.eligible import within
-from citerec.text import STOP_WORDS, contents
+from citerec.text import STOP_WORDS, QueryForm, contents
 from citerec.types import Eligibility, Hits, Query
 
 # eligible share below which Lucene filters by year; above, more hits are fetched
 FILTER_BELOW = 0.4
+BY_LUCENE = "CITEREC_BM25"  # an environment variable: with "lucene" Lucene searches
+WORTH_STORING = 50  # queries after which storing the postings, one to two seconds, has paid off
 # number of hits and characters from which Lucene scores every match
 MANY_HITS, LONG_QUERY = (500, 400)
 # share of papers with an abstract below which function words are dropped from queries
@@ -47,6 +55,12 @@ def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
     return replace(config, stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI)
 
 
+def needs_lucene(index: IndexFolder) -> bool:
+    """Whether Lucene itself has to search an index: it has no postings, or the environment requests it."""
+    by_lucene = os.environ.get(BY_LUCENE) == "lucene"
+    return by_lucene or open_postings(index.path, index.manifest.checksums) is None
+
+
 class Bm25Retriever:
     """Finds papers by the words of the query."""
 
@@ -60,8 +74,17 @@ class Bm25Retriever:
         with opening(index, BM25, _is_fault):
             self._rows: npt.NDArray[np.int32] = open_array(index.bm25 / ROWS, np.int32)
             check_distinct(ROWS, self._rows, len(self._years))
-            self._lucene = Lucene(index.bm25, self.config)
-            self._lucene.check_documents(len(self._rows))
+            self._scorer: PostingsScorer | None = None  # None if Lucene searches
+            self._unstored: IndexFolder | None = None  # the index, if its postings may be stored
+            if os.environ.get(BY_LUCENE) != "lucene":
+                postings = open_postings(index.path, index.manifest.checksums)
+                self._scorer = self._scorer_of(postings)
+                self._unstored = None if postings else index
+            self._lucene: Lucene | None = None
+            if not self._scorer:
+                self._lucene = Lucene(index.bm25, self.config)
+                self._lucene.check_documents(len(self._rows))
+        self._queries = 0
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -75,12 +98,25 @@ class Bm25Retriever:
             raise ValueError(f"k must be at least 1, got {k}")
         pairs = list(zip(queries, eligible, strict=True))
         results: list[Hits | None] = [None] * len(pairs)
+        self._expect(len(pairs))
 
         def search(i: int) -> None:
             results[i] = self._search(*pairs[i], k)
 
         _in_threads(search, len(pairs), self.config.threads or os.cpu_count() or 1)
         return [hits for hits in results if hits is not None]
+
+    def by_key_terms(self, key_terms: int) -> Self:
+        """Return a retriever over the same open files that searches only the best terms of a query."""
+        other = copy(self)
+        other.config = replace(self.config, form=QueryForm.KEY_TERMS, key_terms=key_terms)
+        other._lucene = self._lucene and self._lucene.with_terms(other.config)
+        return other
+
+    def close(self) -> None:
+        """Release the files of Lucene, which Java keeps open otherwise; no search may be running or follow."""
+        if self._lucene:
+            self._lucene.close()
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
         """Return, for each paper at `rows`, the words of the query with the highest weights in its score.
@@ -90,11 +126,11 @@ class Bm25Retriever:
             rows: Papers that BM25 found for it.
             most: The maximal number of words per paper.
         """
-        bag = self._lucene.bag(query)
-        words = self._lucene.surface_forms(query)
+        weights_in = self._weights_of(query)
+        words = surface_forms(query, self.config)
         matching_words: list[list[str]] = []
         for document in self._documents[list(rows)].tolist():
-            weights = self._lucene.weights(bag, document) if document >= 0 else []
+            weights = weights_in(document) if document >= 0 else []
             results = dict.fromkeys(words.get(term, term) for term, _ in weights)
             matching_words.append(
                 [word for word in results if word.lower() not in STOP_WORDS][:most]
@@ -108,18 +144,34 @@ class Bm25Retriever:
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
         return documents
 
+    @property
+    def _open_lucene(self) -> Lucene:
+        """Lucene, which is open where there is no scorer."""
+        assert self._lucene
+        return self._lucene
+
     def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
+        if not (scorer := self._scorer):
+            return self._search_lucene(query, eligible, k)
+        counts = counted_terms(query, self.config, scorer.postings)
+        terms = {scorer.postings.number(term): count for term, count in counts.items()}
+        excluded = self._documents[list(eligible.excluded)]
+        documents, scores = scorer.top(terms, k, eligible.year_max, excluded[excluded >= 0])
+        return Hits.ordered(self._rows[documents], scores, self._id_rank, k)
+
+    def _search_lucene(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
         later = self._later_than(eligible.year_max)
         filtered = later > (1 - FILTER_BELOW) * len(self._years)
-        bag = self._lucene.bag(query, eligible.year_max if filtered else None)
+        lucene = self._open_lucene
+        bag = lucene.bag(query, eligible.year_max if filtered else None)
         share = 1.0 if filtered else 1 - later / max(len(self._years), 1)
         # Most excluded papers match badly or not at all; otherwise the loop fetches more.
         fetch = math.ceil(1.1 * k / max(share, 0.01)) + min(len(eligible.excluded), k) + 1
         long = not filtered and len(contents(query)) >= LONG_QUERY
         while True:
             most = min(fetch, max(len(self._rows), 1))
-            documents, scores = self._lucene.top(bag, most, exhaustive=long and most >= MANY_HITS)
+            documents, scores = lucene.top(bag, most, exhaustive=long and most >= MANY_HITS)
             rows = self._rows[documents]
             keep = within(eligible, self._years, rows)
             kept = scores[keep]
@@ -127,6 +179,40 @@ class Bm25Retriever:
             if is_complete or (len(kept) >= k and kept[k - 1] > scores[-1]):
                 return Hits.ordered(rows[keep], kept, self._id_rank, k)
             fetch *= 4
+
+    def _weights_of(self, query: Query) -> Callable[[int], list[tuple[str, float]]]:
+        """Return a function of a document that gives its terms in the query, heaviest first, with their weights."""
+        if not (scorer := self._scorer):
+            return partial(self._open_lucene.weights, self._open_lucene.bag(query))
+        counts = counted_terms(query, self.config, scorer.postings)
+        numbers = {term: scorer.postings.number(term) for term in counts}
+
+        def weights(document: int) -> list[tuple[str, float]]:
+            scores = {
+                term: score
+                for term, number in numbers.items()
+                if (score := scorer.score(number, counts[term], document))
+            }
+            return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+        return weights
+
+    def _expect(self, queries: int) -> None:
+        """Prepare for more queries: store the postings if there are none, and all queries are worth it."""
+        self._queries += queries
+        if self._unstored and self._queries >= WORTH_STORING:
+            index, self._unstored = self._unstored, None
+            self._scorer = self._scorer_of(store_postings(index))
+        if self._scorer:
+            self._scorer.expect(queries)
+
+    def _scorer_of(self, postings: Postings | None) -> PostingsScorer | None:
+        """Return what scores the postings; None if there are none, or they cannot be scored as Lucene does."""
+        if not postings:
+            return None
+        years = self._years[self._rows]
+        scorer = PostingsScorer(postings, years, self.config.k1, self.config.b)
+        return scorer if scorer.is_exact else None
 
     def _later_than(self, year: int | None) -> int:
         if year is None:

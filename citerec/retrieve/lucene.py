@@ -8,23 +8,25 @@ the same method of two objects can use the wrong object. Short calls are therefo
 ones, which run in parallel, call a static method and the only object of its class.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from string import punctuation
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import Bm25Config, StopWords
+from citerec.config import Bm25Config
 from citerec.index.bm25 import CONTENTS, YEAR, open_reader, year_term
+from citerec.index.lucene_analysis import analyze_by_lucene, analyzer
 from citerec.java import as_type, java_class, static_method
-from citerec.text import WORD, QueryForm, query_text, without_stop_words
+from citerec.retrieve.terms import key_terms, searched_text
+from citerec.text import QueryForm
 from citerec.types import Query
 
 MAX_CLAUSES = 2**31 - 1  # distinct terms in a query; Lucene's default limit is 1024
@@ -45,12 +47,20 @@ class Lucene:
             bm25 = java_class("org.apache.lucene.search.similarities.BM25Similarity")
             self._searcher.setSimilarity(bm25(config.k1, config.b))
             self._searcher.setMaxClauseCount(MAX_CLAUSES)
-            self._analyzer = java_class(
-                "io.anserini.analysis.DefaultEnglishAnalyzer"
-            ).newDefaultInstance()
             self._generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
             for load in (_call, _to_text):
                 load()
+
+    def with_terms(self, config: Bm25Config) -> Self:
+        """Return a searcher of the same open files that makes queries by another `form` and `key_terms`."""
+        other = copy(self)
+        other._config = replace(self._config, form=config.form, key_terms=config.key_terms)
+        return other
+
+    def close(self) -> None:
+        """Unmap the files; no search may be running or follow."""
+        with _short_calls:
+            self._reader.close()
 
     def check_documents(self, count: int) -> None:
         """Check that Lucene holds `count` documents.
@@ -64,12 +74,12 @@ class Lucene:
 
     def bag(self, query: Query, year_max: int | None = None) -> Any:
         """Build the query: its terms, each as often as it occurs; a year bound is a filter."""
-        text = self._text(query)
+        text = searched_text(query, self._config)
         with _short_calls:
             if self._config.form is QueryForm.KEY_TERMS:
                 bag = self._key_terms(text)
             else:
-                bag = self._generator.buildQuery(CONTENTS, self._analyzer, text)
+                bag = self._generator.buildQuery(CONTENTS, analyzer(), text)
             if year_max is not None:
                 bag = _not_after(year_max, bag)
             return as_type("org.apache.lucene.search.Query", bag)
@@ -105,41 +115,14 @@ class Lucene:
                     term_weights[match[1]] = float(part.getValue().doubleValue())
         return sorted(term_weights.items(), key=lambda item: (-item[1], item[0]))
 
-    def surface_forms(self, query: Query) -> dict[str, str]:
-        """Return for each index term of a query the first word that it comes from."""
-        forms: dict[str, str] = {}
-        text = self._text(query)
-        # 3.14 is two words, but one term
-        tokens = (token.strip(punctuation) for token in text.split())
-        for word in dict.fromkeys([*WORD.findall(text), *tokens]):
-            for term in self._analyze(word):
-                forms.setdefault(term, word.lower() if word[1:].islower() else word)
-        return forms
-
-    def _text(self, query: Query) -> str:
-        # An unpaired surrogate (a byte from the shell that is not UTF-8) is not allowed in a Java string.
-        utf16 = query_text(query, self._config.form).encode("utf-16", "surrogatepass")
-        text = utf16.decode("utf-16", "replace")
-        return without_stop_words(text) if self._config.stop_words is StopWords.LONG else text
-
-    def _analyze(self, text: str) -> list[str]:
-        utils = java_class("io.anserini.analysis.AnalyzerUtils")
-        with _short_calls:
-            terms = utils.analyze(self._analyzer, text)
-            return [terms.get(i) for i in range(terms.size())]
-
     def _key_terms(self, text: str) -> Any:
-        """Build a query of the terms of highest tf * idf, where idf is ln(papers / (1 + papers with the term)).
-
-        Terms that no paper has are left out: they would take the place of useful ones.
-        """
-        counts = Counter(self._analyze(text))
+        """Build a query of the terms of highest tf * idf."""
+        counts = Counter(analyze_by_lucene(text))
         term_class = java_class("org.apache.lucene.index.Term")
         terms = {word: term_class(CONTENTS, word) for word in counts}
         papers = self._reader.numDocs()
         df = {word: int(self._reader.docFreq(term)) for word, term in terms.items()}
-        weight = {w: counts[w] * math.log(papers / (1 + df[w])) for w in counts if df[w]}
-        chosen = sorted(weight, key=lambda word: (-weight[word], word))[: self._config.key_terms]
+        chosen = key_terms(counts, df, papers, self._config.key_terms)
         term_query = java_class("org.apache.lucene.search.TermQuery")
         boost = java_class("org.apache.lucene.search.BoostQuery")
         builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()

@@ -1,12 +1,32 @@
 """Which papers may be recommended: the one rule that all stages use."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR, Papers
+from citerec.errors import ConfigError
 from citerec.types import Eligibility, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """What the user of one query asks for, besides its text."""
+
+    year_max: int | None = (
+        None  # latest year of papers and of known citations; None for the query's
+    )
+    excluded: frozenset[int] = (
+        frozenset()
+    )  # rows that are not eligible; those of `cited` are among them
+    cited: frozenset[int] = frozenset()  # rows of the known references
+    explain: bool = False  # whether to add reasons
+
+    def __post_init__(self) -> None:
+        if self.year_max is not None and not self.year_max >= 1:
+            raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
 
 
 def eligible(
@@ -30,6 +50,19 @@ def eligible(
     return [
         Eligibility(query.year if year_max is None else year_max, out.union(docids))
         for query, docids in zip(queries, query_rows(queries, papers), strict=True)
+    ]
+
+
+def eligible_each(
+    queries: Sequence[Query], papers: Papers, options: Sequence[QueryOptions]
+) -> list[Eligibility]:
+    """Return what `eligible` returns for queries that each have options of their own."""
+    return [
+        Eligibility(
+            rule.year_max if option.year_max is None else option.year_max,
+            rule.excluded | option.excluded,
+        )
+        for rule, option in zip(eligible(queries, papers), options, strict=True)
     ]
 
 

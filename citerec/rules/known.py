@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.citedby import CitedBy, transposed
+from citerec.corpus.citedby import CitedBy, transpose_of
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import query_rows
@@ -158,8 +158,7 @@ class TemporalGraph:
     @cached_property
     def citers(self) -> CitedBy:
         """The papers that cite each paper."""
-        stored = self.index.graph.cited_by
-        return stored if stored is not None else transposed(self.index.graph, self._years)
+        return transpose_of(self.index.graph, self._years)
 
     @property
     def scratch(self) -> Rows:

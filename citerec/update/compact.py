@@ -15,6 +15,7 @@ from citerec.embed import carry
 from citerec.folder import BM25, CITATIONS, IndexFolder, open_index
 from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
+from citerec.index.write_postings import add_postings, old_postings
 from citerec.java import start_jvm
 from citerec.lock import locked
 from citerec.manifest import TOKENS, checksums, read_manifest
@@ -67,6 +68,8 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
                 counts=counts,
                 checksums=checksums(folder, known=linked),
             )
+            old = old_postings(index, np.ones(len(index.papers), np.bool_))
+            add_postings(folder, manifest.checksums, old=old)
             complete(folder, index, manifest)
             carry(index.path / TOKENS, folder / TOKENS)
     return UpdateReport(path, manifest, {})

@@ -41,6 +41,7 @@ from citerec.folder import (
 )
 from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
+from citerec.index.write_postings import add_postings, old_postings
 from citerec.java import leave_thread, start_jvm
 from citerec.lock import locked
 from citerec.manifest import Manifest, checksums, read_manifest
@@ -131,6 +132,8 @@ def update_index(
                 update = _Update(folder, index, added, delta, config, progress, log)
                 manifest, known = update.write()
             manifest = replace(manifest, checksums=checksums(folder, known=known))
+            old = old_postings(index, delta.kept)
+            add_postings(folder, manifest.checksums, log, old=old)
             complete(folder, index, manifest)
             report = replace(report, manifest=manifest)
         if report.manifest != index.manifest:

@@ -94,6 +94,11 @@ def _figure(value: float) -> str:
 
 
 def _verdict(compared: dict[str, Any]) -> str:
+    if "with" in compared:
+        return (
+            f"Ids and scores of citerec and {compared['with']} own search: {compared['differing_queries']} of "
+            f"{compared['queries']} queries differ ({compared['hits']:,} hits, compared to the bit)."
+        )
     return (
         f"Hits of citerec and Pyserini: {compared['differing_queries']} of {compared['queries']} "
         f"queries differ ({compared['hits']:,} hits; docids in order and scores; Pyserini's scores are "

@@ -4,6 +4,7 @@ The answer is one `(docids, scores)` per query. Only what a system needs is impo
 the process is its own.
 """
 
+import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,12 @@ def citerec(work: Work) -> Search:
 def citerec_bounded(work: Work) -> Search:
     """Open citerec with the protocol's rule: no later year, not the query itself."""
     return _citerec(work, bounded=True)
+
+
+def citerec_lucene(work: Work) -> Search:
+    """Open citerec so that Lucene itself searches, in place of the stored postings."""
+    os.environ["CITEREC_BM25"] = "lucene"
+    return _citerec(work, bounded=False)
 
 
 def pyserini(work: Work) -> Search:
@@ -100,6 +107,7 @@ def tantivy(work: Work) -> Search:
 SYSTEMS: dict[str, tuple[Callable[[Work], Search], str]] = {
     "citerec": (citerec, "citerec, title + abstract, top 1000, no year bound"),
     "pyserini": (pyserini, "Pyserini's batch_search on the same Lucene index"),
+    "citerec-lucene": (citerec_lucene, "citerec with Lucene's own search"),
     "citerec-bounded": (citerec_bounded, "citerec with the protocol's year bound"),
     "bm25s": (bm25s, "bm25s (numba where installed), Lucene's tokens, analysis not timed"),
     "tantivy": (tantivy, "tantivy, its own en_stem analysis, which keeps stop words"),

@@ -24,7 +24,8 @@ from citerec.train.reranker.config import RerankerTraining
 from citerec.types import Log
 
 Numbers = npt.NDArray[np.floating]
-RERANK_WEIGHTS = np.linspace(0, 1, 11)  # rerank weights of the measure `mixed`
+# of the measure `mixed`; probabilities are small, so the best is near 1
+RERANK_WEIGHTS = np.linspace(0, 1, 21)
 
 
 @dataclass(frozen=True)

@@ -69,4 +69,4 @@ def _weight(spec: RerankerSpec) -> str:
     if spec.weight == 1:
         return ""
     return f"""\
-It learned to add to the scores of the first stage: its rerank weight is {spec.weight:g}, the best on the dev queries."""
+It learned to add to the first-stage scores: its rerank weight is {spec.weight:g}, the best on the dev queries."""

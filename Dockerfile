@@ -1,0 +1,36 @@
+# The server as an image: docker build -t citerec .
+# Guide: docs/guides/deploy.md. torch is the build for processors; another index of wheels: --build-arg TORCH_INDEX=URL.
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE} AS build
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN python3 -m venv /opt/citerec && /opt/citerec/bin/pip install 'pip>=25.1'
+ENV PATH=/opt/citerec/bin:$PATH
+WORKDIR /src
+COPY constraints.txt ./
+RUN pip install --no-deps --index-url "${TORCH_INDEX}" --constraint constraints.txt torch
+COPY pyproject.toml README.md LICENSE ./
+COPY citerec ./citerec
+RUN pip install --constraint constraints.txt '.[serve,drafts]' && pip check
+
+FROM ${BASE}
+# LightGBM needs the runtime of OpenMP.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libgomp1 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home --shell /usr/sbin/nologin citerec \
+    && mkdir -p /srv/citerec/indexes \
+    && chown -R citerec:citerec /srv/citerec
+COPY --from=build /opt/citerec /opt/citerec
+ENV PATH=/opt/citerec/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    OMP_WAIT_POLICY=passive
+USER citerec
+WORKDIR /srv/citerec
+VOLUME /srv/citerec/indexes
+EXPOSE 8000
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+ENTRYPOINT ["citerec"]
+CMD ["serve", "--host", "0.0.0.0", "--port", "8000"]

@@ -1,0 +1,248 @@
+"""`Corpus`: the papers of an open index, searched by keywords, by id or DOI, and along citations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.api.results import Recommendations
+from citerec.bibliography.keys import id_key, title_key
+from citerec.corpus.papers import NO_YEAR
+from citerec.errors import ConfigError, PaperNotFoundError
+from citerec.folder import IndexFolder, verifying_on_failure
+from citerec.matching.recognise import rows_by_doi
+from citerec.recommendations import as_recommendations
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.types import CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
+from citerec.valid import YEARS
+
+# what may precede an id, as in the API of Semantic Scholar
+PREFIXES = ("doi:", "corpusid:", "arxiv:", "mag:", "acl:", "pmid:", "pmcid:", "url:")
+DEEPEST = 50_000  # hits of the keywords that filters are applied to
+_FIRST_DEPTH = 1_000  # hits that are fetched at first if there are filters
+_READ_AT_ONCE = 256  # papers that are read together to apply the filters
+
+
+@dataclass(frozen=True, slots=True)
+class PaperDetails:
+    """A paper, and how many citations it has within the corpus."""
+
+    paper: Paper
+    references: int  # papers of the corpus that it cites
+    cited_by: int  # papers of the corpus that cite it
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPapers:
+    """A page of the papers that a paper cites, or that cite it."""
+
+    papers: tuple[Paper, ...]  # most cited within the corpus first, then by id
+    total: int  # of all pages
+    offset: int  # papers before this page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """What a paper must fulfil besides having the keywords; a paper of an unknown year passes no bound of years.
+
+    Raises:
+        ConfigError: If no year fits.
+    """
+
+    year_min: int | None = None
+    year_max: int | None = None
+    author: str = ""  # words that one of the names has, up to case and accents
+    venue: str = ""  # words that the name of the venue has, likewise
+
+    def __post_init__(self) -> None:
+        if self._years is not None and not self._years:
+            shown = f"year_min {self.year_min} and year_max {self.year_max}"
+            raise ConfigError(f"no year fits {shown}; give years from {YEARS[0]} to {YEARS[-1]}")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every paper passes."""
+        return self == SearchFilter()
+
+    def passes(self, paper: Paper) -> bool:
+        """Whether a paper fulfils all of it."""
+        years = self._years
+        if years is not None and paper.year not in years:
+            return False
+        has_author = not self.author or any(_has(name, self.author) for name in paper.authors)
+        return has_author and (not self.venue or _has(paper.venue, self.venue))
+
+    @property
+    def _years(self) -> range | None:
+        """The years that pass; None without a bound."""
+        if self.year_min is None and self.year_max is None:
+            return None
+        first = max(YEARS[0], self.year_min or YEARS[0])
+        return range(
+            first, min(YEARS[-1], YEARS[-1] if self.year_max is None else self.year_max) + 1
+        )
+
+
+class Corpus:
+    """The papers of an open index."""
+
+    def __init__(self, index: IndexFolder, bm25: Bm25Retriever | None = None) -> None:
+        """Prepare; `bm25` searches, by default one that is opened at the first search."""
+        self.index = index
+        self._opened, self._owns = bm25, bm25 is None
+
+    @property
+    def years(self) -> tuple[int, int] | None:
+        """The first and the last year of its papers; None if no year is known."""
+        years = self.index.papers.years
+        known = years[years != NO_YEAR]
+        return (int(known.min()), int(known.max())) if len(known) else None
+
+    def search(
+        self,
+        keywords: str,
+        *,
+        k: int = 20,
+        offset: int = 0,
+        filter: SearchFilter | None = None,
+    ) -> Recommendations:
+        """Find papers by keywords with BM25, best first.
+
+        Args:
+            keywords: Words of titles and abstracts; a paper need not have all of them.
+            k: The number of papers.
+            offset: The number of better papers that are left out, for further pages; ranks count them.
+            filter: What the papers must fulfil; it is applied to the best `DEEPEST` hits of the keywords.
+
+        Raises:
+            ConfigError: If there are no keywords, `k` is less than 1, or `offset` is negative.
+        """
+        if not keywords.strip():
+            raise ConfigError("there are no keywords; give some, such as: dense retrieval")
+        _check_page(k, offset)
+        title = " ".join(keywords.split())
+        query = Query(id="query", title=title, named=False, kind=QueryKind.SENTENCE)
+        with verifying_on_failure(self.index):
+            hits = self._hits(query, filter or SearchFilter(), offset + k)
+            papers = self.index.papers.at(hits.rows.tolist())
+        items = as_recommendations(CandidateSet(hits, {Bm25Retriever.name: hits}), papers)[offset:]
+        limits = "" if filter is None or filter.is_empty else " and passes the filters"
+        why = "" if items else f"no {'further ' if offset else ''}paper has these words{limits}"
+        return Recommendations(query, items, why)
+
+    def paper(self, id: str) -> PaperDetails:
+        """Return a paper by its id, or by its DOI, bare or as a link; `DOI:` or another of `PREFIXES` may precede it.
+
+        Raises:
+            PaperNotFoundError: If the corpus does not have it.
+        """
+        row = self._row(id)
+        references = len(self.index.graph.references(row))
+        return PaperDetails(self.index.papers[row], references, int(self._counts[row]))
+
+    def references(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
+        """Return a page of the papers of the corpus that a paper cites; see `paper` for `id` and errors."""
+        return self._page(self.index.graph.references(self._row(id)), k, offset)
+
+    def cited_by(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
+        """Return a page of the papers of the corpus that cite a paper; see `paper` for `id` and errors."""
+        return self._page(self.index.graph.cited_by(self._row(id)), k, offset)
+
+    def citation_counts(self, ids: Sequence[str]) -> list[int]:
+        """Return how many papers of the corpus cite each of some papers, by their exact ids; 0 for an unknown id."""
+        rows = self.index.papers.rows_of(ids)
+        return [int(self._counts[row]) if row >= 0 else 0 for row in rows]
+
+    def reference_counts(self, ids: Sequence[str]) -> list[int]:
+        """Return how many papers of the corpus each of some papers cites, by their exact ids; 0 for an unknown id."""
+        rows = self.index.papers.rows_of(ids)
+        return [len(self.index.graph.references(row)) if row >= 0 else 0 for row in rows]
+
+    def rows_of(self, ids: Sequence[str]) -> list[int | None]:
+        """Return the rows of papers; None for one that the corpus does not have. See `paper` for `ids`."""
+        papers, given = self.index.papers, [one.strip() for one in ids]
+        bare = [_without_prefix(one) for one in given]
+        exact, other = papers.rows_of(given).tolist(), papers.rows_of(bare).tolist()
+        keys = [id_key(one) for one in bare]
+        missing = {key for key, *rows in zip(keys, exact, other, strict=True) if max(rows) < 0}
+        by_doi = rows_by_doi(missing, papers) if missing else {}
+        return [
+            row
+            if row >= 0
+            else bare_row
+            if bare_row >= 0
+            else min(by_doi.get(key, ()), default=None)
+            for row, bare_row, key in zip(exact, other, keys, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Close what searches, if it was opened here."""
+        if self._owns and self._opened:
+            self._opened.close()
+            self._opened = None
+
+    def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
+        """Return the best `needed` hits that pass the filter."""
+        depth = needed if filter.is_empty else min(max(needed, _FIRST_DEPTH), DEEPEST)
+        rule = Eligibility(filter.year_max)
+        while True:
+            [hits] = self._bm25.retrieve([query], [rule], depth)
+            if filter.is_empty:
+                return hits
+            kept = [*islice(self._passing(hits, filter), needed)]
+            if len(kept) == needed or len(hits) < depth or depth >= DEEPEST:
+                return Hits(hits.rows[kept], hits.scores[kept])
+            depth = min(depth * 8, DEEPEST)
+
+    def _passing(self, hits: Hits, filter: SearchFilter) -> Iterator[int]:
+        """Yield the positions of the hits that pass a filter; papers are read as they are needed."""
+        for start in range(0, len(hits), _READ_AT_ONCE):
+            rows = hits.rows[start : start + _READ_AT_ONCE].tolist()
+            papers = self.index.papers.at(rows)
+            yield from (
+                place for place, row in enumerate(rows, start) if filter.passes(papers[row])
+            )
+
+    def _row(self, id: str) -> int:
+        [row] = self.rows_of([id])
+        if row is None:
+            raise PaperNotFoundError(self.index.path, id.strip())
+        return row
+
+    def _page(self, rows: npt.NDArray[np.int32], k: int, offset: int) -> LinkedPapers:
+        _check_page(k, offset)
+        order = np.lexsort((self.index.id_rank[rows], -self._counts[rows]))
+        chosen = rows[order][offset : offset + k].tolist()
+        papers = self.index.papers.at(chosen)
+        return LinkedPapers(tuple(papers[row] for row in chosen), len(rows), offset)
+
+    @property
+    def _bm25(self) -> Bm25Retriever:
+        if self._opened is None:
+            self._opened = Bm25Retriever(self.index)
+        return self._opened
+
+    @cached_property
+    def _counts(self) -> npt.NDArray[np.int64]:
+        """How many papers of the corpus cite each row, shape (papers,)."""
+        return self.index.graph.citation_counts()
+
+
+def _without_prefix(id: str) -> str:
+    lower = id.lower()
+    return next((id[len(one) :].strip() for one in PREFIXES if lower.startswith(one)), id)
+
+
+def _has(name: str, words: str) -> bool:
+    """Whether a name has all of some words, up to case and accents."""
+    return {*title_key(words).split()} <= {*title_key(name).split()}
+
+
+def _check_page(k: int, offset: int) -> None:
+    if k < 1:
+        raise ConfigError(f"k must be at least 1, got {k}")
+    if offset < 0:
+        raise ConfigError(f"offset must not be negative, got {offset}")

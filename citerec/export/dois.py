@@ -1,0 +1,13 @@
+"""Writes the DOIs of recommendations, one a line, for the fields of programs that add papers by their identifiers."""
+
+from collections.abc import Iterable
+
+from citerec.bibliography.doi import paper_doi
+from citerec.export.clean import one_line
+from citerec.export.result import Result, papers
+
+
+def dump(results: Iterable[Result]) -> str:
+    """Write the bare DOI of each recommended paper once, best first; papers without one are left out."""
+    dois = (one_line(paper_doi(paper)) for paper in papers(results))
+    return "".join(f"{doi}\n" for doi in dict.fromkeys(dois) if doi)

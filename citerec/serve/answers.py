@@ -1,0 +1,140 @@
+"""What routes share: waiting for a future while the client is connected, and the answers of errors."""
+
+import asyncio
+import logging
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from citerec.errors import CiterecError
+from citerec.serve.batching import too_late
+from citerec.serve.guard import problem_response
+from citerec.serve.problems import CLOSED, MEDIA_TYPE, ProblemError, problem_of
+from citerec.serve.service import Service
+
+LOG = logging.getLogger("citerec.serve")
+Found = TypeVar("Found")
+MAX_ERRORS = 20  # faults of one request that an answer names
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "errors": {"type": "array", "items": {"type": "object"}},
+    },
+}
+_DESCRIPTIONS = {
+    400: "The request cannot be parsed.",
+    401: "A token is needed.",
+    404: "No such index or paper.",
+    422: "A value is wrong.",
+    429: "Too many requests: see Retry-After.",
+    503: "The server is being stopped.",
+    504: "It took too long.",
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of errors."""
+    content = {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}
+    return {s: {"description": _DESCRIPTIONS[s], "content": content} for s in statuses}
+
+
+def json(content: object) -> Response:
+    """Return an answer; floats are written as `citerec recommend --format json` writes them."""
+    return Response(orjson.dumps(content), media_type="application/json")
+
+
+async def finished(request: Request, future: "Future[Found]", seconds: float) -> Found:
+    """Wait for a future; it is cancelled if the client goes away or the time is over.
+
+    Raises:
+        ProblemError: If it takes too long.
+    """
+    answer = asyncio.wrap_future(future)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({answer, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        if gone.done():
+            raise ProblemError("timeout", "the client is gone", status_code=CLOSED)
+        raise too_late()
+    finally:
+        answer.cancel()
+        gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def hidden_of(service: Service) -> dict[str, str]:
+    """Return the paths that errors must not show, with the names of their indexes."""
+    return service.indexes.hidden
+
+
+async def on_problem(request: Request, error: Exception) -> Response:
+    """Answer a `ProblemError`."""
+    assert isinstance(error, ProblemError)
+    return _response(request, error)
+
+
+async def on_citerec_error(request: Request, error: Exception) -> Response:
+    """Answer a `CiterecError`; one that is not the client's fault is logged."""
+    assert isinstance(error, CiterecError)
+    problem = problem_of(error, hidden_of(request.app.state.service))
+    if problem.status >= 500:
+        LOG.error("%s: %s", type(error).__name__, error, extra={"fields": _entry(request)})
+    return _response(request, problem)
+
+
+async def on_invalid(request: Request, error: Exception) -> Response:
+    """Answer a request that its schema refuses."""
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    faults = [
+        {"pointer": _pointer(one["loc"]), "detail": str(one["msg"])} for one in found[:MAX_ERRORS]
+    ]
+    is_body = bool(found) and found[0].get("type") == "json_invalid"
+    first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}" if faults else "invalid"
+    status = 400 if is_body else None
+    return _response(request, ProblemError("invalid-request", first, faults, status_code=status))
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Answer an error of the framework, such as an unknown path."""
+    assert isinstance(error, HTTPException)
+    kind = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-request")
+    headers = dict(error.headers or {})
+    detail = str(error.detail)
+    return _response(
+        request, ProblemError(kind, detail, headers=headers, status_code=error.status_code)
+    )
+
+
+def _response(request: Request, problem: ProblemError) -> Response:
+    # Clients of Semantic Scholar read "error".
+    more = {"error": problem.detail} if request.url.path.startswith("/recommendations/") else {}
+    return problem_response(problem, _entry(request).get("id", ""), **more)
+
+
+def _entry(request: Request) -> dict[str, Any]:
+    return getattr(request.state, "log", {})
+
+
+def _pointer(location: tuple[int | str, ...]) -> str:
+    """Return where a fault is, as a JSON pointer into the body, or the name of a parameter."""
+    inside = [str(part).replace("~", "~0").replace("/", "~1") for part in location[1:]]
+    return "".join(f"/{part}" for part in inside)

@@ -1,0 +1,238 @@
+"""What every request passes first: its id, the Host header, the token, the size of the body, one line in the log."""
+
+import hashlib
+import hmac
+import json
+import logging
+import re
+import sys
+from asyncio import timeout
+from collections.abc import Callable
+from ipaddress import ip_address
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from citerec.serve.problems import MEDIA_TYPE, ProblemError
+from citerec.serve.settings import ServeConfig
+
+LOG = logging.getLogger("citerec.serve")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# The page itself holds no data: its requests do, and send the token.
+PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
+PUBLIC_FOLDER = "/static/"
+Answered = Callable[[str, int, float], None]  # receives route, status, seconds
+
+
+class Guard:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, settings: ServeConfig, answered: Answered) -> None:
+        """Wrap an application.
+
+        Args:
+            app: The application.
+            settings: Tokens, host names and limits.
+            answered: Receives route, status and seconds of each answer.
+        """
+        self._app, self._settings, self._answered = app, settings, answered
+        self._tokens = [_digest(token) for token in settings.tokens]
+        self._held = 0  # bytes of the bodies of the requests in flight
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, started, status = Headers(scope=scope), monotonic(), 500
+        given = headers.get("x-request-id", "")
+        request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex[:16]
+        scope.setdefault("state", {})["log"] = entry = {"id": request_id}
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                scope["state"]["started"] = True
+                MutableHeaders(scope=message)["x-request-id"] = request_id
+            await send(message)
+
+        try:
+            await self._guarded(scope, headers, receive, send_with_id, request_id)
+        finally:
+            seconds = monotonic() - started
+            route = getattr(scope.get("route"), "path", "(none)")
+            self._answered(route, status, seconds)
+            LOG.info(
+                "request",
+                extra={
+                    "fields": entry
+                    | {
+                        "method": scope["method"],
+                        "route": route,
+                        "status": status,
+                        "ms": round(1000 * seconds, 1),
+                    }
+                },
+            )
+
+    async def _guarded(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send, request_id: str
+    ) -> None:
+        body = _Body(receive, self._settings, self)
+        try:
+            self._check(scope, headers)
+            await body.read(headers.get("content-length", ""))
+        except ProblemError as problem:
+            self._held -= body.size
+            await problem_response(problem, request_id)(scope, receive, send)
+            return
+        try:
+            await self._app(scope, body.receive, send)
+        except Exception:  # a fault of citerec
+            LOG.exception("fault", extra={"fields": {"id": request_id}})
+            if scope["state"].get("started"):
+                raise
+            problem = ProblemError("internal", "the server cannot answer; its log says why")
+            await problem_response(problem, request_id)(scope, receive, send)
+        finally:
+            self._held -= body.size
+
+    def hold(self, size: int) -> None:
+        """Count bytes of a body.
+
+        Raises:
+            ProblemError: If all requests in flight hold too many.
+        """
+        if self._held + size > self._settings.max_held_bytes:
+            raise ProblemError(
+                "queue-full", "too many bytes are in flight", headers={"Retry-After": "2"}
+            )
+        self._held += size
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """Check host and token; a Unix socket admits only its user, and needs neither."""
+        server = scope.get("server")
+        if server and server[1] is None:
+            return
+        if not self._is_own(_host_name(headers.get("host", ""))):
+            raise ProblemError(
+                "wrong-host",
+                "this server does not answer to that name; the operator can allow it: --allow-host NAME",
+            )
+        path = scope["path"]
+        if not self._tokens or path in PUBLIC or path.startswith(PUBLIC_FOLDER):
+            return
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        digest = _digest(token.strip())
+        matches = [hmac.compare_digest(digest, known) for known in self._tokens]
+        if kind.lower() != "bearer" or not any(matches):
+            raise ProblemError(
+                "unauthorized",
+                "a bearer token is needed: Authorization: Bearer TOKEN",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    def _is_own(self, host: str) -> bool:
+        """Whether a request names this server: other names are those of a web page that rebinds its own (DNS)."""
+        hosts = self._settings.hosts
+        if "*" in hosts or host in hosts or host in {"localhost", self._settings.host}:
+            return True
+        try:
+            return not self._settings.is_local or ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+
+class _Body:
+    """The body of one request: read before the application starts, counted as it arrives."""
+
+    def __init__(self, receive: Receive, settings: ServeConfig, guard: Guard) -> None:
+        self._receive, self._settings, self._guard = receive, settings, guard
+        self.size = 0
+        self._message: Message | None = None
+
+    async def read(self, length: str) -> None:
+        """Read the whole body.
+
+        Raises:
+            ProblemError: If it is too large, or too slow.
+        """
+        if length.isdecimal() and int(length) > self._settings.max_body_bytes:
+            raise self._too_large()
+        parts, more = list[bytes](), True
+        try:
+            async with timeout(self._settings.timeout_seconds):
+                while more:
+                    message = await self._receive()
+                    if message["type"] != "http.request":
+                        raise ProblemError("slow-body", "the client is gone")
+                    parts.append(message.get("body", b""))
+                    self._count(len(parts[-1]))
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise ProblemError("slow-body", "the body took too long to arrive") from None
+        self._message = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+
+    def _count(self, size: int) -> None:
+        self._guard.hold(size)
+        self.size += size
+        if self.size > self._settings.max_body_bytes:
+            raise self._too_large()
+
+    async def receive(self) -> Message:
+        """Return the body, then what follows it: the end of the connection."""
+        message, self._message = self._message, None
+        return message if message is not None else await self._receive()
+
+    def _too_large(self) -> ProblemError:
+        most = self._settings.max_body_bytes
+        return ProblemError("too-large", f"the body is too large; at most {most:,} bytes are read")
+
+
+def problem_response(problem: ProblemError, request_id: str, **more: Any) -> JSONResponse:
+    """Return the answer of an error, with `more` members."""
+    body = problem.as_json(request_id) | more
+    headers = dict(problem.headers)
+    return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _host_name(host: str) -> str:
+    """Return a Host header without its port, in lower case."""
+    name = (
+        host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    )
+    return name.lower().rstrip(".")
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
+
+
+class JsonLines(logging.Formatter):
+    """Writes log records as JSON, one line each; texts of drafts are never logged."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line."""
+        entry: dict[str, Any] = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        entry |= getattr(record, "fields", {})
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=True, default=str)
+
+
+def log_to_stderr(*, quiet: bool = False) -> None:
+    """Write the log to stderr; quiet: warnings and errors alone."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    LOG.handlers = [handler]
+    LOG.setLevel(logging.WARNING if quiet else logging.INFO)
+    LOG.propagate = False

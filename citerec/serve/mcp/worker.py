@@ -1,0 +1,94 @@
+"""Opens a recommender in a thread, and runs all calls of it there, one after the other."""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Any, TypeVar
+
+from citerec.api.recommender import Recommender
+from citerec.errors import ConfigError
+from citerec.java import leave_thread
+
+MOST_WAITING = 64  # calls
+
+T = TypeVar("T")
+
+
+class Worker:
+    """One thread with a recommender: models are loaded once, and memory does not grow with the clients."""
+
+    def __init__(
+        self, open_recommender: Callable[[], Recommender], state: Callable[[], Hashable] = lambda: 1
+    ) -> None:
+        """Prepare; `start` opens the recommender.
+
+        Args:
+            open_recommender: Opens it.
+            state: Returns what changes if the index is replaced; it is then opened again before the next call. A
+                version that cannot be opened is left out, and the old one stays in use.
+        """
+        self._executor = ThreadPoolExecutor(1, "citerec-mcp")
+        self._lock, self._waiting = Lock(), 0
+        self._open, self._state = open_recommender, state
+        self._is_started = False
+        self._tried: Hashable = None  # the state that was opened last, or could not be opened
+        self._current: Recommender | None = None
+        self._fault: Exception | None = None  # of the first opening
+
+    def start(self) -> None:
+        """Start to open the recommender in the background, once; an error is raised by each call."""
+        if not self._is_started:
+            self._is_started = True
+            self._executor.submit(self._recommender)
+
+    async def run(self, work: Callable[[Recommender], T]) -> T:
+        """Return what `work` returns for the recommender.
+
+        Raises:
+            ConfigError: If too many calls wait.
+            CiterecError: If the recommender could not be opened, or as `work` raises.
+        """
+        with self._lock:
+            if self._waiting >= MOST_WAITING:
+                raise ConfigError(f"{MOST_WAITING} calls are waiting; call again in a few seconds")
+            self._waiting += 1
+        self.start()
+        job = self._executor.submit(lambda: work(self._recommender()))
+        job.add_done_callback(self._leave)
+        return await asyncio.wrap_future(job)
+
+    def close(self) -> None:
+        """Finish the calls, and close the recommender."""
+        self._executor.submit(self._close)
+        self._executor.shutdown()
+
+    def _close(self) -> None:
+        if self._current:
+            self._current.close()
+            leave_thread()
+
+    def _recommender(self) -> Recommender:
+        """Return the recommender of the newest version that can be opened.
+
+        Raises:
+            CiterecError: If there is none.
+        """
+        state = self._state()
+        if state != self._tried and (state or self._current is None):
+            self._tried = state
+            try:
+                old, self._current = self._current, self._open()
+            except Exception as error:
+                self._fault = error
+            else:
+                if old:
+                    old.close()
+        if self._current is None:
+            assert self._fault  # the first opening failed
+            raise self._fault
+        return self._current
+
+    def _leave(self, _: "Future[Any]") -> None:
+        with self._lock:
+            self._waiting -= 1

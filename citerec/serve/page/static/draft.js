@@ -1,0 +1,150 @@
+// The form: the draft, the sentence, files, settings, and the trays of marked papers.
+
+import { $, $$, clean, count, h, icon } from "./dom.js";
+import { named } from "./list.js";
+import { Problem, readFiles } from "./server.js";
+import { keep, mark, marks, state } from "./store.js";
+
+const fields = { title: "title", abstract: "abstract", context: "context" };
+const numbers = { k: "k", year: "year", "year-max": "yearMax" };
+let handlers = {};
+
+export function start(given) {
+  handlers = given;
+  for (const [id, name] of Object.entries(fields)) {
+    $(`#${id}`).addEventListener("input", event => { state[name] = event.target.value; if (!state.title) state.meta = {}; grow(); keep(); });
+  }
+  for (const [id, name] of Object.entries(numbers)) {
+    $(`#${id}`).addEventListener("change", event => { state[name] = event.target.checkValidity() && event.target.value ? Number(event.target.value) : name === "k" ? 20 : null; event.target.value = state[name] ?? ""; keep(); });
+  }
+  for (const radio of $$("[name=mode]")) radio.addEventListener("change", () => { state.mode = radio.value; keep(); fill(); });
+  $("#with-draft").addEventListener("change", event => { state.withDraft = event.target.checked; keep(); fill(); });
+  $("#title").addEventListener("paste", pasteAll);
+  $("#title").addEventListener("keydown", event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { event.preventDefault(); $("#abstract").focus(); } });
+  $("#draft").addEventListener("submit", event => { event.preventDefault(); handlers.find(); });
+  $("#file").addEventListener("change", async event => { const files = [...event.target.files]; await take(files); event.target.value = ""; });
+  dropping();
+}
+
+// Title and abstract pasted together: the first line is the title.
+function pasteAll(event) {
+  const text = event.clipboardData?.getData("text/plain") ?? "";
+  const lines = text.split(/\r?\n/).map(line => line.trim()).filter(Boolean);
+  if (lines.length < 2 || state.title.trim()) return;
+  event.preventDefault();
+  state.title = lines[0].replace(/^title\s*:\s*/i, "");
+  const rest = lines.slice(1).join(" ").replace(/^abstract\s*[:.—–-]?\s*/i, "");
+  if (rest) state.abstract = rest;
+  state.meta = {};
+  keep();
+  fill();
+}
+
+export function fill() {
+  for (const [id, name] of Object.entries(fields)) $(`#${id}`).value = state[name];
+  for (const [id, name] of Object.entries(numbers)) $(`#${id}`).value = state[name] ?? "";
+  for (const radio of $$("[name=mode]")) radio.checked = radio.value === state.mode;
+  $("#with-draft").checked = state.withDraft;
+  const sentence = state.mode === "sentence";
+  $('[data-mode="sentence"]').hidden = !sentence;
+  $('[data-mode="draft"]').hidden = sentence && !state.withDraft;
+  grow();
+  trays();
+}
+
+function grow() {
+  for (const area of $$("#title, #context")) {
+    area.style.height = "auto";
+    area.style.height = `${Math.min(area.scrollHeight + 2, 220)}px`;
+  }
+}
+
+export function trays() {
+  const { cited, hidden } = marks();
+  tray($("#known"), cited, "Not cited after all");
+  tray($("#hidden"), hidden, "Show it again");
+}
+
+function tray(place, papers, back) {
+  place.hidden = !papers.length;
+  $(".count", place).textContent = papers.length;
+  $("ul", place).replaceChildren(...papers.map(paper => h("li", {},
+    named(paper.id, paper.title, handlers.openId),
+    h("button", { type: "button", class: "quiet", title: back, "aria-label": `${back}: ${clean(paper.title)}`, on: { click: () => handlers.unmark(paper) } }, icon("close")))));
+}
+
+function dropping() {
+  let depth = 0;
+  const files = event => event.dataTransfer?.types.includes("Files");
+  const show = on => document.body.classList.toggle("dropping", on);
+  addEventListener("dragenter", event => { if (files(event)) { depth++; show(true); } });
+  addEventListener("dragleave", event => { if (files(event) && --depth <= 0) { depth = 0; show(false); } });
+  addEventListener("dragover", event => { if (files(event)) event.preventDefault(); });
+  addEventListener("drop", event => {
+    if (!files(event)) return;
+    event.preventDefault();
+    depth = 0;
+    show(false);
+    take([...event.dataTransfer.files]);
+  });
+}
+
+const fault = text => $("#read").replaceChildren(h("p", { class: "fault", role: "alert" }, text));
+
+// Reads files on the server and shows what was read, for the author to correct before the search.
+export async function take(files) {
+  if (!files.length) return;
+  const size = files.reduce((sum, file) => sum + file.size, 0);
+  const most = Number($("#drop").dataset.most);
+  if (size > most) { fault(`The ${files.length > 1 ? "files are" : "file is"} too large: ${(size / 2 ** 20).toFixed(1)} MB; at most ${Math.floor(most / 2 ** 20)} MB in all.`); return; }
+  $("#read").replaceChildren(h("p", { class: "hint busy" }, `Reading ${files.map(file => file.name).join(", ")}…`));
+  let read;
+  try {
+    read = await readFiles(state.index, files);
+  } catch (error) {
+    fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
+    return;
+  }
+  const { draft, cited, notices } = read;
+  if (draft) {
+    state.mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
+    Object.assign(state, { title: draft.title, abstract: draft.abstract, meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi }, metaTitle: draft.title });
+    if (draft.year) state.year = draft.year;
+  }
+  const fresh = cited.filter(paper => !marks().cited.some(one => one.id === paper.id));
+  for (const paper of fresh) mark("cited", paper);
+  keep();
+  fill();
+  showRead(draft, fresh, notices);
+  (draft && !draft.title ? $("#title") : $("#find")).focus();
+  if (!draft && state.searched) handlers.find();
+}
+
+function showRead(draft, fresh, notices) {
+  const undo = () => { for (const paper of fresh) mark(null, paper); fill(); $("#read").replaceChildren(); };
+  $("#read").replaceChildren(
+    draft ? h("p", {}, h("b", {}, "Read. "), "Correct title and abstract if you like, then find papers.") : h("p", {}, h("b", {}, "A list of references.")),
+    fresh.length ? h("p", {}, `${count(fresh.length, "paper")} of this corpus marked as cited. `, h("button", { type: "button", class: "link", on: { click: undo } }, "Undo")) : "",
+    h("details", {}, h("summary", {}, "What was read"), h("ul", {}, notices.map(notice => h("li", { dir: "auto" }, clean(notice))))));
+}
+
+// Authors, venue and DOI of a file belong to its title: not to another draft that was typed over it.
+function isSameDraft() {
+  const words = text => new Set(String(text ?? "").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+  const read = words(state.metaTitle), now = words(state.title);
+  return [...now].filter(word => read.has(word)).length * 2 >= now.size;
+}
+
+// What is searched for; a text if something is missing.
+export function request() {
+  const { cited, hidden } = marks();
+  const common = { index: state.index || null, k: state.k, year_max: state.yearMax, cited: cited.map(paper => paper.id), exclude: hidden.map(paper => paper.id) };
+  const [first, ...rest] = state.title.trim() ? [state.title.trim()] : state.abstract.trim().split(/\n+/); // free text: its first line is the title
+  const draft = { title: first ?? "", abstract: state.title.trim() ? state.abstract.trim() : rest.join(" "), year: state.year, ...(isSameDraft() ? state.meta : {}) };
+  if (state.mode === "sentence") {
+    if (!state.context.trim()) return "Write the sentence that needs a reference.";
+    return { ...common, context: state.context, ...(state.withDraft ? draft : { year: null }) };
+  }
+  if (draft.title.trim()) return { ...common, ...draft };
+  return cited.length ? common : "Write a title, or choose a file.";
+}

@@ -1,0 +1,172 @@
+// The list: rows that keep their element when the order changes, and a new order that waits for the pointer.
+
+import { $, $$, clean, count, h, icon, marked, plain, still } from "./dom.js";
+import { paperLink } from "./store.js";
+
+const list = $("#list"), newer = $("#newer");
+const elements = new Map(); // by id
+let waiting = null; // rows in a new order that is not shown yet
+let over = false; // whether the mouse is over the list
+let handlers = {};
+export let rows = []; // as shown
+
+export function start(given) {
+  handlers = given;
+  list.addEventListener("pointerenter", event => { over = event.pointerType === "mouse"; });
+  list.addEventListener("pointerleave", () => { over = false; if (!list.contains(document.activeElement)) showWaiting(); });
+  $("button", newer).addEventListener("click", showWaiting);
+}
+
+// Shows rows at once, or, if a person is at the list and it would move, when they ask for it.
+export function update(next, { force = false } = {}) {
+  waiting = null;
+  const same = next.length === rows.length && next.every((row, i) => row.id === rows[i].id);
+  const reading = list.getBoundingClientRect().top < 0; // scrolled into the list, as on a phone
+  const busy = over || reading || (list.contains(document.activeElement) && document.activeElement.matches(":focus-visible"));
+  if (!force && !same && rows.length && busy) {
+    waiting = next;
+    newer.hidden = false;
+    return false;
+  }
+  show(next);
+  return true;
+}
+
+export function showWaiting() {
+  if (!waiting) return;
+  const next = waiting;
+  waiting = null;
+  const focused = newer.contains(document.activeElement);
+  show(next);
+  if (focused) $(".row", list)?.focus();
+}
+
+export const isWaiting = () => waiting !== null;
+
+function show(next) {
+  newer.hidden = true;
+  const before = new Map(rows.map((row, i) => [row.id, { place: i, top: elements.get(row.id).getBoundingClientRect().top }]));
+  const active = list.contains(document.activeElement) ? document.activeElement : null;
+  const made = next.map((row, i) => rowElement(row, i, before.get(row.id)?.place));
+  for (const id of elements.keys()) if (!next.some(row => row.id === id)) elements.delete(id);
+  list.replaceChildren(...made);
+  active?.isConnected && active.focus({ preventScroll: true });
+  rows = next;
+  handlers.shown?.();
+  if (!still()) move(next, before);
+}
+
+function move(next, before) {
+  const seen = innerHeight;
+  for (const row of next) {
+    const element = elements.get(row.id), was = before.get(row.id);
+    const top = element.getBoundingClientRect().top;
+    if (!was) element.animate([{ opacity: 0 }, { opacity: 1 }], { duration: 250 });
+    else if (was.top !== top && (was.top < seen || top < seen)) {
+      element.animate([{ transform: `translateY(${was.top - top}px)` }, { transform: "none" }], { duration: 420, easing: "cubic-bezier(.2,.8,.2,1)" });
+    }
+  }
+}
+
+// Takes one paper out of the list, as when it is marked.
+export function remove(id) {
+  rows = rows.filter(row => row.id !== id);
+  if (waiting) waiting = waiting.filter(row => row.id !== id);
+  const element = elements.get(id);
+  elements.delete(id);
+  if (!element) return;
+  const next = element.nextElementSibling ?? element.previousElementSibling;
+  const held = element.contains(document.activeElement);
+  element.remove();
+  if (held) next?.focus();
+  handlers.shown?.();
+}
+
+export const element = id => elements.get(id);
+export const selected = () => rows.filter(row => row.selected && !elements.get(row.id)?.hidden);
+
+export function select(row, on = !row.selected) {
+  row.selected = on;
+  const element = elements.get(row.id);
+  element.classList.toggle("selected", on);
+  $("input", element).checked = on;
+  handlers.selected?.();
+}
+
+// The row at the keyboard, and its neighbours; hidden rows are passed over.
+export function current() {
+  const element = document.activeElement?.closest?.(".row");
+  return element && rows.find(row => row.id === element.dataset.id);
+}
+
+export function go(step) {
+  const shown = $$(".row:not([hidden])", list);
+  const at = shown.indexOf(document.activeElement?.closest?.(".row") ?? null);
+  const next = shown[at < 0 ? (step > 0 ? 0 : shown.length - 1) : Math.max(0, Math.min(shown.length - 1, at + step))];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" });
+}
+
+const percent = value => (value >= 0.995 ? ">99%" : value < 0.01 ? "<1%" : `${Math.round(value * 100)}%`);
+
+export function people(authors) {
+  const names = authors.map(clean);
+  return names.length > 4 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} others` : names.join(", ");
+}
+
+export function bibliographic(row) {
+  return [
+    row.authors.length && h("span", { class: "people", dir: "auto", title: row.authors.length > 4 ? row.authors.map(clean).join(", ") : null }, people(row.authors)),
+    row.venue && h("span", { class: "venue", dir: "auto" }, clean(row.venue)),
+    row.year && h("span", { class: "year" }, row.year),
+    row.citations > 0 && h("span", { class: "cites" }, `cited ${count(row.citations, "time")} here`),
+  ].filter(Boolean);
+}
+
+// A link to a paper of the corpus; it opens here, and as a page of its own in a new tab.
+export const named = (id, text, open) => h("a", { class: "named", dir: "auto", href: paperLink(id), on: { click: event => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); open(id); } } }, clean(text) || "Untitled");
+
+export const reasons = (row, open) => row.reasons.map(pieces => h("li", {}, pieces.map(piece =>
+  piece.id ? named(piece.id, piece.text, open)
+    : piece.mark ? h("mark", {}, clean(piece.text)) : clean(piece.text))));
+
+function meter(row) {
+  if (row.probability === null || row.probability === undefined) return null;
+  const fill = h("i");
+  fill.style.width = `${Math.max(2, row.probability * 100)}%`;
+  const spoken = `probability that your draft cites it: ${percent(row.probability)}`;
+  return h("span", { class: "meter", title: spoken }, h("b", { "aria-hidden": "true" }, percent(row.probability)), h("span", { class: "track", "aria-hidden": "true" }, fill), h("span", { class: "hush" }, spoken));
+}
+
+function moved(place, was) {
+  if (was === undefined || was === place) return null;
+  const up = was > place;
+  return h("span", { class: up ? "moved up" : "moved down", title: `was ${was + 1}` }, `${up ? "▲" : "▼"}${Math.abs(was - place)}`);
+}
+
+function rowElement(row, place, was) {
+  const old = elements.get(row.id);
+  if (old) row.selected = $("input", old).checked;
+  const held = old?.contains(document.activeElement) ? document.activeElement.dataset.act ?? "row" : null;
+  const name = plain(row.title) || "Untitled";
+  const box = h("input", { type: "checkbox", "aria-label": `Select: ${name}`, data: { act: "select" }, on: { change: () => select(row, box.checked) } });
+  box.checked = Boolean(row.selected);
+  const act = (kind, text, picture, help) => h("button", { type: "button", class: `act ${kind}`, title: help, data: { act: kind }, "aria-label": `${text}: ${name}`, on: { click: () => handlers[kind](row) } }, icon(picture), h("span", {}, text));
+  const content = [
+    h("div", { class: "lead" }, box, h("span", { class: "rank", "aria-hidden": "true" }, place + 1), moved(place, was)),
+    h("div", { class: "text" },
+      h("h3", {}, h("button", { type: "button", class: "title", dir: "auto", data: { act: "open" }, on: { click: () => handlers.open(row) } }, row.title.join("").trim() ? marked(row.title) : "Untitled")),
+      h("p", { class: "by" }, bibliographic(row)),
+      row.snippet.join("") && h("p", { class: "snippet", dir: "auto" }, marked(row.snippet)),
+      row.reasons.length > 0 && h("ul", { class: "reasons", "aria-label": "Reasons" }, reasons(row, handlers.openId)),
+    ),
+    h("div", { class: "side" }, meter(row), h("div", { class: "acts" },
+      act("known", "I know this one", "check", "Mark it as cited, and rank again (i)"), act("hide", "Hide", "eye-off", "Hide it (h)"))),
+  ];
+  const element = old ?? h("li", { class: "row", tabindex: -1, data: { id: row.id } });
+  element.className = `row${row.selected ? " selected" : ""}`;
+  element.replaceChildren(...content);
+  elements.set(row.id, element);
+  if (held && held !== "row") queueMicrotask(() => $(`[data-act="${held}"]`, element)?.focus({ preventScroll: true }));
+  return element;
+}

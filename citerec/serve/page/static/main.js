@@ -1,0 +1,313 @@
+// The page: what is searched, shown and marked, in the order of events.
+
+import { $, $$, clean, copy, count, h, plain, still, toast } from "./dom.js";
+import * as details from "./details.js";
+import * as draft from "./draft.js";
+import { give } from "./export.js";
+import * as facets from "./facets.js";
+import * as keys from "./keys.js";
+import * as list from "./list.js";
+import * as map from "./map.js";
+import * as plot from "./plot.js";
+import { Problem, get, search } from "./server.js";
+import { start as startTheme, theme } from "./theme.js";
+import { forget, fromLink, keep, link, mark, marks, state } from "./store.js";
+
+let indexes = $$("#index option").map(option => option.value);
+let links = []; // citations among the shown papers: pairs of ids
+let running = null; // the search in flight
+let drawing = 0; // the timer of the pictures
+let again = 0; // the timer of a search after a mark
+const brought = []; // the notice of a text that an address brought, until it was shown
+const undone = []; // the latest marks, for undo
+
+function say(text) { $("#status").textContent = text; }
+
+function stages(steps) {
+  $("#stages").replaceChildren(...steps.map(({ name, on, done }) => h("span", { class: `stage${done ? " done" : on ? " on" : ""}` }, name)));
+}
+
+function note(texts) {
+  $("#notices").replaceChildren(...texts.map(text => h("p", { class: "notice", dir: "auto" }, typeof text === "string" ? clean(text) : text)));
+}
+
+const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
+
+// Searches; after a mark the shown list stays until the last order is there.
+async function find({ quiet = false } = {}) {
+  const request = draft.request();
+  clearTimeout(again);
+  if (typeof request === "string") {
+    toast(request);
+    $(state.mode === "sentence" ? "#context" : "#title").focus();
+    return;
+  }
+  running?.abort();
+  const own = running = new AbortController();
+  const kept = quiet && list.rows.length > 0;
+  document.body.classList.add("searching");
+  $("#find").setAttribute("aria-busy", "true");
+  say(kept ? "Ranking again…" : "Searching…");
+  stages([{ name: "search", on: true }, { name: "rank" }]);
+  if (!kept) note([]);
+  try {
+    let first = true;
+    await search(request, (name, found) => {
+      if (own !== running) return;
+      if (name === "first") {
+        stages([{ name: found.found_by, done: true }, { name: "rank", on: true }]);
+        if (kept) return;
+        shown(found, { force: true, final: false });
+        if (first) toResults();
+        first = false;
+        say(`${count(found.rows.length, "paper")} in ${seconds(found.seconds)}; a better order is on its way.`);
+      } else {
+        last(found, { force: first && !kept });
+        if (first && !kept) toResults();
+      }
+    }, own.signal);
+  } catch (error) {
+    if (own === running && error.name !== "AbortError") failed(error);
+  } finally {
+    if (own === running) {
+      running = null;
+      document.body.classList.remove("searching");
+      $("#find").removeAttribute("aria-busy");
+    }
+  }
+}
+
+// On a phone the list is below the form.
+function toResults() {
+  if (innerWidth < 900) $("#results").scrollIntoView({ behavior: still() ? "auto" : "smooth" });
+}
+
+function last(found, { force }) {
+  state.searched = true;
+  keep();
+  stages([{ name: found.found_by, done: true }, ...found.ranked_by.map(name => ({ name, done: true }))]);
+  note([...brought.splice(0), ...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
+  if (!found.rows.length) { nothing(found.why_nothing); return; }
+  const now = shown(found, { force, final: true });
+  say(`${count(found.rows.length, "paper")}, ${now ? "ranked" : "a new order is ready"} after ${seconds(found.seconds)}.`);
+}
+
+function shown(found, { force }) {
+  links = found.links.map(([i, j]) => [found.rows[i].id, found.rows[j].id]);
+  $("#empty").hidden = true;
+  const away = new Set([...marks().cited, ...marks().hidden].map(paper => paper.id));
+  return list.update(found.rows.filter(row => !away.has(row.id)), { force });
+}
+
+function nothing(why) {
+  list.update([], { force: true });
+  empty("Nothing was found", [why || "No paper of this corpus matches the text."], [
+    "Is it the right corpus? Are the years in the settings too narrow?", "A longer text, such as the abstract, finds more."]);
+  say("No paper was found.");
+}
+
+function failed(error) {
+  const text = error instanceof Problem ? clean(error.message) : "Something went wrong on this page; reload it. Draft and marks are kept.";
+  if (!(error instanceof Problem)) console.error(error);
+  stages([]);
+  say("");
+  note([h("span", { class: "fault", role: "alert" }, text)]);
+}
+
+function empty(title, texts, hints = []) {
+  $("#empty").hidden = false;
+  $("#empty").replaceChildren($("#empty .sketch"), h("h2", {}, title), ...texts.map(text => h("p", { dir: "auto" }, clean(text))), hints.length ? h("ul", { class: "hint" }, hints.map(hint => h("li", {}, hint))) : "");
+}
+
+// Everything around the list: facets, pictures, tools.
+function around() {
+  const { rows } = list;
+  $("#tools").hidden = $("#explore").hidden = rows.length === 0;
+  document.body.classList.toggle("has-list", rows.length > 0);
+  if (rows.length) $("#empty").hidden = true;
+  facets.draw(rows);
+  for (const row of rows) list.element(row.id).hidden = !facets.passes(row);
+  clearTimeout(drawing);
+  drawing = setTimeout(pictures, 30); // the rows come first
+  chosen();
+}
+
+function pictures() {
+  const place = new Map(list.rows.map((row, i) => [row.id, i]));
+  const pairs = links.filter(([a, b]) => place.has(a) && place.has(b)).map(([a, b]) => [place.get(a), place.get(b)]);
+  const on = { open: row => details.open(row.id, row), point };
+  plot.draw(list.rows, facets.passes, on);
+  map.draw($("#map"), list.rows, pairs, facets.passes, on);
+  if ($("#picture").open) map.draw($("#large-map"), list.rows, pairs, facets.passes, on, { width: 1000, height: 640, labels: 14 });
+}
+
+function point(id) {
+  plot.point(id);
+  for (const row of list.rows) list.element(row.id)?.classList.toggle("pointed", row.id === id);
+}
+
+function enlarge() {
+  const close = h("button", { type: "button", class: "quiet close", "aria-label": "Close", on: { click: () => $("#picture").close() } }, "×");
+  $("#picture").replaceChildren(close, h("h2", {}, "Citations within the list"), h("p", { class: "hint" }, "An arrow leads to the cited paper; circles grow with citations, darker ones are newer."), h("div", { id: "large-map" }));
+  $("#picture").showModal();
+  pictures();
+}
+
+// Marks
+
+function setMark(row, kind) {
+  const paper = { id: row.id, title: plain(Array.isArray(row.title) ? row.title : [row.title]) };
+  const before = ["cited", "hidden"].find(name => marks()[name].some(one => one.id === row.id)) ?? null;
+  undone.push({ paper, kind: before });
+  mark(kind, paper);
+  draft.trays();
+  if (kind) list.remove(row.id);
+  const name = kind === "cited" ? "Marked as cited" : kind === "hidden" ? "Hidden" : "Mark removed";
+  toast(`${name}: ${paper.title.length > 50 ? `${paper.title.slice(0, 49)}…` : paper.title}`, kind ? { name: "Undo", run: undo } : undefined);
+  rankAgain();
+}
+
+function rankAgain() {
+  clearTimeout(again);
+  if (state.searched) again = setTimeout(() => find({ quiet: true }), 350);
+}
+
+function undo() {
+  const latest = undone.pop();
+  if (!latest) return;
+  mark(latest.kind, latest.paper);
+  draft.trays();
+  toast("Undone");
+  rankAgain();
+}
+
+const markOf = id => ["cited", "hidden"].find(name => marks()[name].some(one => one.id === id)) ?? null;
+
+// Export
+
+function chosen() {
+  const all = list.rows.filter(row => !list.element(row.id).hidden), some = list.selected();
+  $("#selected").textContent = some.length ? `${some.length} selected` : "Select all";
+  $("#all").checked = some.length > 0 && some.length === all.length;
+  $("#all").indeterminate = some.length > 0 && some.length < all.length;
+  for (const button of $$("[data-copy], [data-save]")) button.disabled = some.length === 0;
+}
+
+const selectedIds = () => list.selected().map(row => row.id);
+
+// Index, link
+
+function chooseIndex(name) {
+  state.index = indexes.includes(name) ? name : indexes[0];
+  keep();
+  $("#index").value = state.index;
+  const option = $$("#index option").find(one => one.value === state.index);
+  $("#corpus-facts").textContent = [count(Number(option.dataset.papers), "paper"), option.dataset.years, option.dataset.ready].filter(Boolean).join(" · ");
+  const name_ = $("#empty .name");
+  if (name_) name_.textContent = state.index;
+  draft.trays();
+}
+
+async function share() {
+  try {
+    await copy(link(list.rows.map(row => row.id)));
+    toast("Link copied: marks, settings and this list, without your text");
+  } catch (error) { toast(error.message); }
+}
+
+// An editor brings a sentence after the #, which no browser sends to a server; what it replaces can be brought back.
+function openSentence({ index, context, title }) {
+  const names = ["index", "mode", "context", "withDraft", "title", "abstract", "meta", "metaTitle"];
+  const before = Object.fromEntries(names.map(name => [name, state[name]]));
+  const restore = event => { running?.abort(); Object.assign(state, before); chooseIndex(state.index); draft.fill(); event.target.closest("p").remove(); keep(); };
+  chooseIndex(index);
+  Object.assign(state, { mode: "sentence", context, withDraft: Boolean(title) });
+  if (title && title !== state.title) Object.assign(state, { title, abstract: "", meta: {}, metaTitle: "" });
+  keep();
+  draft.fill();
+  const replaced = before.context.trim() && before.context !== context || title && before.title.trim() && before.title !== title;
+  if (replaced) brought.push(h("span", {}, "The address of this page brought the text. ", h("button", { type: "button", class: "link", on: { click: restore } }, "Bring back what was here")));
+  find();
+}
+
+// A link brings marks and a list by their ids; their titles come from the corpus.
+async function openLink(from) {
+  history.replaceState(null, "", location.pathname);
+  if (from.context) return openSentence(from);
+  chooseIndex(from.index);
+  Object.assign(state, { k: from.k, year: from.year ?? state.year, yearMax: from.yearMax ?? state.yearMax });
+  const ids = [...from.cited, ...from.hidden].filter(id => !markOf(id));
+  const titles = new Map();
+  const papers = async wanted => (wanted.length ? get("page/papers", [["index", state.index], ...wanted.map(id => ["ids", id])]) : { rows: [], links: [] });
+  for (let i = 0; i < ids.length; i += 100) for (const row of (await papers(ids.slice(i, i + 100))).rows) titles.set(row.id, plain(row.title));
+  for (const id of ids) if (titles.has(id)) mark(from.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
+  keep();
+  draft.fill();
+  if (from.paper) details.open(from.paper);
+  if (from.paper && !from.list.length && !ids.length) { if (state.searched && typeof draft.request() !== "string") find(); return; }
+  const found = await papers(from.list);
+  const remove = h("button", { type: "button", class: "link", on: { click: event => { for (const id of titles.keys()) mark(null, { id }); draft.fill(); event.target.remove(); } } }, "Remove its marks");
+  const gone = from.list.length - found.rows.length;
+  note([h("span", {}, `This link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; the text of the draft is not in it.`, gone ? ` ${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus.` : "", " ", titles.size ? remove : "")]);
+  if (found.rows.length) {
+    shown({ ...found, rows: found.rows.map(row => ({ ...row, score: null, probability: null, reasons: [], stages: {} })) }, { force: true });
+    say(`A shared list of ${count(found.rows.length, "paper")}.`);
+  }
+}
+
+async function example() {
+  try {
+    Object.assign(state, await get("page/example", { index: state.index }), { mode: "draft", meta: {}, year: null });
+    keep();
+    draft.fill();
+    find();
+  } catch (error) { if (error instanceof Problem) toast(clean(error.message)); }
+}
+
+// A server with tokens names its indexes only to those who have one.
+async function loadIndexes() {
+  const found = await get("page/indexes");
+  $("#index").replaceChildren(...found.map(one => h("option", { value: one.name, data: { papers: one.papers, ready: one.found_by, ...(one.first_year ? { years: `${one.first_year}–${one.last_year}` } : {}) } }, one.name)));
+  $("#index").hidden = found.length < 2;
+  indexes = found.map(one => one.name);
+}
+
+async function start() {
+  theme();
+  if (!indexes.length) await loadIndexes();
+  const first = fromLink(indexes);
+  const open = id => details.open(id, list.rows.find(row => row.id === id) ?? null);
+  facets.start(around);
+  list.start({ open: row => details.open(row.id, row), openId: open, known: row => setMark(row, "cited"), hide: row => setMark(row, "hidden"), shown: around, selected: chosen });
+  details.start({ rowOf: id => list.rows.find(row => row.id === id) ?? null, mark: setMark, markOf, copy: ids => give("bibtex", ids, "copy") });
+  draft.start({ find, openId: open, unmark: paper => setMark(paper, null) });
+  const on = run => () => { const row = list.current(); if (row) run(row); };
+  keys.start({
+    find, j: () => list.go(1), k: () => list.go(-1), o: on(row => open(row.id)), Enter: on(row => open(row.id)), i: on(row => setMark(row, "cited")),
+    h: on(row => setMark(row, "hidden")), x: on(row => list.select(row)), u: undo, c: () => give("bibtex", selectedIds(), "copy"), n: list.showWaiting,
+    "/": () => { const field = $(state.mode === "sentence" ? "#context" : "#title"); field.focus(); field.select(); },
+  });
+  for (const button of $$("[data-copy]")) button.addEventListener("click", () => give(button.dataset.copy, selectedIds(), "copy"));
+  for (const button of $$("[data-save]")) button.addEventListener("click", () => give(button.dataset.save, selectedIds(), "save"));
+  $("#all").addEventListener("change", event => { const to = event.target.checked; for (const row of list.rows) if (!list.element(row.id).hidden) list.select(row, to); });
+  $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.update([], { force: true }); if (state.searched) find(); });
+  startTheme();
+  $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.update([], { force: true }); location.reload(); });
+  $("#explore-toggle").addEventListener("click", event => {
+    const open = document.body.classList.toggle("exploring");
+    event.currentTarget.setAttribute("aria-expanded", String(open));
+    if (open) $("#explore").scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" });
+  });
+  $("#enlarge").addEventListener("click", enlarge);
+  $("#share").addEventListener("click", share);
+  $("#example").addEventListener("click", example);
+  chooseIndex(state.index);
+  draft.fill();
+  around();
+  if (first) openLink(first).catch(failed);
+  else if (state.searched && typeof draft.request() !== "string") find();
+  addEventListener("hashchange", () => { const newer = fromLink(indexes); if (newer) openLink(newer).catch(failed); });
+  document.documentElement.dataset.ready = "1";
+}
+
+start();

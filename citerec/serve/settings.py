@@ -1,0 +1,45 @@
+"""The settings of a server: addresses, limits, and who may use it."""
+
+from dataclasses import dataclass, field
+
+from citerec.errors import ConfigError
+from citerec.settings import check_least
+
+MAX_RESULTS = 1000  # papers of one answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """What a server accepts, and how much of it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000  # 0 for a free one
+    unix_socket: bool = True  # whether it also listens on `local.socket_path()`
+    tokens: tuple[str, ...] = field(default=(), repr=False)  # bearer tokens; empty: none is needed
+    hosts: tuple[str, ...] = ()  # more names by which clients may address it; "*" for any
+    origins: tuple[str, ...] = ()  # origins of other web pages that may call the API (CORS)
+    max_body_bytes: int = 16 * 2**20  # of one request
+    max_held_bytes: int = 128 * 2**20  # of all requests in flight together
+    max_queries: int = 64  # of one request
+    queue_size: int = 128  # queries in flight; one more is answered by 429
+    batch_size: int = 16  # queries that go through the models together; 1 turns batching off
+    # whether the reranker scores the pairs of all requests of a batch together: faster on a GPU, but a score may
+    # then differ from that of the request alone in the last digits
+    rerank_together: bool = False
+    timeout_seconds: float = 60.0  # from the arrival of a request to its answer
+    poll_seconds: float = 1.0  # between two looks for a new version of an index; 0 for none
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"port must lie in [0, 65535], got {self.port}")
+        least = {"max_body_bytes": 1, "max_held_bytes": 1, "max_queries": 1, "queue_size": 1}
+        check_least(self, {**least, "batch_size": 1, "poll_seconds": 0, "timeout_seconds": 0.001})
+        if any(len(token) < 16 or not token.isascii() for token in self.tokens):
+            raise ConfigError(
+                "a token must have at least 16 ASCII characters; make one: openssl rand -hex 32"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return self.host in {"127.0.0.1", "::1", "localhost"}

@@ -1,0 +1,121 @@
+"""`Recommender.corpus`: search by keywords, papers by id or DOI, references and cited_by."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from citerec import Recommender
+from citerec.api.corpus import Corpus, SearchFilter
+from citerec.config import RecommendConfig
+from citerec.errors import ConfigError, PaperNotFoundError
+from citerec.folder import IndexFolder
+
+PAPERS: list[dict[str, Any]] = [
+    {"id": "a", "title": "Maps of large trees", "year": 2001, "authors": ["Ada Müller"], "venue": "VIS"},
+    {"id": "b", "title": "Trees, trees and more trees", "year": 2010, "authors": ["Bo Root"],
+     "venue": "Journal of Trees", "doi": "https://doi.org/10.1234/ROOTS", "citations": ["a"]},
+    {"id": "c", "title": "Leaves of trees", "authors": ["Cy Leaf"], "citations": ["a", "b"]},
+    {"id": "10.1234/soil", "title": "Soil", "year": 2020, "citations": ["a", "c"]},
+]  # fmt: skip
+
+
+@pytest.fixture
+def corpus(build: Callable[..., IndexFolder]) -> Corpus:
+    return Corpus(build(PAPERS))
+
+
+def test_keywords_find_papers_best_first_and_pages_continue_the_list(corpus: Corpus) -> None:
+    every = corpus.search("trees")
+    second = corpus.search("trees", k=1, offset=1)
+
+    assert every.ids[0] == "b"
+    assert {*every.ids} == {"a", "b", "c"}
+    assert [item.score for item in every] == sorted((i.score for i in every), reverse=True)
+    assert (second.ids, second[0].rank) == (every.ids[1:2], 2)
+    assert "@" in every.export("bibtex")
+
+
+@pytest.mark.parametrize(
+    ("filter", "ids"),
+    [
+        (SearchFilter(year_min=2005), {"b"}),
+        (SearchFilter(year_max=2005), {"a"}),
+        (SearchFilter(year_min=2001, year_max=2010), {"a", "b"}),
+        (SearchFilter(author="MULLER"), {"a"}),
+        (SearchFilter(venue="trees journal"), {"b"}),
+        (SearchFilter(venue="tree"), set()),
+    ],
+)
+def test_filters_leave_papers_out(corpus: Corpus, filter: SearchFilter, ids: set[str]) -> None:
+    assert {*corpus.search("trees", filter=filter).ids} == ids
+
+
+def test_nothing_found_says_why(corpus: Corpus) -> None:
+    assert corpus.search("penguins").why_nothing == "no paper has these words"
+    filtered = corpus.search("trees", filter=SearchFilter(author="Nobody"))
+    assert filtered.why_nothing == "no paper has these words and passes the filters"
+
+
+def test_wrong_arguments_name_themselves(corpus: Corpus) -> None:
+    with pytest.raises(ConfigError, match="no keywords"):
+        corpus.search("  ")
+    with pytest.raises(ConfigError, match="k must be at least 1"):
+        corpus.search("trees", k=0)
+    with pytest.raises(ConfigError, match="no year fits year_min 2010 and year_max 2001"):
+        SearchFilter(year_min=2010, year_max=2001)
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "b",
+        " b ",
+        "CorpusId:b",
+        "10.1234/roots",
+        "DOI:10.1234/Roots",
+        "https://doi.org/10.1234/roots",
+    ],
+)
+def test_a_paper_is_found_by_its_id_or_doi(corpus: Corpus, id: str) -> None:
+    found = corpus.paper(id)
+
+    assert (found.paper.id, found.references, found.cited_by) == ("b", 1, 1)
+
+
+def test_a_paper_whose_id_is_its_doi_is_found(corpus: Corpus) -> None:
+    assert corpus.paper("doi:10.1234/SOIL").paper.title == "Soil"
+
+
+def test_many_papers_are_looked_up_at_once(corpus: Corpus) -> None:
+    ids = ["DOI:10.1234/roots", "none", "c", "10.1234/none", "arXiv:a"]
+
+    assert corpus.rows_of(ids) == [1, None, 2, None, 0]
+    assert (corpus.reference_counts(["b", "x"]), corpus.citation_counts(["b", "x"])) == (
+        [1, 0],
+        [1, 0],
+    )
+    assert corpus.years == (2001, 2020)
+
+
+def test_an_unknown_paper_is_an_error_that_says_what_to_do(corpus: Corpus) -> None:
+    with pytest.raises(PaperNotFoundError, match="no paper with the id or DOI 'x'; find its id"):
+        corpus.paper("x")
+
+
+def test_references_and_cited_by_are_pages_most_cited_first(corpus: Corpus) -> None:
+    references = corpus.references("10.1234/soil")
+    citing = corpus.cited_by("a", k=2, offset=1)
+
+    assert [paper.id for paper in references.papers] == ["a", "c"]  # cited three times, once
+    assert ([paper.id for paper in citing.papers], citing.total) == (["c", "10.1234/soil"], 3)
+
+
+def test_a_recommender_has_the_corpus_of_its_index(build: Callable[..., IndexFolder]) -> None:
+    config = RecommendConfig(encoder="none", reranker="none", ranker="none")
+    with Recommender(build(PAPERS), config) as recommender:
+        found = recommender.corpus.search("trees")
+
+        assert found.ids == recommender.recommend(context="trees").ids
+    with pytest.raises(ConfigError, match="closed"):
+        _ = recommender.corpus

@@ -1,0 +1,451 @@
+"""`citerec mcp`, called by the client of the official SDK: over stdio, over HTTP, and in this process."""
+
+import asyncio
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("mcp")
+
+import uvicorn
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp_types import CallToolResult
+
+from citerec import RecommendConfig, Recommender
+from citerec.api.corpus import SearchFilter
+from citerec.cli import run
+from citerec.errors import BadInputError
+from citerec.folder import IndexFolder
+from citerec.references.check import check_references
+from citerec.serve.mcp.server import CARD, FACTS, create_server, http_app
+from citerec.serve.mcp.worker import MOST_WAITING, Worker
+from citerec.serve.settings import ServeConfig
+from citerec.serve.version import identity_of
+
+CONFIG = RecommendConfig(few_queries=True)
+DRAFT = {"title": "Dense retrieval of passages", "abstract": "A dual encoder ranks passages."}
+DPR, TRANSFORMER = "karpukhin2020dense", "vaswani2017attention"
+TOKEN = "a-token-of-the-tests"
+COMMAND = [sys.executable, "-c", "from citerec.cli import main; main()", "mcp"]
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    },
+}
+
+Call = Callable[..., CallToolResult]
+
+
+@pytest.fixture(scope="module")
+def recommender(sample_index: IndexFolder) -> Iterator[Recommender]:
+    with Recommender(sample_index, CONFIG) as opened:
+        yield opened
+
+
+def with_client(server: Any, story: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def connected() -> Any:
+        async with Client(server) as client:
+            return await story(client)
+
+    return asyncio.run(connected())
+
+
+@pytest.fixture
+def call(sample_index: IndexFolder) -> Call:
+    """Call one tool of a server in this process."""
+
+    def of(name: str, *, reads_files: bool = False, **arguments: Any) -> CallToolResult:
+        worker = Worker(lambda: Recommender(sample_index, CONFIG))
+        server = create_server(worker, reads_files=reads_files)
+        return with_client(server, lambda client: client.call_tool(name, arguments))
+
+    return of
+
+
+def content(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+def error(result: CallToolResult) -> str:
+    assert result.is_error
+    assert result.structured_content is not None
+    [block] = result.content
+    assert block.type == "text"
+    assert result.structured_content["error"]["message"] == block.text
+    assert "\n" not in block.text
+    return block.text
+
+
+def test_an_assistant_over_stdio_gets_the_list_of_the_python_api(
+    sample_index: IndexFolder, recommender: Recommender
+) -> None:
+    command = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "--index", str(sample_index.path)]
+    )
+    unexpected: list[Any] = []  # such as a line of stdout that is no message
+
+    async def story() -> tuple[set[str], CallToolResult]:
+        async def note(message: Any) -> None:
+            unexpected.append(message)
+
+        async with Client(command, message_handler=note) as client:
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            return tools, await client.call_tool("recommend", {**DRAFT, "k": 5})
+
+    tools, result = asyncio.run(story())
+
+    expected = recommender.recommend(**DRAFT, k=5, explain=True).to_dicts()
+    assert unexpected == []
+    assert tools == {
+        *("recommend", "search", "get_paper", "references_and_citers"),
+        *("check_bibliography", "corpus_info"),
+    }
+    keys = ("rank", "id", "title", "year", "score", "probability", "reasons")
+    assert [{key: paper[key] for key in keys} for paper in content(result)["results"]] == [
+        {key: paper[key] for key in keys} for paper in expected
+    ]
+
+
+@pytest.mark.slow
+def test_stdout_of_stdio_holds_messages_only(sample_index: IndexFolder) -> None:
+    started = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    search = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": "search", "arguments": {"keywords": "transformers", "k": 1}},
+    }
+    with subprocess.Popen(
+        [*COMMAND, "--index", sample_index.path, "--verbose"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("".join(f"{json.dumps(one)}\n" for one in (HELLO, started, search)))
+        process.stdin.flush()
+        lines = [process.stdout.readline(), process.stdout.readline()]
+        rest, errors = process.communicate(timeout=60)  # closes stdin: the server ends
+
+    assert [json.loads(line)["id"] for line in lines] == [1, 2]
+    assert (rest, process.returncode) == ("", 0)
+    assert f"citerec: serving {sample_index.path} on stdin and stdout" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--index", sample_index.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{json.dumps(HELLO)}\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it is waiting for the next message
+        process.send_signal(number)
+        process.wait(timeout=60)
+        errors = process.stderr.read() if process.stderr else ""
+
+    assert (process.returncode, errors) == (128 + number, "")
+
+
+def test_other_machines_need_a_token(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["mcp", "--transport", "http", "--host", "0.0.0.0"]) == 2
+
+    assert "give --token-file FILE or set CITEREC_TOKENS" in capfd.readouterr().err
+
+
+def test_a_wrong_index_is_one_line_before_any_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["mcp", "--index", str(tmp_path / "none")]) == 2
+
+    out, errors = capfd.readouterr()
+    assert (out, errors.count("\n")) == ("", 1)
+    assert "is not an index" in errors
+
+
+def test_recommend_leaves_out_what_is_cited_and_names_what_is_unknown(
+    call: Call, recommender: Recommender
+) -> None:
+    result = content(call("recommend", **DRAFT, cited=[DPR, "no-such-paper"], abstract_chars=0))
+
+    expected = recommender.recommend(**DRAFT, cited=[DPR, "no-such-paper"], k=10)
+    assert tuple(paper["id"] for paper in result["results"]) == expected.ids
+    assert DPR not in expected.ids
+    assert (result["not_found"], result["not_found_count"]) == (["no-such-paper"], 1)
+    assert {paper["abstract"] for paper in result["results"]} == {""}
+
+
+def test_a_sentence_and_a_list_alone_get_recommendations(
+    call: Call, recommender: Recommender
+) -> None:
+    sentence = "Self-attention replaces recurrence [CITE]."
+
+    of_sentence = content(call("recommend", context=sentence, k=3))
+    of_list = content(call("recommend", cited=[TRANSFORMER], k=3))
+
+    for result, expected in (
+        (of_sentence, recommender.recommend(context=sentence, k=3)),
+        (of_list, recommender.recommend(cited=[TRANSFORMER], k=3)),
+    ):
+        assert tuple(paper["id"] for paper in result["results"]) == expected.ids
+
+
+def test_search_has_filters_and_pages(call: Call, recommender: Recommender) -> None:
+    first = content(call("search", keywords="neural networks", year_min=2015, k=2))
+    second = content(
+        call("search", keywords="neural networks", year_min=2015, k=2, offset=first["next_offset"])
+    )
+
+    ids = [paper["id"] for page in (first, second) for paper in page["results"]]
+    found = recommender.corpus.search("neural networks", k=300)
+    assert ids == [item.paper.id for item in found if (item.paper.year or 0) >= 2015][:4]
+    assert [paper["rank"] for paper in second["results"]] == [3, 4]
+    assert all(len(paper["abstract"]) <= 200 for paper in first["results"])
+
+
+def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
+    call: Call, recommender: Recommender, address: str
+) -> None:
+    words, bounds = "neural networks for language", {"year_min": 2015, "year_max": 2019}
+    filters = [bounds, {"author": "MANNING"}, {"venue": "NAACL"}, {}]
+    searched: list[tuple[Any, Any, Any]] = []
+    with httpx.Client(base_url=address) as http:
+        for one in filters:
+            page = http.get(
+                "/v1/search", params={"q": words, "limit": 3, "offset": 1, **one}
+            ).json()
+            tool = content(call("search", keywords=words, k=3, offset=1, **one))
+            own = recommender.corpus.search(words, k=3, offset=1, filter=SearchFilter(**one))
+            searched.append((page["results"], tool["results"], own))
+        paper = http.get(f"/v1/papers/CorpusId:{DPR}", params={"limit": 4}).json()
+    card, links = (
+        content(call(name, id=DPR, **more))
+        for name, more in (("get_paper", {}), ("references_and_citers", {"k": 4}))
+    )
+
+    for page, tool, own in searched:
+        expected = [(item.paper.id, item.score) for item in own]
+        assert [(one["id"], one["score"]) for one in page] == expected
+        assert [(one["id"], one["score"]) for one in tool] == expected
+    assert all(page for page, *_ in searched)
+    details = recommender.corpus.paper(DPR)
+    assert paper["paper"]["id"] == card["id"] == details.paper.id == DPR
+    assert paper["references"]["total"] == card["reference_count"] == details.references
+    assert paper["cited_by"]["total"] == card["cited_by_count"] == details.cited_by
+    for name in ("references", "cited_by"):
+        own = getattr(recommender.corpus, name)(DPR, k=4)
+        ids = [one.id for one in own.papers]
+        assert [one["id"] for one in paper[name]["results"]] == ids
+        assert [one["id"] for one in links[name]["papers"]] == ids
+
+
+def test_get_paper_has_the_abstract_and_an_entry_for_a_bib(call: Call) -> None:
+    card = content(call("get_paper", id=DPR))
+
+    assert card["title"] == "Dense Passage Retrieval for Open-Domain Question Answering"
+    assert (len(card["authors"]), card["author_count"]) == (5, 8)
+    assert card["bibtex"].startswith("@inproceedings{karpukhin2020dense,")
+    assert len(card["abstract"]) > 200
+
+
+def test_references_and_citers_agree_with_the_graph(call: Call, recommender: Recommender) -> None:
+    both = content(call("references_and_citers", id=DPR, k=2))
+    cited_by = content(call("references_and_citers", id=DPR, direction="cited_by", k=50))
+
+    corpus = recommender.corpus
+    assert [paper["id"] for paper in both["references"]["papers"]] == [
+        paper.id for paper in corpus.references(DPR, k=2).papers
+    ]
+    assert both["references"]["next_offset"] == 2
+    assert cited_by["references"] is None
+    assert cited_by["cited_by"]["total"] == corpus.cited_by(DPR).total
+    assert cited_by["cited_by"]["next_offset"] is None
+    assert both["cited_by"]["papers"] == cited_by["cited_by"]["papers"][:2]
+
+
+def test_check_bibliography_finds_what_check_finds(
+    call: Call, recommender: Recommender, tmp_path: Path
+) -> None:
+    bib = "@article{a, title={Attention Is All You Need}, year=2016}\n@misc{b, title={Unheard of}}"
+    file = tmp_path / "refs.bib"
+    file.write_text(bib)
+
+    of_text = content(call("check_bibliography", content=bib))
+    of_file = content(call("check_bibliography", path=str(file), reads_files=True))
+
+    expected = check_references(file, recommender.index.papers)
+    assert of_text == of_file
+    assert (of_text["entries"], of_text["found"], of_text["with_problem"]) == (2, 1, 1)
+    assert [(one["problem"], one["stated"], one["corpus"]) for one in of_text["problems"]] == [
+        (one.problem, one.stated, one.known) for one in expected.findings
+    ]
+
+
+def test_only_bibliographies_are_read_and_only_over_stdio(call: Call, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.env"
+    secret.write_text("PASSWORD=1")
+
+    refused = error(call("check_bibliography", path=str(secret), reads_files=True))
+    over_http = error(call("check_bibliography", path=str(secret)))
+
+    assert "expected a file that ends with .bib" in refused
+    assert "unknown argument 'path'" in over_http
+
+
+def test_the_card_of_the_corpus_is_a_resource(sample_index: IndexFolder) -> None:
+    async def story(client: Client) -> tuple[list[str], str, str, CallToolResult]:
+        names = [str(one.uri) for one in (await client.list_resources()).resources]
+        card, facts = [(await client.read_resource(uri)).contents[0] for uri in (CARD, FACTS)]
+        assert card.mime_type == "text/markdown"
+        return names, card.text, facts.text, await client.call_tool("corpus_info", {})  # pyright: ignore
+
+    worker = Worker(lambda: Recommender(sample_index, CONFIG))
+    names, card, facts, info = with_client(create_server(worker), story)
+
+    assert names == [CARD, FACTS]
+    assert "| papers | 300, 300 of them with an abstract |" in card
+    assert json.loads(facts) == content(info)
+    assert (content(info)["year_min"], content(info)["citations"]) == (1943, 1232)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("recommend", {}, "there is nothing to recommend for; give title and abstract"),
+        ("recommend", {"title": "x", "k": 99}, "recommend: k: Input should be less than or equal"),
+        ("recommend", {"title": 7}, "recommend: title: Input should be a valid string, found 7"),
+        ("recommend", {"text": "x"}, "recommend: unknown argument 'text'; it takes: title, abs"),
+        ("search", {}, "search: keywords: Field required; correct the arguments"),
+        ("search", {"keywords": "a", "year_min": 2, "year_max": 1}, "no year fits year_min 2"),
+        ("get_paper", {"id": "no\nsuch"}, "has no paper with the id or DOI 'no\\nsuch'; find its"),
+        ("check_bibliography", {"content": "[{"}, "content, line 1"),
+        ("cite", {}, "no tool 'cite'; there are: recommend, search"),
+    ],
+)
+def test_a_wrong_call_is_one_line_that_says_what_to_do(
+    call: Call, name: str, arguments: dict[str, Any], message: str
+) -> None:
+    assert message in error(call(name, **arguments))
+
+
+def test_an_index_that_cannot_be_opened_is_the_error_of_each_call() -> None:
+    def fail() -> Recommender:
+        raise BadInputError("models", "they are missing; train them")
+
+    server = create_server(Worker(fail))
+    result = with_client(server, lambda client: client.call_tool("corpus_info", {}))
+
+    assert error(result) == "models: they are missing; train them"
+
+
+def test_a_new_version_is_used_from_the_next_call_on(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    folder, fewer = tmp_path / "live", tmp_path / "fewer.txt"
+    shutil.copytree(sample_index.path, folder)
+    fewer.write_text(f"{DPR}\n")
+    worker = Worker(lambda: Recommender(folder, CONFIG), lambda: identity_of(folder))
+
+    async def story(client: Client) -> list[int]:
+        async def papers() -> int:
+            return content(await client.call_tool("corpus_info", {}))["papers"]
+
+        before = await papers()
+        assert run(["index", "--index", str(folder), "--delete", str(fewer), "--quiet"]) == 0
+        after = await papers()
+        (folder / "manifest.json").write_text("{}")  # it cannot be opened
+        return [before, after, await papers()]
+
+    assert with_client(create_server(worker), story) == [300, 299, 299]
+
+
+def test_calls_beyond_the_queue_are_refused_at_once(sample_index: IndexFolder) -> None:
+    gate = threading.Event()
+
+    def blocked() -> Recommender:
+        gate.wait()
+        return Recommender(sample_index, CONFIG)
+
+    async def story() -> list[Any]:
+        worker = Worker(blocked)
+        calls = [
+            asyncio.create_task(worker.run(lambda one: one.index.manifest.name))
+            for _ in range(MOST_WAITING + 1)
+        ]
+        await asyncio.sleep(0.1)
+        gate.set()
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        worker.close()
+        return done
+
+    *answered, refused = asyncio.run(story())
+    assert {*answered} == {"sample"}
+    assert "call again in a few seconds" in str(refused)
+
+
+@pytest.fixture
+def url(sample_index: IndexFolder) -> Iterator[str]:
+    """A server over HTTP on a free port, which wants a token."""
+    worker = Worker(lambda: Recommender(sample_index, CONFIG))
+    app = http_app(worker, ServeConfig(tokens=(TOKEN,)))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    server.should_exit = True
+    thread.join()
+
+
+def test_an_assistant_over_http_needs_the_token(url: str, recommender: Recommender) -> None:
+    without = httpx.post(url, json={})
+    elsewhere = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
+    rebound = httpx.post(url, json={}, headers=elsewhere)
+
+    async def story() -> CallToolResult:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with (
+            create_mcp_http_client(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return await client.call_tool("recommend", {**DRAFT, "k": 3})
+
+    result = asyncio.run(story())
+
+    assert (without.status_code, without.headers["www-authenticate"]) == (
+        401,
+        "Bearer",
+    )
+    assert rebound.status_code == 421
+    ids = tuple(paper["id"] for paper in content(result)["results"])
+    assert ids == recommender.recommend(**DRAFT, k=3).ids
