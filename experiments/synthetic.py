@@ -164,7 +164,8 @@ class Generator:
             x += np.uint64(self.seed * 2654435761 + 1)
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+            bits = (x ^ (x >> np.uint64(31))) >> np.uint64(11)
+            return bits.astype(np.float64) * 2.0**-53
 
 
 def docid(row: int) -> str:

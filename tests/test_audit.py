@@ -9,10 +9,12 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.cli import run
+from citerec.corpus.lookup import NAMES, open_lookup
 from citerec.evaluate.audit import audit, without_future
 from citerec.evaluate.protocol import CitationScope, EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
+from citerec.matching.tables import write_tables
 from citerec.rules import known as known_module
 from citerec.types import Hits
 
@@ -49,6 +51,23 @@ def test_later_papers_say_nothing_and_keep_id_and_year(index: IndexFolder) -> No
     assert past[0] == index.papers[0]
     assert past[2] == index.papers[2]  # of the query's own year
     assert past.years.tolist() == index.papers.years.tolist()
+
+
+def test_tables_without_the_future_are_those_of_the_emptied_papers(
+    build: Build, tmp_path: Path
+) -> None:
+    later = {**CORPUS[0], "id": "10.1000/later", "year": 2006, "doi": "10.1000/other"}
+    past = without_future(build([*CORPUS, later]), 2005, last=2005).papers
+    write_tables(tmp_path, past)
+
+    made, cut = open_lookup(tmp_path), past.lookup
+
+    assert cut is not None
+    for name in NAMES:
+        expected, found = getattr(made, name), getattr(cut, name)
+        assert found.codes.tolist() == expected.codes.tolist()
+        assert found.rows.tolist() == expected.rows.tolist()
+    assert len(cut.authors.rows) == 1  # the later paper has the same author
 
 
 def test_without_a_year_only_the_own_list_is_taken_away(index: IndexFolder) -> None:

@@ -53,7 +53,7 @@ class Graph:
         return self.indptr[rows + 1] - self.indptr[rows]
 
     def cited_by(self, row: int) -> npt.NDArray[np.int32]:
-        """Return the rows of the papers that cite the paper at `row`, rising; without `transpose` all citations are read."""
+        """Return the rows of the papers that cite the paper at `row`, rising. Without `transpose` all are read."""
         if self.transpose is not None:
             return self.transpose.citers(row)
         places = np.flatnonzero(self.indices == row)

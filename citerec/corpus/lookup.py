@@ -1,8 +1,8 @@
 """`lookup/`: sorted tables from ids, DOIs, titles and authors to rows, mapped, so that no query reads all papers.
 
 A table holds a 64-bit code of each key and the row of a paper that has it, ordered by code, then by row. Two keys may
-share a code: whoever reads a table compares the texts. Only names of authors are not compared: among 100 million names, the
-chance that any two share a code is 1 in 3,700.
+share a code: whoever reads a table compares the texts. Only names of authors are not compared: among 100
+million names, the chance that any two share a code is 1 in 3,700.
 """
 
 from collections.abc import Iterable

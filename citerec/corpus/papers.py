@@ -20,6 +20,8 @@ from citerec.types import BIBLIOGRAPHIC, Paper
 compute: Any = pc  # its functions are made at import, unknown to type checkers
 
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
+FEW_IDS = 1000  # ids that are looked up in any case
+PER_ID = 64  # papers whose ids are searched in the time of one look-up
 NO_YEAR = 0  # the value of an unknown year in `Papers.years`
 
 SCHEMA = pa.schema(
@@ -207,7 +209,7 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
-        if self.lookup:
+        if self.lookup and len(docids) <= max(FEW_IDS, len(self) // PER_ID):
             found = self.lookup.ids.rows_of(docids)
             pairs = zip(docids, found, strict=True)
             rows_of = [[row for row in rows if self._value("id", row) == i] for i, rows in pairs]

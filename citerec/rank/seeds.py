@@ -181,7 +181,8 @@ def graph_scores(graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> 
     papers = len(snapshot.citing)
     config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
     [of_seeds] = neighbour_scores(graph, snapshot, [seeds], config)
-    shared = np.bincount(graph.cited_by[seeds].indices, minlength=papers)
+    citing_seeds, _ = graph.citers.lists(seeds)
+    shared = np.bincount(citing_seeds, minlength=papers)
     shared[~snapshot.citing] = 0
     sizes = np.maximum(np.diff(graph.cites.indptr), 1)
     coupling = shared / np.sqrt(sizes * len(seeds))

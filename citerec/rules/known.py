@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import check_ends, check_range
 from citerec.corpus.citedby import CitedBy, transpose_of
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
@@ -152,6 +153,8 @@ class TemporalGraph:
         from scipy.sparse import csr_array
 
         citers, papers = self.citers, len(self._years)
+        check_ends("the transpose", citers.indptr, len(citers.indices))  # SciPy uses both unchecked
+        check_range("the transpose", citers.indices, papers)
         ones = np.ones(len(citers.indices), np.float32)
         return csr_array((ones, citers.indices, citers.indptr), shape=(papers, papers))
 
