@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from scipy.sparse import csr_array
 from citerec.bibliography.keys import title_key
 from citerec.bibliography.paper_list import Entry, PaperList
 from citerec.config import RecommendConfig
-from citerec.corpus.citedby import transposed
-from citerec.corpus.lookup import FOLDER, NAMES, Table, code_of
+from citerec.corpus.citedby import transpose_of, transposed
+from citerec.corpus.lookup import FOLDER, NAMES, Lookup, Table, code_of, open_lookup
 from citerec.corpus.papers import Papers
 from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
 from citerec.manifest import write_manifest
 from citerec.matching.recognise import listed_rows, recognise
+from citerec.matching.tables import write_tables
 from citerec.rank.authors import Authors
 from citerec.rank.product import SparseVector
 from citerec.recommend import BatchRecommender
@@ -104,17 +106,28 @@ def test_an_update_leaves_the_tables_of_a_new_build(
 
     anew = build([CORPUS[0], CORPUS[2], CORPUS[3]])
 
-    assert after.papers.lookup is not None
-    assert anew.papers.lookup is not None
-    for name in NAMES:
-        one, other = getattr(after.papers.lookup, name), getattr(anew.papers.lookup, name)
-        assert one.codes.tolist() == other.codes.tolist()
-        assert one.rows.tolist() == other.rows.tolist()
+    check_same(after.papers.lookup, anew.papers.lookup)
     for index in (after, anew):
         stored, expected = index.graph.transpose, transposed(index.graph, index.papers.years)
         assert stored is not None
         assert stored.indices.tolist() == expected.indices.tolist() == [1]  # c cites A
         assert stored.years.tolist() == expected.years.tolist() == [2002]
+
+
+def check_same(stored: Lookup | None, expected: Lookup | None) -> None:
+    assert stored is not None
+    assert expected is not None
+    for name in NAMES:
+        one, other = getattr(stored, name), getattr(expected, name)
+        assert one.codes.tolist() == other.codes.tolist()
+        assert one.rows.tolist() == other.rows.tolist()
+
+
+def check_tables(index: IndexFolder) -> None:
+    """Check that the tables of an index are those that are made of its papers."""
+    with TemporaryDirectory() as made:
+        write_tables(Path(made), Papers(index.path / PAPERS))
+        check_same(index.papers.lookup, open_lookup(Path(made)))
 
 
 def verify_and_open(path: Path) -> IndexFolder:
@@ -136,7 +149,35 @@ def test_an_older_index_gives_the_same_lists(sample_index: IndexFolder, tmp_path
     assert before.papers.lookup is None
     assert before.graph.transpose is None
     assert lists[0] == lists[1]
+    assert sample_index.graph.transpose is not None
+    counts = sample_index.graph.citation_counts().tolist()
+    assert before.graph.citation_counts().tolist() == counts
+    for row in range(len(counts)):
+        citing = before.graph.cited_by(row).tolist()
+        assert len(citing) == counts[row]
+        assert sample_index.graph.cited_by(row).tolist() == citing
+        assert transpose_of(before.graph, before.papers.years).citers(row).tolist() == citing
     assert title_key(lists[0][0][0].paper.title)
+
+
+def test_a_change_of_an_older_index_adds_the_tables(
+    build: Build, write_jsonl: Callable[..., Path], tmp_path: Path
+) -> None:
+    before = older(build(CORPUS[:3]), tmp_path / "older")
+    changed = {**CORPUS[0], "title": "Graph Drawing, Revised"}
+
+    update_index(before.path, UpdateConfig(), corpus=write_jsonl([changed, CORPUS[3]]))
+
+    after = verify_and_open(before.path)
+    assert after.graph.transpose is not None
+    drafts = [Query(id="x", title=title) for title in ("Graph Drawing, Revised", "Graph drawing")]
+    assert recognise(drafts, after.papers) == recognise(drafts, Papers(after.path / PAPERS))
+    check_tables(after)
+
+    # a second change moves rows of the tables
+    update_index(after.path, UpdateConfig(), corpus=write_jsonl([CORPUS[0], CORPUS[1]]))
+
+    check_tables(verify_and_open(before.path))
 
 
 @pytest.mark.parametrize("seed", range(3))
