@@ -29,11 +29,12 @@ QUERIES, WARM = 5, 1  # drafts that are timed, and those before them
 LISTED = 20  # papers of the list for `--cited`
 STAGES = {
     "open index": "open the index: manifest, checks, memory maps",
-    "open": "open the recommender (with the index, BM25, the encoder and the ranker)",
+    "open": "open the recommender with torch (with the index, BM25, the encoder and the ranker)",
+    "open few": "open it as a command and the server do: NumPy encodes the drafts",
     "first": "first recommendation",
     "recognise": "is the draft in the corpus",
     "eligible": "excluded rows of the query",
-    "bm25": "BM25 search by Lucene",
+    "bm25": "BM25 search",
     "encode": "encode the draft",
     "dense": "search the vectors",
     "expand": "snapshot of the citations, expansion of the candidates",
@@ -91,13 +92,17 @@ def measured(path: Path) -> dict[str, Any]:
     from citerec.config import RecommendConfig
     from citerec.folder import open_index
     from citerec.java import start_jvm
+    from citerec.rank.library import load
+    from citerec.retrieve.bm25 import needs_lucene
 
-    start_jvm(None)
+    if needs_lucene(open_index(path)):
+        start_jvm(None)
     watch, before = Stopwatch(), memory()
     index = watch.timed("open index", open_index)(path)
-    config = RecommendConfig(reranker="none")
-    one = watch.timed("open", recommend.BatchRecommender)(index, config)
-    watch.seconds["open"] += watch.seconds["open index"]
+    config = RecommendConfig(reranker="none", few_queries=True)
+    watch.timed("open few", load)(hide_optional=True)
+    one = watch.timed("open few", recommend.BatchRecommender)(index, config)
+    watch.seconds["open few"] += watch.seconds["open index"]
     drafts = drafts_of(index)
     watch.timed("first", one.recommend)([drafts[0]])
     _instrument(one, recommend, watch)
@@ -111,7 +116,7 @@ def measured(path: Path) -> dict[str, Any]:
         watch.seconds = opened
         each.append(dict(seconds.seconds))
     names = {name for query in each for name in query}
-    costs = {name: watch.seconds[name] for name in ("open index", "open", "first")}
+    costs = {name: watch.seconds[name] for name in ("open index", "open few", "first")}
     costs |= {name: median(query.get(name, 0.0) for query in each) for name in names}
     after = memory()
     return {
@@ -125,15 +130,15 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
     """Time the stages of a recommender."""
     dense = one.retriever.dense
     one._recognise = watch.timed("recognise", one._recognise)
-    module.eligible = watch.timed("eligible", module.eligible)
+    module.eligible_each = watch.timed("eligible", module.eligible_each)
     one.retriever.bm25.retrieve = watch.timed("bm25", one.retriever.bm25.retrieve)
     dense._encoded = watch.timed("encode", dense._encoded)
     dense.search = watch.timed("dense", dense.search)
     expand, rank = one.pipeline.stages[:2]
     expand.run = watch.timed("expand", expand.run)
     rank.run = watch.timed("rank", rank.run)
-    read = one.with_papers
-    one.with_papers = watch.timed("papers", lambda *given: list(read(*given)))
+    read = module.with_papers
+    module.with_papers = watch.timed("papers", lambda *given: list(read(*given)))
 
 
 def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
@@ -192,7 +197,9 @@ def page(results: dict[str, Any]) -> str:
         "",
         "Processor milliseconds on synthetic corpora (`python experiments/scale.py`; the corpora are those of",
         "`experiments/synthetic.py`), median of warm queries. The exponent is the slope of log time over log papers",
-        "from the smallest to the largest index. Memory is what the process holds beyond Python and the JVM at start.",
+        "from the smallest to the largest index. Memory is what the process holds beyond Python, and the JVM where one",
+        "is started. `before`: Lucene searches, and all texts and citations are read; `after`: stored postings, citing",
+        "papers and look-up tables.",
     ]
     for label, by_size in results.items():
         sizes = sorted(by_size, key=int)
@@ -201,6 +208,8 @@ def page(results: dict[str, Any]) -> str:
         lines.append(f"|---|{'---|' * (len(sizes) + 1)}")
         for name, what in STAGES.items():
             costs = [by_size[size]["seconds"].get(name, 0.0) for size in sizes]
+            if not any(costs):
+                continue
             cells = [f"{1000 * cost:,.1f}" for cost in costs]
             lines.append(f"| {what} | {' | '.join(cells)} | {exponent(sizes, costs)} |")
         for name in ("own", "mapped"):

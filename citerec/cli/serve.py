@@ -83,6 +83,7 @@ def serve(
         from citerec.serve.run import serve as run
         from citerec.serve.service import Service
     from citerec.java import start_jvm
+    from citerec.rank.library import load
     from citerec.serve.settings import ServeConfig
 
     console = ConsoleOutput(quiet, verbose)
@@ -110,6 +111,7 @@ def serve(
     indexes = named_indexes(index)
     sockets = bound(settings)
     start_jvm(heap)
+    load(hide_optional=True)  # before any thread imports a library that it hides
     service = Service(indexes, models, settings)
     service.indexes.warm_up()
     log_to_stderr(quiet=quiet)
