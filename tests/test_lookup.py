@@ -25,6 +25,7 @@ from citerec.rank.authors import Authors
 from citerec.rank.product import SparseVector
 from citerec.recommend import BatchRecommender
 from citerec.types import Query
+from citerec.update.compact import compact_index
 from citerec.update.index import update_index
 from citerec.update.replace import UpdateConfig
 
@@ -178,6 +179,16 @@ def test_a_change_of_an_older_index_adds_the_tables(
     update_index(after.path, UpdateConfig(), corpus=write_jsonl([CORPUS[0], CORPUS[1]]))
 
     check_tables(verify_and_open(before.path))
+
+
+def test_compacting_an_older_index_adds_the_tables(build: Build, tmp_path: Path) -> None:
+    before = older(build(CORPUS), tmp_path / "older")
+
+    compact_index(before.path, UpdateConfig())
+
+    after = verify_and_open(before.path)
+    check_tables(after)
+    assert [after.graph.cited_by(row).tolist() for row in range(4)] == [[1, 2], [2, 3], [], []]
 
 
 @pytest.mark.parametrize("seed", range(3))

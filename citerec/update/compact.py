@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from citerec.arrays import open_array
+from citerec.corpus.citedby import transpose_of, write_cited_by
 from citerec.corpus.graph import open_graph
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
@@ -19,6 +20,7 @@ from citerec.index.write_postings import add_postings, old_postings
 from citerec.java import start_jvm
 from citerec.lock import locked
 from citerec.manifest import TOKENS, checksums, read_manifest
+from citerec.matching.tables import write_tables
 from citerec.update.replace import (
     UpdateConfig,
     UpdateReport,
@@ -35,7 +37,8 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
     """Rewrite the parts of an index in which updates leave traces, as a new build would write them.
 
     Lucene's segments are merged into one, and splits that are not shipped with the corpus are drawn again from all
-    papers, by the protocol. Papers, citations and vectors have no traces.
+    papers, by the protocol. Papers, citations and vectors have no traces; tables that an earlier version did not build
+    are added.
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
@@ -54,6 +57,7 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
             update_bm25(folder / BM25, [], [], merge_all=True)
             ids = index.papers.ids_at(rows[probes(rows)])
             write_updated_rows(folder / BM25, np.array(rows), ids)
+            _add_missing(folder, index)
             counts = {**manifest.counts}
             corpus = {**manifest.corpus}
             if manifest.settings["splits"] == BY_YEAR:
@@ -73,6 +77,14 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
             complete(folder, index, manifest)
             carry(index.path / TOKENS, folder / TOKENS)
     return UpdateReport(path, manifest, {})
+
+
+def _add_missing(folder: Path, index: IndexFolder) -> None:
+    """Write the look-up tables and the citing papers if an earlier version built the index without them."""
+    if index.papers.lookup is None:
+        write_tables(folder, index.papers)
+    if index.graph.transpose is None:
+        write_cited_by(folder / CITATIONS, transpose_of(index.graph, index.papers.years))
 
 
 def _draw_splits(folder: Path, index: IndexFolder, linked: dict[str, str]) -> dict[str, int]:
