@@ -17,7 +17,6 @@ from citerec.config import (
 )
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline
-from citerec.rank.custom import LtrModel
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features, Matrix
 from citerec.rank.ltr import expanded, with_rerank_feature
@@ -25,7 +24,7 @@ from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import RECENT_YEARS, CitationScope, GraphSnapshot, TemporalGraph
+from citerec.rules.known import RECENT_YEARS, CitationScope, GraphSnapshot, Scores, TemporalGraph
 from citerec.stages import FirstStage
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags
@@ -44,6 +43,7 @@ EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 STATE = "generator"  # name of the random state among the saved facts
 
 Positions = npt.NDArray[np.int64]  # of queries
+MatrixScores = Callable[[Matrix], Scores]  # features of papers to their scores, shape (papers,)
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class Gatherer:
         log: Log,
         finder: FirstStage | None = None,
         models: IndexModels | None = None,
-        first_ranker: LtrModel | None = None,
+        first_order: MatrixScores | None = None,
     ) -> None:
         """Open the stages of an index.
 
@@ -141,7 +141,7 @@ class Gatherer:
             log: Receives a message before a download from the hub.
             finder: Finds the candidates; by default the retriever of `recommend`.
             models: The models that are run; by default those that the settings name, whatever they were trained on.
-            first_ranker: Orders the candidates, of which the best are reranked; by default the ranker of the package.
+            first_order: Scores candidates by their features; the best are reranked. By default the package's ranker.
 
         Raises:
             ModelError: If a model of the index is missing.
@@ -151,7 +151,7 @@ class Gatherer:
         first = RecommendConfig(encoder="auto" if models.encoder else "none")
         self._finder = finder or open_hybrid(index, first, log)
         self._cascade = _cascade(index, models.reranker, config, log)
-        self._first_ranker = first_ranker or open_ranker(DEFAULT)
+        self._first_order = first_order or open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
         self._features = Features(index, self._graph)  # the candidates hold the snapshots
 
@@ -250,10 +250,10 @@ class Gatherer:
         candidates: Sequence[CandidateSet],
         matrices: Sequence[Matrix],
     ) -> list[Matrix]:
-        """Return features with the probabilities of the best candidates of the first ranker, as `RerankedLtrStage`."""
+        """Return features with the probabilities of the candidates that are best without; see `RerankedLtrStage`."""
         id_rank = self._graph.index.id_rank
         lists = [
-            Hits.ordered(one.rows, self._first_ranker.score(matrix), id_rank)
+            Hits.ordered(one.rows, self._first_order(matrix), id_rank)
             for one, matrix in zip(candidates, matrices, strict=True)
         ]
         done = cascade.rerank(queries, lists, cascade.depth)
