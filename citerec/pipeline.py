@@ -3,20 +3,20 @@
 The first stage retrieves a candidate set for each query of a batch. Each later stage adds candidates to it, scores them
 or reorders them. The order depends on whether a learning-to-rank model is in use:
 
-    with a model:     retrieve -> fuse -> expand -> (score) -> rank -> (rerank) -> (diversify)
+    with a model:     retrieve -> fuse -> expand -> rank -> (rerank) -> (diversify)
     without a model:  retrieve -> fuse -> (rerank) -> (diversify)
 
 | stage | class | what it does |
 |---|---|---|
 | retrieve, fuse | `HybridRetriever` | searches by BM25, vectors and other retrievers; fuses their hits |
 | expand | `CandidateExpander` | adds papers that the first candidates cite or are cited together with |
-| score | `RerankFeatureStage` | cross-encoders score the best candidates, for a model that reads their probability |
 | rank | `LtrStage` | a learning-to-rank model orders all candidates by their features |
+| rank | `RerankedLtrStage` | the same twice; in between, cross-encoders score the best, and the model reads that |
 | rerank | `RerankingStage` | cross-encoders reorder the best candidates |
 | diversify | `DiversityStage` | chooses papers that differ from each other |
 
-Stages in brackets are optional. With a model and cross-encoders, either `score` or `rerank` runs. A system of
-`citerec evaluate` is a pipeline with stages left out.
+Stages in brackets are optional; after `RerankedLtrStage` none reranks. A system of `citerec evaluate` is a pipeline
+with stages left out.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,7 +31,7 @@ from citerec.rank.ltr import LtrStage
 from citerec.rank.reads import reads_probability, reranker_notice
 from citerec.rerank.cascade import Cascade
 from citerec.rules.known import TemporalGraph
-from citerec.stages import FirstStage, RerankFeatureStage, RerankingStage, Stage
+from citerec.stages import FirstStage, RerankedLtrStage, RerankingStage, Stage
 from citerec.types import CandidateSet, Log, Progress, QueryBatch, no_progress
 
 WEIGHT_AFTER_RANKER = 0.4  # weight of a reranker whose probabilities are no feature of the ranker
@@ -97,7 +97,9 @@ def rank_stages(
     if cascade is None:
         return expand, order
     if reads_probability(ranker, cascade):
-        return expand, RerankFeatureStage(cascade, k), order
+        if Group.RERANKER in disabled_features:
+            return expand, order
+        return expand, RerankedLtrStage(order, cascade, k)
     # Interpolated scores are not calibrated, and the probabilities of the model have another order.
     return expand, order, RerankingStage(cascade, k, calibrated=False)
 

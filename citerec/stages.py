@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from citerec.rank.diversity import DEPTH, SimilarityFunction, diversified
-from citerec.rank.ltr import expanded
-from citerec.rerank.cascade import NAME as RERANK
+from citerec.rank.ltr import LtrStage, RankedCandidates
 from citerec.rerank.cascade import Cascade
 from citerec.rules.known import Rows
 from citerec.types import CandidateSet, Eligibility, Hits, Progress, Query, QueryBatch, no_progress
@@ -68,33 +67,30 @@ class RerankingStage:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankFeatureStage:
-    """Scores the best candidates by cross-encoders for a model that reads the probability as a feature."""
+class RerankedLtrStage:
+    """Orders candidates by a learning-to-rank model that reads the probabilities of cross-encoders.
 
+    The model first orders all candidates without probabilities. The cross-encoders score the best of these, and the
+    model orders all candidates again.
+    """
+
+    ltr: LtrStage
     cascade: Cascade
-    k: int
+    k: int  # first candidates that must be exact if scoring may stop early
 
     def run(
         self,
         batch: QueryBatch,
         candidates: Sequence[CandidateSet],
         progress: Progress = no_progress,
-    ) -> list[CandidateSet]:
-        """Add the probabilities to expanded candidates; the order stays."""
-        done = self.cascade.rerank(
-            batch.queries, [before.hits for before in candidates], self.k, progress
-        )
+    ) -> list[RankedCandidates]:
+        """Order all candidates of each query; the pairs of all queries are scored together."""
+        first = self.ltr.run(batch, candidates)
+        done = self.cascade.rerank(batch.queries, [one.hits for one in first], self.k, progress)
         return [
-            replace(
-                expanded(before),
-                hits_by_source={**before.hits_by_source, **after.scored},
-                rerank_probabilities=self._probabilities(after.scored[RERANK]),
-            )
-            for before, after in zip(candidates, done, strict=True)
+            self.ltr.reordered(before, self.cascade.unit_scores(after), after.scored)
+            for before, after in zip(first, done, strict=True)
         ]
-
-    def _probabilities(self, hits: Hits) -> Hits:
-        return Hits(hits.rows, self.cascade.rerankers[-1].scorer.to_unit_interval(hits.scores))
 
 
 @dataclass(frozen=True, slots=True)

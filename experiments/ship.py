@@ -1,16 +1,20 @@
 """Write the encoder and the cross-encoder of the package, each as a difference to MiniLM, and measure what that costs.
 
     python experiments/ship.py --encoder trained/encoder --reranker trained/reranker --rank 64 --trained-on indexes/vis
+    python experiments/ship.py --reranker trained/reranker --tokens 128 64 --candidates 20 --calibrate indexes/vis
     python experiments/ship.py --encoder trained/encoder --rank 16 32 64 --measure indexes/vis indexes/biomed
 
 The models are folders of `citerec train-encoder` and `citerec train-reranker`. `--trained-on` names the indexes of
-earlier trainings of the same weights; the index of the last one is in the folder. With `--measure` nothing is shipped:
-the whole model and the stored form at each rank are measured on dev queries, both in float32.
+earlier trainings of the same weights; the index of the last one is in the folder. `--tokens` and `--candidates` are
+what a cross-encoder reads by default; `--calibrate` fits its probabilities and its weight on dev queries, as it is
+stored and reads then. With `--measure` nothing is shipped: the whole model and the stored form at each rank are
+measured on dev queries, both in float32.
 """
 
 import argparse
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +23,13 @@ from citerec.encode.encoder import open_encoder
 from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
+from citerec.manifest import seal_model
 from citerec.rerank.model import load_reranker
+from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.dev import load_dev as load_encoder_dev
 from citerec.train.encoder.dev import measure
+from citerec.train.joined import join
 from citerec.train.record import corpus_facts, model_card, read_training, table
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.config import RerankerTraining
@@ -61,6 +68,8 @@ def main() -> None:
         for name, folder in models.items():
             output = options.output / name if options.output else SHIPPED[name]
             ship(name, folder, output, rank=rank, share=shares[name], earlier=earlier)
+            if name == DEFAULT_RERANKER:
+                configure(output, options)
             print(f"{output}: {_bytes(output) / 1e6:.1f} MB")
         total = sum(_bytes(options.output / n if options.output else SHIPPED[n]) for n in SHIPPED)
         print(
@@ -96,6 +105,30 @@ def ship(
         training=record,
         card=_card(name, trained, record, rank=rank, share=share),
     )
+
+
+def configure(folder: Path, options: argparse.Namespace) -> None:
+    """Set what a stored cross-encoder reads and how deep, and calibrate it."""
+    query, candidate = options.tokens
+    spec = read_reranker_spec(folder).with_tokens(query, candidate)
+    spec = replace(spec, depth=options.candidates or spec.depth)
+    write_reranker_spec(folder, spec)
+    seal_model(folder)
+    if not options.calibrate:
+        return
+    start_jvm(None)
+    index = join([open_index(path) for path in options.calibrate])
+    config = reranker_config(options, options.queries * len(options.calibrate))
+    dev = load_reranker_dev(draw_dev(index, config), config, print)
+    if dev is None:
+        raise SystemExit("there are no dev queries to calibrate on")
+    parts = load_reranker(folder)
+    scores = dev.scores(parts, Texts(parts, index.papers), config.running)
+    adds = bool(read_training(folder)["provenance"]["settings"].get("first_stage_weight"))
+    spec = dev.calibrated(spec, scores, adds=adds)
+    print(f"calibrated on {len(dev.gold):,} dev queries: {spec}")
+    write_reranker_spec(folder, spec)
+    seal_model(folder)
 
 
 def training_of(trained: Path, earlier: list[IndexFolder]) -> dict[str, Any]:
@@ -157,15 +190,7 @@ def encoder_measure(index: IndexFolder, options: argparse.Namespace) -> Measure:
 
 def reranker_measure(index: IndexFolder, options: argparse.Namespace) -> Measure:
     """Return what measures a cross-encoder on dev queries: the order of their first-stage candidates."""
-    config = RerankerTraining.of(
-        {
-            "dtype": "float32",
-            "candidates": "fused",
-            "dev_queries": options.queries,
-            "dev_depth": options.depth,
-            "threads": options.threads,
-        }
-    )
+    config = reranker_config(options, options.queries)
     dev = load_reranker_dev(draw_dev(index, config), config, print)
     if dev is None:
         raise SystemExit(f"{index.path} has no dev queries")
@@ -175,6 +200,19 @@ def reranker_measure(index: IndexFolder, options: argparse.Namespace) -> Measure
         return dev.measures(dev.scores(parts, Texts(parts, index.papers), config.running))
 
     return measured
+
+
+def reranker_config(options: argparse.Namespace, queries: int) -> RerankerTraining:
+    """Return the settings of a measurement on so many dev queries."""
+    return RerankerTraining.of(
+        {
+            "dtype": "auto" if options.calibrate else "float32",
+            "candidates": "fused",
+            "dev_queries": queries,
+            "dev_depth": options.depth,
+            "threads": options.threads,
+        }
+    )
 
 
 def _card(name: str, trained: Path, record: Mapping[str, Any], *, rank: int, share: float) -> str:
@@ -217,7 +255,15 @@ def _options() -> argparse.Namespace:
     add("--measure", type=Path, nargs="*", default=[], help="indexes to measure on")
     add("--queries", type=int, default=200, help="dev queries of each index, drawn at random")
     add("--pool", type=int, default=0, help="papers that an encoder orders; 0 for all")
-    add("--depth", type=int, default=50, help="candidates that a cross-encoder orders")
+    add(
+        "--depth",
+        type=int,
+        default=50,
+        help="candidates of a dev query that a cross-encoder orders",
+    )
+    add("--tokens", type=int, nargs=2, default=[0, 0], help="of query and candidate, by default")
+    add("--candidates", type=int, default=0, help="candidates that it orders by default")
+    add("--calibrate", type=Path, nargs="*", default=[], help="indexes whose dev queries calibrate")
     add("--threads", type=int, default=0, help="0 for one per processor")
     options = parser.parse_args()
     if not (options.encoder or options.reranker):

@@ -334,17 +334,21 @@ def test_a_weight_is_that_of_the_last_stage(
 # --- what a model was trained on
 
 
-def test_where_no_weight_was_tuned_it_is_that_of_the_model(
+def test_what_nobody_gives_is_as_the_model_folder_states(
     sample_index: IndexFolder, tmp_path: Path
 ) -> None:
     model = tiny_reranker(tmp_path / "m")
-    spec = replace(read_reranker_spec(model), weight=0.3)
+    spec = replace(read_reranker_spec(model), weight=0.3, depth=7)
     write_reranker_spec(model, spec)
 
     config = RerankConfig(cross_encoders=(CrossEncoderConfig(model=str(model)),), backend="torch")
     requested = replace(config, weight=0.5)
 
+    deep = RerankConfig(cross_encoders=(CrossEncoderConfig(model=str(model), depth=9),))
+
     assert open_cascade(sample_index, config).rerankers[0].weight == 0.3
+    assert open_cascade(sample_index, config, depth=100).rerankers[0].depth == 7
+    assert open_cascade(sample_index, deep).rerankers[0].depth == 9
     assert open_cascade(sample_index, requested).rerankers[0].weight == 0.5
 
 

@@ -9,7 +9,9 @@ from citerec.rerank.spec import NAME, RerankerSpec, read_reranker_spec, write_re
 
 
 def test_a_spec_comes_back(tmp_path: Path) -> None:
-    spec = RerankerSpec(query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3)
+    spec = RerankerSpec(
+        query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3, depth=20
+    )
 
     write_reranker_spec(tmp_path, spec)
 
@@ -40,6 +42,11 @@ def test_a_limit_that_cannot_be_is_refused(tokens: int) -> None:
 def test_a_calibration_that_would_turn_the_order_is_refused(scale: float) -> None:
     with pytest.raises(ConfigError, match="a calibration needs a scale above 0"):
         RerankerSpec(scale=scale)
+
+
+def test_a_depth_is_no_negative_number() -> None:
+    with pytest.raises(ConfigError, match="depth must be at least 0, got -1"):
+        RerankerSpec(depth=-1)
 
 
 def test_a_weight_is_a_share() -> None:

@@ -19,17 +19,23 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import seal_model
+from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.features import NAMES
+from citerec.rank.ltr import RankedCandidates
 from citerec.rank.ranker import open_ranker
 from citerec.recommend import BatchRecommender
+from citerec.rerank.opening import open_cascade
+from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.rules.trained_on import may_know_queries
 from citerec.train.data import load_training_data
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples
 from citerec.train.ranker.gather import Gatherer
 from citerec.train.ranker.models import IndexModels, rerankable, weights_of
+from citerec.train.ranker.queries import dev_queries
 from citerec.train.ranker.train import train_ranker, was_trained_so
-from citerec.types import Query
+from citerec.types import Query, no_progress
 
 Build = Callable[..., IndexFolder]
 DRAFT = Query(id="draft", title="Dense passage retrieval for question answering", year=2021)
@@ -236,6 +242,30 @@ def test_a_probability_is_a_feature_and_a_reason(
     assert max(probabilities) == pytest.approx(probabilities[0], abs=0.1)  # trees have steps
     assert "reranker: probability" in " ".join(items[0].reasons)
     assert used(sample_index, ranker, None)[1] == []  # without a reranker the feature is missing
+
+
+def test_the_reranker_scores_the_best_papers_of_the_ranker_without_it_in_use_and_in_training(
+    sample_index: IndexFolder, elsewhere: Path, tmp_path: Path
+) -> None:
+    ranker = open_ranker(by_reranker(tmp_path / "r", []))
+    settings = config(reranker=str(elsewhere), rerank_depth=4)
+    queries = dev_queries(sample_index, settings)
+    assert queries
+    stage = CrossEncoderConfig(model=str(elsewhere), depth=4)
+    cascade = open_cascade(sample_index, RerankConfig(cross_encoders=(stage,))).with_weight(1)
+    graph = TemporalGraph(sample_index, CitationScope.TRAIN)
+    retriever = open_hybrid(sample_index, RecommendConfig(), print)
+
+    plain = Pipeline(retriever, rank_stages(graph, ranker, None, k=10)).all(queries)
+    found = Pipeline(retriever, rank_stages(graph, ranker, cascade, k=10)).all(queries)
+    gatherer = Gatherer(sample_index, settings, print, first_order=ranker.score)
+    examples = gatherer.whole(queries, no_progress)
+
+    for before, after in zip(plain, found, strict=True):
+        assert {*after.hits_by_source["rerank"].rows.tolist()} == {*before.rows[:4].tolist()}
+        assert {*after.rows.tolist()} == {*before.rows.tolist()}
+    used = [one.matrix for one in found if isinstance(one, RankedCandidates)]
+    np.testing.assert_array_equal(examples.matrix, np.concatenate(used))
 
 
 def test_another_reranker_is_named_unless_the_ranker_was_made_for_any(

@@ -28,8 +28,8 @@ RerankDepthOption = Annotated[
     typer.Option(
         "--rerank-depth",
         min=1,
-        help="Reranked candidates, one number per reranker; by default as many as take about 1.5 seconds, "
-        "in evaluate and tune 100.",
+        help="Reranked candidates, one number per reranker; by default what the model states, else as many as "
+        "take about 1.5 seconds, in evaluate and tune 100.",
     ),
 ]
 QueryTokensOption = Annotated[

@@ -25,9 +25,6 @@ class ExpandedCandidates(CandidateSet):
 
     neighbour_scores: NeighbourScores  # of each paper of `hits`, in its order
     snapshot: GraphSnapshot  # the citations that are known for the query
-    rerank_probabilities: Hits | None = (
-        None  # of the papers that a reranker scored; None without one
-    )
 
 
 class CandidateExpander:

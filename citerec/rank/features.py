@@ -43,11 +43,11 @@ class Features:
     def matrix(
         self, query: Query, candidates: ExpandedCandidates, cited_rows: Sequence[int] = ()
     ) -> Matrix:
-        """Return the features of each candidate, shape (papers, len(FEATURES)).
+        """Return the features of each candidate, shape (papers, len(FEATURES)); that of a reranker is missing.
 
         Args:
             query: The query.
-            candidates: The candidates of the query, with the probabilities of a reranker if there is one.
+            candidates: The candidates of the query.
             cited_rows: The known references of the query.
         """
         columns = {
@@ -140,7 +140,7 @@ def without_groups(
 
 
 def _retrieval(candidates: ExpandedCandidates) -> Columns:
-    """Return the features of the retrievers (0 where a retriever did not find the paper) and the reranker."""
+    """Return the features of the retrievers: 0 where one did not find the paper. That of a reranker is missing."""
     missing = _missing(len(candidates.rows))
     columns: Columns = dict.fromkeys(
         ("bm25", "bm25_rank", "dense", "dense_rank", "rerank"), missing
@@ -156,8 +156,6 @@ def _retrieval(candidates: ExpandedCandidates) -> Columns:
             points = np.zeros(len(candidates.rows))
             points[is_hit] = scaled(hits.scores)[positions[is_hit] - 1]
             columns |= {name: points, f"{name}_rank": ranked[-1]}
-    if candidates.rerank_probabilities is not None:
-        columns["rerank"] = ranks_and_scores(candidates.rerank_probabilities, candidates.rows)[1]
     return {**columns, "rrf": np.mean(ranked, axis=0) if ranked else missing}
 
 

@@ -1,15 +1,17 @@
 """Learning to rank: features of the expanded candidates, and the model that orders them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from citerec.fuse import Rank
+from citerec.fuse import Rank, ranks_and_scores
+from citerec.rank.catalogue import NAMES
 from citerec.rank.custom import LtrModel
 from citerec.rank.expansion import ExpandedCandidates
 from citerec.rank.facts import Facts
 from citerec.rank.features import Features, Group, Matrix, without_groups
+from citerec.rerank.cascade import NAME as RERANK
 from citerec.rules.known import Rows, TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
@@ -70,26 +72,61 @@ class LtrStage:
             )
         ]
 
+    def reordered(
+        self, ranked: RankedCandidates, scored: Hits, hits_by_reranker: Mapping[str, Hits]
+    ) -> RankedCandidates:
+        """Order candidates again, with the probabilities of a reranker.
+
+        Args:
+            ranked: The candidates in the order of the model without them.
+            scored: The papers that the reranker scored, with their probabilities.
+            hits_by_reranker: By name, the papers that each reranker scored, with its scores.
+        """
+        matrix = with_rerank_feature(ranked.matrix, ranked.matrix_rows, scored)
+        before = {name: hits for name, hits in ranked.hits_by_source.items() if name != NAME}
+        return self._ordered(
+            matrix, ranked.matrix_rows, {**before, **hits_by_reranker}, ranked.facts
+        )
+
     def _ranked(
         self, query: Query, candidates: ExpandedCandidates, cited: Sequence[int]
     ) -> RankedCandidates:
         matrix = self._features.matrix(query, candidates, cited)
         if self._disabled:
             matrix = without_groups(matrix, self._disabled)
+        facts = Facts(self._graph, candidates.snapshot, candidates.neighbour_scores, cited)
+        return self._ordered(matrix, candidates.rows, candidates.hits_by_source, facts)
+
+    def _ordered(
+        self, matrix: Matrix, rows: Rows, hits_by_source: Mapping[str, Hits], facts: Facts
+    ) -> RankedCandidates:
         scores = self._ranker.score(matrix)
-        hits = Hits.ordered(candidates.rows, scores, self._id_rank)
+        hits = Hits.ordered(rows, scores, self._id_rank)
         probabilities = None
         if calibration := self._ranker.calibration:
             values = calibration.probabilities(hits.scores).astype(np.float32)
             probabilities = Hits(hits.rows, values)
         return RankedCandidates(
             hits,
-            {**candidates.hits_by_source, NAME: hits},
+            {**hits_by_source, NAME: hits},
             matrix=matrix,
-            matrix_rows=candidates.rows,
-            facts=Facts(self._graph, candidates.snapshot, candidates.neighbour_scores, cited),
+            matrix_rows=rows,
+            facts=facts,
             probabilities=probabilities,
         )
+
+
+def with_rerank_feature(matrix: Matrix, rows: Rows, scored: Hits) -> Matrix:
+    """Return features with the probabilities of a reranker.
+
+    Args:
+        matrix: The features, shape (papers, features).
+        rows: The papers of `matrix`, in its order.
+        scored: The papers that the reranker scored, with their probabilities.
+    """
+    matrix = matrix.copy()
+    matrix[:, NAMES.index(RERANK)] = ranks_and_scores(scored, rows)[1]
+    return matrix
 
 
 def expanded(candidates: CandidateSet) -> ExpandedCandidates:

@@ -115,6 +115,11 @@ class Cascade:
         last = self.rerankers[-1]
         if not last.calibrated or last.weight < 1:
             return None
+        return self.unit_scores(reranked)
+
+    def unit_scores(self, reranked: "Reranked") -> Hits:
+        """Return the papers that the last reranker scored, with its scores in [0, 1]: probabilities if calibrated."""
+        last = self.rerankers[-1]
         hits = reranked.scored[last.name]
         return Hits(hits.rows, last.scorer.to_unit_interval(hits.scores))
 

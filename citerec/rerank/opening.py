@@ -121,7 +121,7 @@ def open_cascade(
         index: The index of the candidates; a relative folder is also searched in it.
         config: Which models, and how to run them.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
-        depth: The depth of rerankers without one; 0 for what suits model and device.
+        depth: The depth of rerankers whose folder states none; 0 for what suits model and device.
 
     Raises:
         ModelError: If a model does not exist, or is not a cross-encoder.
@@ -182,7 +182,8 @@ def _open(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
-    depth = reranker_config.depth or _default_depth(default or model.default_depth, above)
+    usual = model.spec.depth or default or model.default_depth
+    depth = reranker_config.depth or _default_depth(usual, above)
     if above is not None and depth >= above:
         raise ConfigError(
             f"the depths of the rerankers must fall, cheapest first, got {above:,}, {depth:,}"

@@ -20,7 +20,8 @@ class RerankerSpec:
 
     Unused tokens of one side are not given to the other. The probability that the query cites the candidate is
     sigmoid(scale * score + offset); Platt, Advances in Large Margin Classifiers, 1999. `weight` is the rerank weight on
-    an index where none was tuned: below 1 for a model that was trained to add to the first-stage scores.
+    an index where none was tuned: below 1 for a model that was trained to add to the first-stage scores. `depth` is the
+    number of candidates that it scores if the user gives none.
     """
 
     query_tokens: int = 256  # including [CLS] and the first [SEP]
@@ -28,6 +29,7 @@ class RerankerSpec:
     scale: float = 1.0
     offset: float = 0.0
     weight: float = 1.0
+    depth: int = 0  # 0 for what suits the device
 
     def __post_init__(self) -> None:
         for name in ("query_tokens", "candidate_tokens"):
@@ -37,6 +39,8 @@ class RerankerSpec:
                 )
         if not 0 <= self.weight <= 1:
             raise ConfigError(f"weight must lie in [0, 1], got {self.weight}")
+        if self.depth < 0:
+            raise ConfigError(f"depth must be at least 0, got {self.depth}")
         if not (isfinite(self.scale) and isfinite(self.offset) and self.scale > 0):
             raise ConfigError(
                 f"a calibration needs a scale above 0 and a finite offset, got {self.scale} and {self.offset}"
@@ -76,7 +80,7 @@ def read_reranker_spec(folder: Path) -> RerankerSpec:
         return RerankerSpec()
     try:
         content: Any = orjson.loads(path.read_bytes())
-        content = {"weight": 1.0} | content  # which earlier versions do not write
+        content = {"weight": 1.0, "depth": 0} | content  # which earlier versions do not write
         return settings_from(RerankerSpec, {f.name: content[f.name] for f in fields(RerankerSpec)})
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error

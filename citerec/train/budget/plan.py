@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.encode.source import DEFAULT_RERANKER, is_shipped
 from citerec.errors import ConfigError
 from citerec.toml import read_toml
 from citerec.train.budget.name import Budget
@@ -17,7 +18,9 @@ Tables = Mapping[str, Mapping[str, Any]]
 ENCODER, RERANKER, RANKER = "encoder", "reranker", "ranker"  # steps, and tables of a settings file
 
 SETTINGS: Mapping[Budget, Tables] = {
-    Budget.MINUTES: {RANKER: {"queries": 2_000, "dev_queries": 500, "rerank_depth": 50}},
+    Budget.MINUTES: {
+        RANKER: {"queries": 2_000, "dev_queries": 300, "rerank_queries": 300, "rerank_depth": 20}
+    },
     Budget.HOUR: {
         ENCODER: {
             "recipe": "memory",
@@ -32,8 +35,9 @@ SETTINGS: Mapping[Budget, Tables] = {
             "query_tokens": 96,
             "candidate_tokens": 64,
             "teacher": "encoder",  # learns faster than from the fused order: experiments/CURVES.md
-            "distill": 1.0,
+            "distill": 0.5,
             "warm_steps": 0,
+            "first_stage_weight": 0.85,
             "steps": 400,
             "batch": 8,
             "micro": 64,
@@ -41,7 +45,7 @@ SETTINGS: Mapping[Budget, Tables] = {
             "dev_queries": 100,
             "selection_metric": "mixed",
         },
-        RANKER: {"queries": 2_000, "dev_queries": 300, "rerank_depth": 50},
+        RANKER: {"queries": 2_000, "dev_queries": 300, "rerank_depth": 20},
     },
     Budget.NIGHT: {
         ENCODER: {"recipe": "specter"},
@@ -86,7 +90,7 @@ class TrainPlan:
         where = f"{file}: " if file else ""
 
         def values(step: str) -> dict[str, Any]:
-            return {**defaults[step], **tables.get(step, {}), **given}
+            return {**_base(budget, step), **defaults[step], **tables.get(step, {}), **given}
 
         return cls(
             budget=budget,
@@ -129,6 +133,12 @@ class TrainPlan:
             f"train-ranker: {_queries(self.ranker.queries)}, at most {self.ranker.dev_queries:,} dev queries"
         )
         return [f"{number}. {line}" for number, line in enumerate(described, start=1)]
+
+
+def _base(budget: Budget, step: str) -> dict[str, Any]:
+    """Return the base model of a step where it is not that of its recipe: the model of the package, if any."""
+    is_trained_on = budget is Budget.HOUR and step == RERANKER and is_shipped(DEFAULT_RERANKER)
+    return {"model": DEFAULT_RERANKER} if is_trained_on else {}
 
 
 def _queries(limit: int) -> str:

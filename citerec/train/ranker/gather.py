@@ -18,14 +18,15 @@ from citerec.config import (
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline
 from citerec.rank.expansion import CandidateExpander
-from citerec.rank.features import Features
-from citerec.rank.ltr import expanded
+from citerec.rank.features import Features, Matrix
+from citerec.rank.ltr import expanded, with_rerank_feature
+from citerec.rank.ranker import DEFAULT, open_ranker
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rules.known import CitationScope, Scores, TemporalGraph
 from citerec.rules.snapshot import RECENT_YEARS, ArraySnapshot, GraphSnapshot
-from citerec.stages import FirstStage, RerankFeatureStage, Stage
+from citerec.stages import FirstStage
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags
 from citerec.train.ranker.config import RankerTraining
@@ -33,7 +34,7 @@ from citerec.train.ranker.examples import RankerExamples, sampled
 from citerec.train.ranker.models import IndexModels, reranker_of
 from citerec.train.ranker.queries import LabelledQueries, train_queries
 from citerec.train.workspace import CheckpointTimer, Workspace
-from citerec.types import Log, Progress
+from citerec.types import CandidateSet, Hits, Log, Progress, Query
 
 BLOCK = 64  # queries whose candidates are in memory at once
 NEGATIVES = 150  # sampled candidates per query that it does not cite, at most
@@ -43,6 +44,7 @@ EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 STATE = "generator"  # name of the random state among the saved facts
 
 Positions = npt.NDArray[np.int64]  # of queries
+MatrixScores = Callable[[Matrix], Scores]  # features of papers to their scores, shape (papers,)
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ class Gatherer:
         log: Log,
         finder: FirstStage | None = None,
         models: IndexModels | None = None,
+        first_order: MatrixScores | None = None,
     ) -> None:
         """Open the stages of an index.
 
@@ -138,6 +141,7 @@ class Gatherer:
             log: Receives a message before a download from the hub.
             finder: Finds the candidates; by default the retriever of `recommend`.
             models: The models that are run; by default those that the settings name, whatever they were trained on.
+            first_order: Scores candidates by their features; the best are reranked. By default the package's ranker.
 
         Raises:
             ModelError: If a model of the index is missing.
@@ -147,6 +151,7 @@ class Gatherer:
         first = RecommendConfig(encoder="auto" if models.encoder else "none")
         self._finder = finder or open_hybrid(index, first, log)
         self._cascade = _cascade(index, models.reranker, config, log)
+        self._first_order = first_order or open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
         self._features = Features(index, self._graph)  # the candidates hold the snapshots
 
@@ -220,22 +225,42 @@ class Gatherer:
     ) -> Iterator[list[tuple[Any, Any, int]]]:
         """Yield blocks of queries: for each, the features of its candidates, their gold mask, and the gold count."""
         graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
-        stages: tuple[Stage, ...] = (CandidateExpander(graph, EXPAND),)
-        if self._cascade and reranks:
-            stages = (*stages, RerankFeatureStage(self._cascade, self._cascade.depth))
-        pipeline = Pipeline(self._finder, stages, RANKING_DEPTH, queries_per_part=BLOCK)
+        expand = CandidateExpander(graph, EXPAND)
+        pipeline = Pipeline(self._finder, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
-            yield [
-                (
-                    self._features.matrix(query, expanded(one), part.known_references(i)),
-                    np.isin(one.rows, gold),
-                    len(gold),
-                )
-                for i, (query, one, gold) in enumerate(
-                    zip(part.queries, pipeline.all(part), part.gold, strict=True)
-                )
+            candidates = [expanded(one) for one in pipeline.all(part)]
+            matrices = [
+                self._features.matrix(query, one, part.known_references(i))
+                for i, (query, one) in enumerate(zip(part.queries, candidates, strict=True))
             ]
+            if self._cascade and reranks:
+                matrices = self._reranked_matrices(
+                    self._cascade, part.queries, candidates, matrices
+                )
+            yield [
+                (matrix, np.isin(one.rows, gold), len(gold))
+                for matrix, one, gold in zip(matrices, candidates, part.gold, strict=True)
+            ]
+
+    def _reranked_matrices(
+        self,
+        cascade: Cascade,
+        queries: Sequence[Query],
+        candidates: Sequence[CandidateSet],
+        matrices: Sequence[Matrix],
+    ) -> list[Matrix]:
+        """Return features with the probabilities of the candidates that are best without; see `RerankedLtrStage`."""
+        id_rank = self._graph.index.id_rank
+        lists = [
+            Hits.ordered(one.rows, self._first_order(matrix), id_rank)
+            for one, matrix in zip(candidates, matrices, strict=True)
+        ]
+        done = cascade.rerank(queries, lists, cascade.depth)
+        return [
+            with_rerank_feature(matrix, one.rows, cascade.unit_scores(after))
+            for matrix, one, after in zip(matrices, candidates, done, strict=True)
+        ]
 
 
 def _cascade(

@@ -19,7 +19,7 @@ from citerec.stages import FirstStage
 from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples, is_reranked
-from citerec.train.ranker.gather import Gatherer, KeptExamples
+from citerec.train.ranker.gather import Gatherer, KeptExamples, MatrixScores
 from citerec.train.ranker.modelfolder import RankerResult, write_ranker
 from citerec.train.ranker.models import (
     IndexModels,
@@ -102,7 +102,16 @@ def train_ranker(
             finder = (finders or {}).get(_name(index))
             kept = [KeptExamples(workspace, f"examples-{number}.{n}") for n in ("train", "dev")]
             examples_by_index.append(
-                _examples_of(index, rerankers[number], others, config, progress, log, finder, kept)
+                gather_examples(
+                    index,
+                    rerankers[number],
+                    others,
+                    config,
+                    progress=progress,
+                    log=log,
+                    finder=finder,
+                    kept=kept,
+                )
             )
     fits = len(Variant) * (1 + FOLDS * any(examples.dev_teaches for examples in examples_by_index))
     kept_trees = KeptTrees(workspace.folder, fits, progress)
@@ -174,19 +183,35 @@ def train_on(
     return report
 
 
-def _examples_of(
+def gather_examples(
     index: IndexFolder,
     reranker: str | None,
     other_indexes: Sequence[IndexFolder],
     config: RankerTraining,
-    progress: Progress,
-    log: Log,
-    finder: FirstStage | None,
-    kept: Sequence[KeptExamples],
+    *,
+    progress: Progress = no_progress,
+    log: Log = lambda message: None,
+    finder: FirstStage | None = None,
+    kept: Sequence[KeptExamples] = (),
+    first_order: MatrixScores | None = None,
 ) -> IndexExamples:
+    """Return the training and dev examples of an index.
+
+    Args:
+        index: The index.
+        reranker: Its reranker; None for none.
+        other_indexes: Their dev and test queries are held out of the training data.
+        config: The settings.
+        progress: Receives the number of gathered queries.
+        log: Receives what is left out.
+        finder: The candidate retriever; that of `recommend` by default.
+        kept: Where the examples of train and of dev queries are saved; by default nowhere.
+        first_order: As for `Gatherer`.
+    """
+    kept = kept or (KeptExamples(), KeptExamples())
     models = IndexModels(reranker=reranker)
     restricted = IndexModels.of_train_queries(index, reranker)
-    gatherer = Gatherer(index, config, log, finder, models)
+    gatherer = Gatherer(index, config, log, finder, models, first_order)
     data = load_train(index)
     if restricted != models:
         pairs = (("encoder", restricted.encoder), ("reranker", restricted.reranker == reranker))
@@ -208,7 +233,7 @@ def _examples_of(
     if data:
         by_train = gatherer
         if restricted != models:
-            by_train = Gatherer(index, config, log, finder, restricted)
+            by_train = Gatherer(index, config, log, finder, restricted, first_order)
         unseen = rerankable(index, data, restricted.reranker, other_indexes)
         if not unseen.all():
             log(

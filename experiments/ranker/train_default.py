@@ -1,0 +1,128 @@
+"""Train the ranker that comes with citerec, and one without each corpus, on examples that are gathered once.
+
+    python experiments/ranker/train_default.py --first indexes/vis.minilm indexes/ecology.minilm \\
+        --second indexes/biomed.minilm indexes/labour.minilm --rerankers trained/first trained/second \\
+        --examples indexes/ranker_examples --left-out indexes/left_out --output citerec/rank/default
+
+The indexes are in two halves. A cross-encoder that was trained on one half scores the queries of the other one, so it
+has seen none of the queries that the ranker learns from. Which candidates it scores is decided by a ranker of the other
+half that reads no cross-encoder. Indexes that share papers belong to the same half, and are left out together.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from citerec.folder import IndexFolder, open_index
+from citerec.java import start_jvm
+from citerec.rank.catalogue import NAMES
+from citerec.rerank.cascade import NAME as RERANK
+from citerec.toml import read_toml
+from citerec.train.ranker.boost import Trees, fit
+from citerec.train.ranker.config import RankerTraining
+from citerec.train.ranker.examples import RankerExamples
+from citerec.train.ranker.gather import KeptExamples, MatrixScores
+from citerec.train.ranker.models import IndexModels
+from citerec.train.ranker.train import gather_examples, train_on
+from citerec.train.ranker.variants import IndexExamples
+from citerec.train.workspace import Workspace
+
+SETTINGS = Path(__file__).parent / "trainings" / "default.toml"
+SHARED = 0.1  # of the papers of the smaller index; from here on two indexes are left out together
+
+
+def main() -> None:
+    """Gather what is missing, and train."""
+    options = _options()
+    start_jvm(None)
+    halves = [[open_index(path) for path in paths] for paths in (options.first, options.second)]
+    config = RankerTraining.of(read_toml(SETTINGS))
+    examples: list[IndexExamples] = []
+    for half, other, reranker in zip(halves, halves[::-1], options.rerankers[::-1], strict=True):
+        order = first_order(other, [*half, *other], config, options.examples)
+        for index in half:
+            others = [one for one in (*half, *other) if one is not index]
+            folder = options.examples / f"{index.manifest.name}.reranked"
+            examples.append(gathered(index, reranker, others, config, folder, order))
+    if options.left_out:
+        for left_out in examples:
+            rest = [one for one in examples if not shares_papers(one.index, left_out.index)]
+            train(rest, options.left_out / left_out.index.manifest.name, config)
+    if options.output:
+        train(examples, options.output, config)
+
+
+def train(examples: Sequence[IndexExamples], output: Path, config: RankerTraining) -> None:
+    """Train a ranker on the examples of some indexes; an existing one is replaced."""
+    names = [Path(one.reranker).name if one.reranker else "none" for one in examples]
+    train_on(examples, output, RankerTraining.of({**config.to_json(), "reranker": names}), print)
+
+
+def first_order(
+    indexes: Sequence[IndexFolder],
+    all_indexes: Sequence[IndexFolder],
+    config: RankerTraining,
+    folder: Path,
+) -> MatrixScores:
+    """Return a ranker of some indexes that reads no reranker."""
+    few = RankerTraining.of({**config.to_json(), "queries": 300, "dev_queries": 100})
+    parts = [
+        gathered(
+            index,
+            None,
+            [other for other in all_indexes if other is not index],
+            few,
+            folder / f"{index.manifest.name}.first",
+        )
+        for index in indexes
+    ]
+    train = RankerExamples.joined([part.train.learnable() for part in parts])
+    dev = RankerExamples.joined([part.dev for part in parts])
+    trees: Trees = fit(train, dev, [name for name in NAMES if name != RERANK], few)
+    return lambda matrix: trees.scores(matrix).astype(np.float32)
+
+
+def gathered(
+    index: IndexFolder,
+    reranker: str | None,
+    others: Sequence[IndexFolder],
+    config: RankerTraining,
+    folder: Path,
+    order: MatrixScores | None = None,
+) -> IndexExamples:
+    """Return the examples of an index; what the folder holds is not gathered again."""
+    workspace = Workspace(folder)
+    plan: Mapping[str, object] = {"queries": config.queries, "dev_queries": config.dev_queries}
+    workspace.open(plan, resume=True, log=print)
+    kept = [KeptExamples(workspace, name) for name in ("train", "dev")]
+    print(f"{index.manifest.name}, reranked by {reranker}", flush=True)
+    found = gather_examples(
+        index, reranker, others, config, log=print, kept=kept, first_order=order
+    )
+    if reranker and IndexModels.of_train_queries(index, reranker).reranker is None:
+        raise SystemExit(f"{reranker} was trained on {index.manifest.name}")
+    return found
+
+
+def shares_papers(index: IndexFolder, other: IndexFolder) -> bool:
+    """Return whether two indexes are the same, or have many papers in common."""
+    ids = [{*one.papers.ids_at(range(len(one.papers)))} for one in (index, other)]
+    return len(ids[0] & ids[1]) >= SHARED * min(map(len, ids))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--first", type=Path, nargs="+", required=True, help="the indexes of one half")
+    add("--second", type=Path, nargs="+", required=True, help="those of the other one")
+    add("--rerankers", nargs=2, required=True, help="cross-encoders of the first and second half")
+    add("--examples", type=Path, required=True, help="a folder that keeps the examples")
+    add("--left-out", type=Path, help="where to write the rankers without each corpus")
+    add("--output", type=Path, help="where to write the ranker of all corpora")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
