@@ -178,12 +178,13 @@ def graph_scores(graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> 
     """
     from scipy.sparse import csr_array
 
-    papers = len(snapshot.citing)
+    papers = len(graph.index.papers)
     config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
     [of_seeds] = neighbour_scores(graph, snapshot, [seeds], config)
     citing_seeds, _ = graph.citers.lists(seeds)
     shared = np.bincount(citing_seeds, minlength=papers)
-    shared[~snapshot.citing] = 0
+    citing = np.flatnonzero(shared).astype(np.int32)
+    shared[citing[~snapshot.is_citing(citing)]] = 0
     sizes = np.maximum(np.diff(graph.cites.indptr), 1)
     coupling = shared / np.sqrt(sizes * len(seeds))
     citing = np.flatnonzero(shared)
