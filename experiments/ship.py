@@ -33,7 +33,7 @@ from citerec.train.joined import join
 from citerec.train.record import corpus_facts, model_card, read_training, table
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.dev import draw_dev
+from citerec.train.reranker.dev import draw_dev, first_stage_measures
 from citerec.train.reranker.dev import load_dev as load_reranker_dev
 
 MOST = 30_000_000  # bytes that both models may add to the wheel
@@ -127,6 +127,7 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     adds = bool(read_training(folder)["provenance"]["settings"].get("first_stage_weight"))
     spec = dev.calibrated(spec, scores, adds=adds)
     print(f"calibrated on {len(dev.gold):,} dev queries: {spec}")
+    print(f"first stage {first_stage_measures(dev)}, reranked {dev.measures(scores)}")
     write_reranker_spec(folder, spec)
     seal_model(folder)
 
