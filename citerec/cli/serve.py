@@ -82,7 +82,7 @@ def serve(
         from citerec.serve.run import address, bound
         from citerec.serve.run import serve as run
         from citerec.serve.service import Service
-    from citerec.java import start_jvm
+    from citerec.java import start_jvm_later
     from citerec.serve.settings import ServeConfig
 
     console = ConsoleOutput(quiet, verbose)
@@ -109,7 +109,7 @@ def serve(
     )
     indexes = named_indexes(index)
     sockets = bound(settings)
-    start_jvm(heap)
+    start_jvm_later(heap)
     service = Service(indexes, models, settings)
     service.indexes.warm_up()
     log_to_stderr(quiet=quiet)
