@@ -18,12 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from citerec.encode.difference.folder import read_difference
 from citerec.encode.difference.write import write_difference
 from citerec.encode.encoder import open_encoder
 from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
-from citerec.manifest import seal_model
+from citerec.manifest import CARD, seal_model
 from citerec.rerank.model import load_reranker
 from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 from citerec.train.encoder.config import EncoderTraining
@@ -33,7 +34,7 @@ from citerec.train.joined import join
 from citerec.train.record import corpus_facts, model_card, read_training, table
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.dev import draw_dev
+from citerec.train.reranker.dev import draw_dev, first_stage_measures
 from citerec.train.reranker.dev import load_dev as load_reranker_dev
 
 MOST = 30_000_000  # bytes that both models may add to the wheel
@@ -62,12 +63,23 @@ def main() -> None:
     trained = {DEFAULT_ENCODER: options.encoder, DEFAULT_RERANKER: options.reranker}
     shares = {DEFAULT_ENCODER: options.share, DEFAULT_RERANKER: options.reranker_share}
     models = {name: folder for name, folder in trained.items() if folder}
+    if options.card:
+        write_card(options.card, SHIPPED[options.card], options.notes)
+        return
     earlier = [open_index(folder) for folder in options.trained_on]
     if not options.measure:
         [rank] = options.rank
         for name, folder in models.items():
             output = options.output / name if options.output else SHIPPED[name]
-            ship(name, folder, output, rank=rank, share=shares[name], earlier=earlier)
+            ship(
+                name,
+                folder,
+                output,
+                rank=rank,
+                share=shares[name],
+                earlier=earlier,
+                notes=options.notes,
+            )
             if name == DEFAULT_RERANKER:
                 configure(output, options)
             print(f"{output}: {_bytes(output) / 1e6:.1f} MB")
@@ -94,6 +106,7 @@ def ship(
     rank: int,
     share: float,
     earlier: list[IndexFolder],
+    notes: Path | None = None,
 ) -> None:
     """Write one model as a difference, with its record and card."""
     record = training_of(trained, earlier)
@@ -103,7 +116,7 @@ def ship(
         rank=rank,
         share=share,
         training=record,
-        card=_card(name, trained, record, rank=rank, share=share),
+        card=_card(name, trained, record, rank=rank, share=share, notes=notes),
     )
 
 
@@ -127,6 +140,7 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     adds = bool(read_training(folder)["provenance"]["settings"].get("first_stage_weight"))
     spec = dev.calibrated(spec, scores, adds=adds)
     print(f"calibrated on {len(dev.gold):,} dev queries: {spec}")
+    print(f"first stage {first_stage_measures(dev)}, reranked {dev.measures(scores)}")
     write_reranker_spec(folder, spec)
     seal_model(folder)
 
@@ -215,7 +229,15 @@ def reranker_config(options: argparse.Namespace, queries: int) -> RerankerTraini
     )
 
 
-def _card(name: str, trained: Path, record: Mapping[str, Any], *, rank: int, share: float) -> str:
+def _card(
+    name: str,
+    trained: Path,
+    record: Mapping[str, Any],
+    *,
+    rank: int,
+    share: float,
+    notes: Path | None,
+) -> str:
     title, about, use = ABOUT[name]
     names = ", ".join(one["name"] for one in record["indexes"])
     stored = f"factors of rank {rank}" if rank else "all numbers"
@@ -226,10 +248,21 @@ def _card(name: str, trained: Path, record: Mapping[str, Any], *, rank: int, sha
         "Data": "The train papers of these splits alone.\n\n"
         + table(("index", "sha256 of the corpus", "sha256 of the splits"), rows),
     }
-    if measures := _section(trained / "README.md", "Measures"):
-        sections["Measures"] = measures
     settings = record["provenance"]["settings"]
-    return model_card(f"{title}, trained on {names}", about, sections, settings, record["base"])
+    if settings.get("dev_queries") and (measures := _section(trained / CARD, "Measures")):
+        sections["Measures"] = measures
+    for section in notes.read_text(encoding="utf-8").split("\n## ")[1:] if notes else ():
+        heading, _, text = section.partition("\n")
+        sections[heading] = text.strip()
+    return model_card(f"{title}, trained on {names}", about, sections, settings, "all-MiniLM-L6-v2")
+
+
+def write_card(name: str, folder: Path, notes: Path | None) -> None:
+    """Write the card of a stored model anew."""
+    record, stored = read_training(folder), read_difference(folder)
+    card = _card(name, folder, record, rank=stored.rank, share=stored.share, notes=notes)
+    (folder / CARD).write_text(card, encoding="utf-8")
+    seal_model(folder)
 
 
 def _section(card: Path, heading: str) -> str:
@@ -252,6 +285,8 @@ def _options() -> argparse.Namespace:
     add("--reranker-share", type=float, default=1.0, help="that of the cross-encoder")
     add("--trained-on", type=Path, nargs="*", default=[], help="indexes of earlier trainings")
     add("--output", type=Path, help="where to write, in place of the folders of the package")
+    add("--notes", type=Path, help="Markdown whose sections are added to the card")
+    add("--card", choices=[*SHIPPED], help="only write the card of a shipped model anew")
     add("--measure", type=Path, nargs="*", default=[], help="indexes to measure on")
     add("--queries", type=int, default=200, help="dev queries of each index, drawn at random")
     add("--pool", type=int, default=0, help="papers that an encoder orders; 0 for all")
@@ -266,7 +301,7 @@ def _options() -> argparse.Namespace:
     add("--calibrate", type=Path, nargs="*", default=[], help="indexes whose dev queries calibrate")
     add("--threads", type=int, default=0, help="0 for one per processor")
     options = parser.parse_args()
-    if not (options.encoder or options.reranker):
+    if not (options.encoder or options.reranker or options.card):
         parser.error("name a model: --encoder FOLDER, --reranker FOLDER, or both")
     if len(options.rank) > 1 and not options.measure:
         parser.error("several ranks are compared by --measure INDEX; a model is shipped at one")

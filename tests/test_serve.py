@@ -266,6 +266,19 @@ def test_unknown_paths_indexes_and_papers_are_problems_too(client: httpx.Client)
     assert {one.headers["content-type"] for one in answers} == {"application/problem+json"}
 
 
+def test_a_body_that_is_no_json_is_answered_by_the_place_of_the_fault(client: httpx.Client) -> None:
+    body = b'{"title": "a",\n "year": }'
+
+    answer = client.post(
+        "/v1/recommend", content=body, headers={"content-type": "application/json"}
+    )
+
+    assert answer.json()["detail"] == (
+        "the body is not JSON: line 2, character 10: expecting value; send an object, such as "
+        '{"title": "Late interaction"}'
+    )
+
+
 def test_too_many_queries_are_told_when_to_come_again(lone: Callable[..., Service]) -> None:
     service = lone(queue_size=2)
     service.admission.admit(2)

@@ -82,7 +82,7 @@ def serve(
         from citerec.serve.run import address, bound
         from citerec.serve.run import serve as run
         from citerec.serve.service import Service
-    from citerec.java import start_jvm
+    from citerec.java import start_jvm_later
     from citerec.rank.library import load
     from citerec.serve.settings import ServeConfig
 
@@ -110,7 +110,7 @@ def serve(
     )
     indexes = named_indexes(index)
     sockets = bound(settings)
-    start_jvm(heap)
+    start_jvm_later(heap)
     load(hide_optional=True)  # before any thread imports a library that it hides
     service = Service(indexes, models, settings)
     service.indexes.warm_up()

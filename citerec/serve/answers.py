@@ -104,13 +104,14 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     """Answer a request that its schema refuses."""
     assert isinstance(error, RequestValidationError)
     found = error.errors()
+    if found and found[0].get("type") == "json_invalid":
+        detail = _not_json(str(error.body), int(found[0]["loc"][1]), found[0]["ctx"]["error"])
+        return _response(request, ProblemError("invalid-request", detail, status_code=400))
     faults = [
         {"pointer": _pointer(one["loc"]), "detail": str(one["msg"])} for one in found[:MAX_ERRORS]
     ]
-    is_body = bool(found) and found[0].get("type") == "json_invalid"
     first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}" if faults else "invalid"
-    status = 400 if is_body else None
-    return _response(request, ProblemError("invalid-request", first, faults, status_code=status))
+    return _response(request, ProblemError("invalid-request", first, faults))
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
@@ -132,6 +133,16 @@ def _response(request: Request, problem: ProblemError) -> Response:
 
 def _entry(request: Request) -> dict[str, Any]:
     return getattr(request.state, "log", {})
+
+
+def _not_json(body: str, position: int, reason: str) -> str:
+    """Return the message for a body that is not JSON."""
+    line = body.count("\n", 0, position) + 1
+    character = position - body.rfind("\n", 0, position)
+    return (
+        f"the body is not JSON: line {line}, character {character}: {reason.lower()}; send an object, such as "
+        '{"title": "Late interaction"}'
+    )
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:

@@ -38,12 +38,13 @@ def main() -> None:
     options = _options()
     start_jvm(None)
     halves = [[open_index(path) for path in paths] for paths in (options.first, options.second)]
+    apart = [open_index(path) for path in options.apart]
     config = RankerTraining.of(read_toml(SETTINGS))
     examples: list[IndexExamples] = []
     for half, other, reranker in zip(halves, halves[::-1], options.rerankers[::-1], strict=True):
-        order = first_order(other, [*half, *other], config, options.examples)
+        order = first_order(other, [*half, *other, *apart], config, options.examples)
         for index in half:
-            others = [one for one in (*half, *other) if one is not index]
+            others = [one for one in (*half, *other, *apart) if one is not index]
             folder = options.examples / f"{index.manifest.name}.reranked"
             examples.append(gathered(index, reranker, others, config, folder, order))
     if options.left_out:
@@ -118,6 +119,7 @@ def _options() -> argparse.Namespace:
     add("--first", type=Path, nargs="+", required=True, help="the indexes of one half")
     add("--second", type=Path, nargs="+", required=True, help="those of the other one")
     add("--rerankers", nargs=2, required=True, help="cross-encoders of the first and second half")
+    add("--apart", type=Path, nargs="*", default=[], help="indexes that hold out more queries")
     add("--examples", type=Path, required=True, help="a folder that keeps the examples")
     add("--left-out", type=Path, help="where to write the rankers without each corpus")
     add("--output", type=Path, help="where to write the ranker of all corpora")
