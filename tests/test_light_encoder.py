@@ -30,8 +30,8 @@ from citerec.encode.encoder import (
     open_encoder,
     reopen,
 )
-from citerec.encode.light.bert import erf
 from citerec.encode.light.converted import KEPT
+from citerec.encode.light.functions import erf
 from citerec.encode.light.parts import LightParts, open_light
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.model import cut
