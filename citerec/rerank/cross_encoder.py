@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from citerec.cache import sha256_of_files
-from citerec.encode.backend import Runner, open_fastest
 from citerec.encode.config import Backend, EncodeConfig
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.shared import OpenModels
@@ -20,13 +19,14 @@ from citerec.fuse import sigmoid
 from citerec.index.tokens import FreshTokens, Tokens, TokenStore, open_tokens, write_tokens
 from citerec.rerank.depth import default_depth
 from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
-from citerec.rerank.model import RerankerParts, load_reranker, reranker_net
 from citerec.rerank.pair import pair
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import pair_text
 from citerec.types import Log, Progress, Query
 
 if TYPE_CHECKING:
+    from citerec.encode.backend import Runner
+    from citerec.rerank.model import RerankerParts
     from citerec.types import Rows, Scores
 
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
@@ -63,7 +63,7 @@ class CrossEncoder:
 
     def __init__(
         self,
-        parts: RerankerParts | LightRerankerParts,
+        parts: "RerankerParts | LightRerankerParts",
         source: Path,
         config: EncodeConfig | None = None,
         *,
@@ -235,14 +235,23 @@ def _papers_before_storing(papers: int) -> int:
 
 
 def _runner(
-    parts: RerankerParts | LightRerankerParts, config: EncodeConfig, log: Log | None
-) -> tuple[Runner, EncodeConfig]:
+    parts: "RerankerParts | LightRerankerParts", config: EncodeConfig, log: Log | None
+) -> "tuple[Runner, EncodeConfig]":
     """Return what runs a model, and the configuration with the backend resolved."""
     if isinstance(parts, LightRerankerParts):
         return NumpyScorer(parts, config.thread_count), config
     if config.few_texts and config.backend is Backend.AUTO:
         config = replace(config, backend=Backend.TORCH)  # OpenVINO takes seconds to prepare
+    from citerec.encode.backend import open_fastest
+    from citerec.rerank.model import reranker_net
+
     return open_fastest(reranker_net(parts), config, log)
+
+
+def _with_torch(folder: Path, limits: _Limits) -> "RerankerParts":
+    from citerec.rerank.model import load_reranker
+
+    return load_reranker(folder, **limits)
 
 
 _OPEN = OpenModels[CrossEncoder]()
@@ -283,7 +292,7 @@ def open_reranker(
     light = light_reranker(folder, config, pairs, **limits)
 
     def open_model() -> CrossEncoder:
-        parts = (light and light.opened()) or load_reranker(folder, **limits)
+        parts = (light and light.opened()) or _with_torch(folder, limits)
         return CrossEncoder(parts, folder, config, name=name, log=log)
 
     settings = (name, config, *limits.values(), light is not None, log)

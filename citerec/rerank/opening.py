@@ -238,7 +238,7 @@ def _open_model(
                 "model: --reranker MODEL"
             )
         name = found
-    # imported here, because runs without a reranker do not need torch
+    # imported here, because runs without a reranker do not need it
     from citerec.rerank.cross_encoder import open_reranker
 
     return open_reranker(
