@@ -284,11 +284,8 @@ def open_reranker(
         MissingExtraError: If it needs an extra of citerec that is not installed.
     """
     folder = find_model(name, base=index.path if index else None, log=log).folder
-
-    config, limits = (
-        config or EncodeConfig(),
-        _Limits(query_tokens=query_tokens, candidate_tokens=candidate_tokens),
-    )
+    config = config or EncodeConfig()
+    limits = _Limits(query_tokens=query_tokens, candidate_tokens=candidate_tokens)
     light = light_reranker(folder, config, pairs, **limits)
 
     def open_model() -> CrossEncoder:
