@@ -275,7 +275,7 @@ def open_reranker(
         config: How to run it.
         query_tokens: The limit of the query, with special tokens; 0 for the model's setting.
         candidate_tokens: The same for the candidate.
-        pairs: The candidates of a query; 0 for the default depth. Of few, NumPy scores those of few queries.
+        pairs: The candidates of a query; 0 for the model's setting. Of few queries, NumPy scores few pairs.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
 
     Raises:

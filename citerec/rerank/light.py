@@ -92,7 +92,7 @@ def light_reranker(
     Args:
         folder: Holds weights, config.json, tokenizer, and perhaps `citerec_reranker.json`.
         config: How to run it.
-        pairs: The pairs of a query; 0 for the default depth.
+        pairs: The pairs of a query; 0 for the depth that the folder states, else the default depth.
         query_tokens: The limit of the query, with special tokens; 0 for the folder's setting.
         candidate_tokens: The same for the candidate.
 
@@ -111,7 +111,7 @@ def light_reranker(
         return None  # torch's side raises the error
     light = LightReranker(folder, spec, sizes)
     cores = config.thread_count
-    pairs = pairs or default_depth(light, "cpu", cores)
+    pairs = pairs or spec.depth or default_depth(light, "cpu", cores)
     return light if pairs <= affordable_depth(light, "cpu", cores) else None
 
 

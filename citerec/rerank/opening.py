@@ -183,7 +183,7 @@ def _open(
     above: int | None,
     log: Log | None,
 ) -> CascadeReranker:
-    model = _open_model(index, reranker_config, run_config, reranker_config.depth or default, log)
+    model = _open_model(index, reranker_config, run_config, log)
     shown = shown_reranker(model.name, index)
     if (
         log
@@ -226,7 +226,6 @@ def _open_model(
     index: IndexFolder,
     reranker_config: CrossEncoderConfig,
     run_config: EncodeConfig,
-    pairs: int,
     log: Log | None,
 ) -> "CrossEncoder":
     name = reranker_config.model
@@ -247,7 +246,7 @@ def _open_model(
         run_config,
         query_tokens=reranker_config.query_tokens,
         candidate_tokens=reranker_config.candidate_tokens,
-        pairs=pairs,
+        pairs=reranker_config.depth,
         log=log,
     )
 
