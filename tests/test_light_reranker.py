@@ -212,6 +212,13 @@ def test_the_bound_is_the_work_that_the_default_depth_affords(
     assert found == [True, True, False]
 
 
+@pytest.mark.parametrize(("stated", "light"), [(20, True), (1_000_000, False)])
+def test_the_depth_that_a_folder_states_counts(copied: Path, stated: int, light: bool) -> None:
+    change(copied / "citerec_reranker.json", depth=stated)
+
+    assert is_light(open_reranker(str(copied), None, FEW)) == light
+
+
 # --- what only torch can run
 
 
