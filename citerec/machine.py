@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TOOL_SECONDS = 5
+GPU_FILES = ("nvidiactl", "dxg", "kfd")  # in /dev: NVIDIA, Windows' GPUs in WSL, AMD
 FEATURES = {  # by machine type: features that speed up bfloat16 and int8, and the CPU flags that show them
     "x86": {
         "avx2": {"avx2", "avx2_0"},
@@ -87,6 +88,15 @@ def gpus() -> list[str]:
         works, output = runs([tool, *query], TOOL_SECONDS)
         names = output.splitlines() if works else names
     return names
+
+
+def may_have_gpu() -> bool:
+    """Whether torch might find a GPU here, by the files of the drivers; starts no process."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in {"", "-1"}:
+        return False
+    if platform.system() == "Windows":
+        return Path(os.environ.get("SYSTEMROOT", "C:/Windows"), "System32", "nvcuda.dll").exists()
+    return any(Path("/dev", name).exists() for name in GPU_FILES)
 
 
 def python_runs(program: str, seconds: float) -> tuple[bool, str]:

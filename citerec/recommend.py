@@ -107,7 +107,12 @@ class BatchRecommender:
         if reranker is not None:
             cascade = cascade_of(self.index, reranker, weight)
         elif requested:
-            cascade = open_cascade(self.index, replace(requested, weight=weight), self._log)
+            cascade = open_cascade(
+                self.index,
+                replace(requested, weight=weight),
+                self._log,
+                few_queries=self.config.few_queries,
+            )
         else:
             return None
         ranker = self.ranker

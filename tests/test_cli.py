@@ -759,10 +759,11 @@ def test_the_garbage_collector_runs_again_after_an_error() -> None:
     assert gc.isenabled()
 
 
-def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(
-    dense_sample: IndexFolder, tmp_path: Path
+def test_one_draft_is_searched_by_vectors_ranked_and_reranked_without_torch(
+    dense_sample: IndexFolder, tiny_reranker_model: str, tmp_path: Path
 ) -> None:
-    arguments = ["recommend", "--title", TITLE, "--index", str(dense_sample.path)]
+    index = ["--index", str(dense_sample.path)]
+    arguments = ["recommend", "--title", TITLE, *index, "--reranker", tiny_reranker_model]
     needless = (
         "torch",
         "transformers",
@@ -788,6 +789,7 @@ def test_one_draft_is_searched_by_vectors_and_ranked_without_torch(
 
     assert done.stdout.count("\n") == 20
     assert "bm25 + dense" in done.stderr and "ranker: the default ranker" in done.stderr
+    assert "32+32 tokens, numpy float32" in done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
 
 

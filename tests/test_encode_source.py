@@ -266,11 +266,12 @@ def _sha1(file: Path) -> str:
 
 OPEN = """
 import json, sys
-from citerec.encode.encoder import open_encoder
+from citerec.encode.encoder import EncodeConfig, open_encoder
 from citerec.errors import CiterecError
 from citerec.types import Paper
+how = EncodeConfig(few_texts=True)  # without the time for importing torch
 try:
-    encoder = open_encoder(sys.argv[1], log=lambda line: print("told:", line, flush=True))
+    encoder = open_encoder(sys.argv[1], how, log=lambda line: print("told:", line, flush=True))
 except CiterecError as error:
     print(type(error).__name__ + ":", error)
 else:

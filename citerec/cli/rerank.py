@@ -70,7 +70,7 @@ DtypeOption = Annotated[
 BackendOption = Annotated[
     Backend,
     typer.Option(
-        help="Runtime of the reranker; auto: torch, or openvino on a CPU for long work if it is installed."
+        help="Runtime of the reranker; auto: NumPy for few pairs, openvino on a CPU for long work, else torch."
     ),
 ]
 

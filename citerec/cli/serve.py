@@ -51,7 +51,7 @@ def serve(
     ranker: Annotated[str, typer.Option(help="auto, none, or a folder.")] = "auto",
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.TORCH,
+    backend: BackendOption = Backend.AUTO,
     threads: Threads = 0,
     heap: Heap = None,
     batch_size: Annotated[

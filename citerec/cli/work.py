@@ -1,7 +1,7 @@
 """The work of `citerec recommend`: opens the index and the models, and recommends papers for the queries."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from citerec.cli.notices import loaded, warn_unreadable
 from citerec.cli.ranked import ranked_results
 from citerec.cli.request import RecommendRequest
 from citerec.config import DenseConfig, FuseMethod, RecommendConfig
-from citerec.encode.config import Backend
 from citerec.text import plural
 from citerec.types import Log, Progress
 
@@ -103,8 +102,6 @@ def _config(
 ) -> RecommendConfig:
     options, few = request.options, len(request.queries) <= FEW_QUERIES
     rerank = options.rerank.config(folder, console)
-    if rerank and options.rerank.backend is Backend.AUTO and few:
-        rerank = replace(rerank, backend=Backend.TORCH)
     return RecommendConfig(
         k=options.k,
         bm25=options.bm25,
@@ -118,7 +115,14 @@ def _config(
         authors=options.authors,
         diversity=options.diversity,
         few_queries=few,
+        expected_tokens=0 if few else _tokens(request),
     )
+
+
+def _tokens(request: RecommendRequest) -> int:
+    from citerec.encode.light.choice import expected_tokens
+
+    return expected_tokens(request.queries)
 
 
 def opener_with(heap: str | None) -> Opener:

@@ -1,16 +1,15 @@
 """Runs a cross-encoder: queries and candidates in, scores out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from citerec.cache import sha256_of_files
-from citerec.encode.backend import open_fastest
-from citerec.encode.config import EncodeConfig
+from citerec.encode.config import Backend, EncodeConfig
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.shared import OpenModels
 from citerec.encode.source import find_model
@@ -19,13 +18,15 @@ from citerec.folder import IndexFolder
 from citerec.fuse import sigmoid
 from citerec.index.tokens import FreshTokens, Tokens, TokenStore, open_tokens, write_tokens
 from citerec.rerank.depth import default_depth
-from citerec.rerank.model import RerankerParts, load_reranker, reranker_net
+from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
 from citerec.rerank.pair import pair
 from citerec.rerank.spec import RerankerSpec
 from citerec.text import pair_text
 from citerec.types import Log, Progress, Query
 
 if TYPE_CHECKING:
+    from citerec.encode.backend import Runner
+    from citerec.rerank.model import RerankerParts
     from citerec.types import Rows, Scores
 
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
@@ -34,6 +35,13 @@ STORING_SHARE = 10
 MANY_PAPERS = 20_000
 INDEXES = 4  # indexes whose tokens are held at once
 SMALL_INDEX = 5000  # papers of an index whose tokens are stored at the first request
+
+
+class _Limits(TypedDict):
+    """The tokens of both sides, with special ones; 0 for the model's setting."""
+
+    query_tokens: int
+    candidate_tokens: int
 
 
 @dataclass(slots=True)
@@ -55,7 +63,7 @@ class CrossEncoder:
 
     def __init__(
         self,
-        parts: RerankerParts,
+        parts: "RerankerParts | LightRerankerParts",
         source: Path,
         config: EncodeConfig | None = None,
         *,
@@ -65,7 +73,7 @@ class CrossEncoder:
         """Make a cross-encoder of an open model; the model may be moved to another device and precision.
 
         Args:
-            parts: The model.
+            parts: The model; NumPy runs one that was opened without torch.
             source: The folder that it was opened from.
             config: How to run it.
             name: As the user gave it; by default the folder.
@@ -81,8 +89,7 @@ class CrossEncoder:
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
         self._tokenizer = sha256_of_files(tokenizer_files(source))
         self._log = log
-        net = reranker_net(parts)
-        self._runner, self.config = open_fastest(net, config or EncodeConfig(), log)
+        self._runner, self.config = _runner(parts, config or EncodeConfig(), log)
         self._turn = Lock()
         # of the indexes that were used last, the most recent one at the end
         self._of_indexes: list[_IndexTokens] = []
@@ -101,8 +108,8 @@ class CrossEncoder:
 
     @property
     def backend(self) -> str:
-        """The library that runs it: torch or openvino."""
-        return str(self.config.backend)
+        """The library that runs it: numpy, torch or openvino."""
+        return NUMPY if isinstance(self.parts, LightRerankerParts) else str(self.config.backend)
 
     @property
     def device(self) -> str:
@@ -188,7 +195,7 @@ class CrossEncoder:
         found = self._of_index(index)
         if isinstance(found.tokens, TokenStore):
             return found.tokens
-        store = open_tokens(index, self._tokenizer, vocabulary=len(self.parts.tokenizer))
+        store = open_tokens(index, self._tokenizer, vocabulary=self.parts.vocabulary)
         if store is None:
             new = found.tokens.unknown(rows.tolist())
             found.tokenized += new
@@ -212,7 +219,7 @@ class CrossEncoder:
             index,
             self._tokenizer,
             self.parts.cut,
-            vocabulary=len(self.parts.tokenizer),
+            vocabulary=self.parts.vocabulary,
             progress=progress,
             log=self._log,
         )
@@ -227,6 +234,26 @@ def _papers_before_storing(papers: int) -> int:
     return 0 if papers <= SMALL_INDEX else min(papers // STORING_SHARE, MANY_PAPERS)
 
 
+def _runner(
+    parts: "RerankerParts | LightRerankerParts", config: EncodeConfig, log: Log | None
+) -> "tuple[Runner, EncodeConfig]":
+    """Return what runs a model, and the configuration with the backend resolved."""
+    if isinstance(parts, LightRerankerParts):
+        return NumpyScorer(parts, config.thread_count), config
+    if config.few_texts and config.backend is Backend.AUTO:
+        config = replace(config, backend=Backend.TORCH)  # OpenVINO takes seconds to prepare
+    from citerec.encode.backend import open_fastest
+    from citerec.rerank.model import reranker_net
+
+    return open_fastest(reranker_net(parts), config, log)
+
+
+def _with_torch(folder: Path, limits: _Limits) -> "RerankerParts":
+    from citerec.rerank.model import load_reranker
+
+    return load_reranker(folder, **limits)
+
+
 _OPEN = OpenModels[CrossEncoder]()
 
 
@@ -237,6 +264,7 @@ def open_reranker(
     *,
     query_tokens: int = 0,
     candidate_tokens: int = 0,
+    pairs: int = 0,
     log: Log | None = None,
 ) -> CrossEncoder:
     """Open a cross-encoder by its name, hub id or folder.
@@ -247,6 +275,7 @@ def open_reranker(
         config: How to run it.
         query_tokens: The limit of the query, with special tokens; 0 for the model's setting.
         candidate_tokens: The same for the candidate.
+        pairs: The candidates of a query; 0 for the model's setting. Of few queries, NumPy scores few pairs.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
 
     Raises:
@@ -255,9 +284,13 @@ def open_reranker(
         MissingExtraError: If it needs an extra of citerec that is not installed.
     """
     folder = find_model(name, base=index.path if index else None, log=log).folder
+    config = config or EncodeConfig()
+    limits = _Limits(query_tokens=query_tokens, candidate_tokens=candidate_tokens)
+    light = light_reranker(folder, config, pairs, **limits)
 
     def open_model() -> CrossEncoder:
-        parts = load_reranker(folder, query_tokens=query_tokens, candidate_tokens=candidate_tokens)
+        parts = (light and light.opened()) or _with_torch(folder, limits)
         return CrossEncoder(parts, folder, config, name=name, log=log)
 
-    return _OPEN.get((name, config, query_tokens, candidate_tokens, log), [folder], open_model)
+    settings = (name, config, *limits.values(), light is not None, log)
+    return _OPEN.get(settings, [folder], open_model)

@@ -7,13 +7,13 @@ from typing import Any
 
 from citerec.encode.backend import Net
 from citerec.encode.model import check_positions, cut, open_folder, positions_of, refuse_missing
-from citerec.errors import ConfigError, ModelError
+from citerec.errors import ModelError
 from citerec.index.tokens import LONGEST
+from citerec.rerank.limits import with_limits
 from citerec.rerank.pair import Specials
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec
 
 KIND = "AutoModelForSequenceClassification"
-USEFUL = 64  # tokens: a side that gets the remaining tokens has at least so many
 EXPANDER = "pooler."  # below the model's own prefix, and part of the head
 
 
@@ -25,6 +25,16 @@ class RerankerParts:
     tokenizer: Any
     spec: RerankerSpec
     specials: Specials
+
+    @property
+    def sizes(self) -> Any:
+        """The configuration of the model, with its sizes."""
+        return self.model.config
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of ids of the tokenizer."""
+        return len(self.tokenizer)
 
     @property
     def typed(self) -> bool:
@@ -52,7 +62,8 @@ def load_reranker(
         ModelError: If it is not a cross-encoder, its head was not trained, or it has too few positions.
         ConfigError: If a limit is not possible.
     """
-    spec = read_reranker_spec(folder).with_tokens(query_tokens, candidate_tokens)
+    spec = read_reranker_spec(folder)
+    spec.with_tokens(query_tokens, candidate_tokens)  # an error before the model is opened
     model, tokenizer, missing = open_folder(folder, KIND)
     inside = f"{model.base_model_prefix}."
     body = [n for n in missing if n.startswith(inside) and EXPANDER not in n]
@@ -66,8 +77,7 @@ def load_reranker(
         raise ModelError(
             f"{folder} has {model.config.num_labels} labels; a cross-encoder has 1 or 2"
         )
-    if bool(query_tokens) != bool(candidate_tokens):
-        spec = _shared_limits(spec, positions_of(model), query_tokens, candidate_tokens)
+    spec = with_limits(spec, positions_of(model), query_tokens, candidate_tokens)
     try:
         check_positions(folder, model, spec.tokens)
         specials = Specials.of(tokenizer)
@@ -76,24 +86,6 @@ def load_reranker(
     except ValueError as error:
         raise ModelError(f"{folder}: {error}") from error
     return RerankerParts(model, tokenizer, spec, specials)
-
-
-def _shared_limits(spec: RerankerSpec, positions: int, query: int, candidate: int) -> RerankerSpec:
-    """Give a side without a limit the positions that the other side leaves, if the model cannot read both in full.
-
-    Raises:
-        ConfigError: If they are fewer than `USEFUL`.
-    """
-    remaining = positions - (query or candidate)
-    if not positions or spec.tokens <= positions:
-        return spec
-    if remaining < USEFUL:
-        limited_side, other_side = ("query", "candidate") if query else ("candidate", "query")
-        raise ConfigError(
-            f"the model reads {positions} tokens: {query or candidate} of the {limited_side} leave "
-            f"{max(0, remaining)} for the {other_side}, which needs at least {USEFUL}; choose fewer"
-        )
-    return spec.with_tokens(query or remaining, candidate or remaining)
 
 
 def reranker_net(parts: RerankerParts) -> Net:

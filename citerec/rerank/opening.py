@@ -67,6 +67,11 @@ def resolved(
     return replace(config, cross_encoders=(*named,))
 
 
+def is_of_package(config: RerankConfig) -> bool:
+    """Return whether a configuration names the reranker of the package alone."""
+    return {one.model for one in config.cross_encoders} == {DEFAULT_RERANKER}
+
+
 def own_reranker(index: IndexFolder) -> Path | None:
     """Return the folder of the reranker that was trained on an index; None if there is none.
 
@@ -113,7 +118,12 @@ def auto_reranker(
 
 
 def open_cascade(
-    index: IndexFolder, config: RerankConfig, log: Log | None = None, *, depth: int = 0
+    index: IndexFolder,
+    config: RerankConfig,
+    log: Log | None = None,
+    *,
+    depth: int = 0,
+    few_queries: bool = False,
 ) -> Cascade:
     """Open the rerankers of a configuration.
 
@@ -122,6 +132,7 @@ def open_cascade(
         config: Which models, and how to run them.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
         depth: The depth of rerankers whose folder states none; 0 for what suits model and device.
+        few_queries: Whether to prefer what opens faster; NumPy then scores pairs that are few per query.
 
     Raises:
         ModelError: If a model does not exist, or is not a cross-encoder.
@@ -133,6 +144,7 @@ def open_cascade(
         precision=_option(Precision, config.precision),
         backend=_option(Backend, config.backend),
         threads=config.threads,
+        few_texts=few_queries,
     )
     rerankers: list[CascadeReranker] = []
     for number, reranker_config in enumerate(config.cross_encoders, start=1):
@@ -225,7 +237,7 @@ def _open_model(
                 "model: --reranker MODEL"
             )
         name = found
-    # imported here, because runs without a reranker do not need torch
+    # imported here, because runs without a reranker do not need it
     from citerec.rerank.cross_encoder import open_reranker
 
     return open_reranker(
@@ -234,6 +246,7 @@ def _open_model(
         run_config,
         query_tokens=reranker_config.query_tokens,
         candidate_tokens=reranker_config.candidate_tokens,
+        pairs=reranker_config.depth,
         log=log,
     )
 

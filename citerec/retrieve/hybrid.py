@@ -123,7 +123,9 @@ def open_dense(
     from citerec.encode.spec import Fingerprint
     from citerec.retrieve.dense import DenseRetriever
 
-    how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
+    how = EncodeConfig(
+        threads=config.dense.threads, few_texts=config.few_queries, tokens=config.expected_tokens
+    )
     if config.encoder != "auto":
         encoder = open_encoder(config.encoder, how, base=index.path, log=log)
     else:

@@ -29,7 +29,7 @@ class ModelSettings:
     rerankers: tuple[str, ...] = ()  # what requests may name, besides auto and none
     device: str = "auto"
     precision: str = "auto"
-    backend: str = Backend.TORCH
+    backend: str = Backend.AUTO
     threads: int = 0
 
     def running(
@@ -126,7 +126,7 @@ def model_settings(
     ranker: str = AUTO,
     device: str = AUTO,
     precision: str = AUTO,
-    backend: str = Backend.TORCH,
+    backend: str = Backend.AUTO,
     threads: int = 0,
 ) -> ModelSettings:
     """Return how models run, from the options of `citerec serve`.
@@ -136,10 +136,9 @@ def model_settings(
         ranker: auto, none, or a folder.
         device: The device of rerankers.
         precision: The data type of their computations.
-        backend: Their library; auto is torch, so that scores are those of `citerec recommend`.
+        backend: Their library; auto is NumPy or torch, as in `citerec recommend`, so that scores are the same.
         threads: Threads; 0 for one per processor.
     """
-    backend = Backend.TORCH if backend == AUTO else backend
     config = RecommendConfig(
         few_queries=True,
         bm25=Bm25Config(threads=threads),

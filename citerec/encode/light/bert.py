@@ -4,7 +4,7 @@ Texts are computed one at a time, without padding and mask. Source: Devlin et al
 https://aclanthology.org/N19-1423; names and details are those of transformers' BertModel.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -14,32 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from citerec.encode.light import UnsupportedError
+from citerec.encode.light.functions import ACTIVATIONS, States, softmax
 from citerec.encode.light.tensors import Tensor
 
 if TYPE_CHECKING:
     from citerec.encode.adapter import AdapterConfig
-from citerec.encode.light import UnsupportedError
 
-States = npt.NDArray[np.float32]  # shape (tokens, hidden)
-Activation = Callable[[States], States]
+Ids = npt.NDArray[np.int64]  # shape (tokens,)
 
 # prefixes of the names of its tensors: a bare BERT, or one under a head
 ARCHITECTURES = ("", "bert.")
-
-# erf(x) = x * P(x^2) / Q(x^2) for |x| < 3.75, beyond which it is 1 in float32; highest power first.
-# Error below 1e-6 of erf. Source: Eigen, generic_fast_erf (https://gitlab.com/libeigen/eigen).
-_ERF_END = 3.7439211627767994
-_ERF_P = (
-    0.00022905065861350646,
-    0.0034082910107109506,
-    0.050955695062380861,
-    0.18520832239976145,
-    1.128379143519084,
-)
-_ERF_Q = (
-    *(-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914885),
-    *(0.014070470171167667, 0.11098505178285362, 0.49746925110067538, 1.0),
-)
 
 
 class TensorReader(Protocol):
@@ -68,6 +53,12 @@ class BertConfig:
     type_vocab_size: int = 2
     layer_norm_eps: float = 1e-12
     hidden_act: str = "gelu"
+
+    @property
+    def token_flops(self) -> int:
+        """The floating-point operations per token, without attention: two for each weight of the layers."""
+        h, f = self.hidden_size, self.intermediate_size
+        return self.num_hidden_layers * 2 * (4 * h * h + 2 * h * f)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,31 +89,51 @@ class Bert:
         prefixes = [p for p in ARCHITECTURES if f"{p}embeddings.word_embeddings.weight" in names]
         if len(prefixes) != 1:
             raise UnsupportedError(f"{folder}: its weights are not named as BERT's are")
-        self._prefix = prefixes[0]
+        self.prefix = prefixes[0]  # of the names of its tensors
         self._weights = {
             name: self._read(name, shape) for name, shape in tensor_shapes(self.config)
         }
         if adapter:
             _check_adapter(adapter, self.config)
 
-    def states(self, ids: npt.NDArray[np.int64]) -> States:
+    def states(self, ids: Ids) -> States:
         """Return the states of the last layer, shape (tokens, hidden), for the ids of one text, shape (tokens,)."""
-        weights = self._weights
-        states: States = weights["embeddings.word_embeddings.weight"][ids]
-        states = states + weights["embeddings.token_type_embeddings.weight"][0]
-        states += weights["embeddings.position_embeddings.weight"][: len(ids)]
-        states = self._normed(states, "embeddings.LayerNorm")
+        states = self._embedded(ids, 0)
         for number in range(self.config.num_hidden_layers):
             states = self._layer(states, number)
         return states
 
-    def _read(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        return self._tensors.read(self._prefix + name, shape)
+    def first_state(self, ids: Ids, types: Ids | int = 0) -> States:
+        """Return the state of the first token in the last layer, shape (1, hidden), for one text or pair.
 
-    def _layer(self, states: States, number: int) -> States:
+        The last layer is not computed for the other tokens.
+
+        Args:
+            ids: The ids, shape (tokens,).
+            types: The token type of each, same shape, or that of all.
+        """
+        states = self._embedded(ids, types)
+        *others, last = range(self.config.num_hidden_layers)
+        for number in others:
+            states = self._layer(states, number)
+        return self._layer(states, last, 1)
+
+    def _embedded(self, ids: Ids, types: Ids | int) -> States:
+        weights = self._weights
+        states: States = weights["embeddings.word_embeddings.weight"][ids]
+        states = states + weights["embeddings.token_type_embeddings.weight"][types]
+        states += weights["embeddings.position_embeddings.weight"][: len(ids)]
+        return self._normed(states, "embeddings.LayerNorm")
+
+    def _read(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        return self._tensors.read(self.prefix + name, shape)
+
+    def _layer(self, states: States, number: int, first: int | None = None) -> States:
+        """Return the output of a layer, shape (tokens, hidden); of the `first` tokens only, if given."""
         layer = f"encoder.layer.{number}"
-        attended = self._linear(self._attention(states, layer), f"{layer}.attention.output.dense")
-        states = self._normed(attended + states, f"{layer}.attention.output.LayerNorm")
+        mixed = self._attention(states, layer, first)
+        attended = self._linear(mixed, f"{layer}.attention.output.dense")
+        states = self._normed(attended + states[:first], f"{layer}.attention.output.LayerNorm")
         inner = self._activation(self._linear(states, f"{layer}.intermediate.dense"))
         outer = self._linear(inner, f"{layer}.output.dense")
         norm = f"{layer}.output.LayerNorm"
@@ -145,21 +156,25 @@ class Bert:
         up = ACTIVATIONS[config.non_linearity](down) @ tensors["up.weight"].T + tensors["up.bias"]
         return self._normed(up * np.float32(config.scaling) + residual + states, norm)
 
-    def _attention(self, states: States, layer: str) -> States:
-        heads = self.config.num_attention_heads
-        tokens, hidden = states.shape
+    def _attention(self, states: States, layer: str, first: int | None = None) -> States:
+        heads, hidden = self.config.num_attention_heads, self.config.hidden_size
 
-        def split(part: str) -> States:
+        def split(part: str, states: States) -> States:
             projected = self._linear(states, f"{layer}.attention.self.{part}")
-            return projected.reshape(tokens, heads, -1).transpose(1, 0, 2)  # (heads, tokens, size)
+            return projected.reshape(len(states), heads, -1).transpose(
+                1, 0, 2
+            )  # (heads, tokens, size)
 
-        scores = split("query") @ split("key").transpose(0, 2, 1)
+        queries = split("query", states[:first])
+        scores = queries @ split("key", states).transpose(0, 2, 1)
         scores *= np.float32(1 / sqrt(hidden // heads))
-        mixed = softmax(scores) @ split("value")
-        return mixed.transpose(1, 0, 2).reshape(tokens, hidden)
+        mixed = softmax(scores) @ split("value", states)
+        return mixed.transpose(1, 0, 2).reshape(-1, hidden)
 
     def _linear(self, states: States, name: str) -> States:
-        return states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        output: States = states @ self._weights[f"{name}.weight"].T
+        output += self._weights[f"{name}.bias"]
+        return output
 
     def _normed(self, states: States, name: str) -> States:
         scale, shift = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
@@ -235,37 +250,3 @@ def _check_adapter(adapter: Adapter, config: BertConfig) -> None:
             "up.bias": wide,
         }:
             raise UnsupportedError("the adapter does not fit the model")
-
-
-def softmax(scores: States) -> States:
-    """Return the softmax over the last axis."""
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
-def erf(values: States) -> States:
-    """Return the error function of each value, in float32."""
-    short = values.clip(-_ERF_END, _ERF_END)
-    square = short * short
-    return short * _polynomial(square, _ERF_P) / _polynomial(square, _ERF_Q)
-
-
-def _polynomial(values: States, coefficients: tuple[float, ...]) -> States:
-    total = np.full_like(values, coefficients[0])
-    for coefficient in coefficients[1:]:
-        total *= values
-        total += np.float32(coefficient)
-    return total
-
-
-def gelu(values: States) -> States:
-    """Return x * Phi(x) for each value, Phi being the normal distribution's."""
-    return values * np.float32(0.5) * (1 + erf(values * np.float32(1 / sqrt(2))))
-
-
-def relu(values: States) -> States:
-    """Return the positive part of each value."""
-    return np.maximum(values, 0)
-
-
-ACTIVATIONS: dict[str, Activation] = {"gelu": gelu, "relu": relu}

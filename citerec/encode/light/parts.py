@@ -1,4 +1,4 @@
-"""Opens a model folder without torch, and runs the model."""
+"""Opens the folder of an encoder without torch, and runs the model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ import numpy as np
 from citerec.encode.difference.folder import is_difference, tokenizer_folder
 from citerec.encode.difference.tensors import DifferenceTensors
 from citerec.encode.light import UnsupportedError
-from citerec.encode.light.bert import ACTIVATIONS, Adapter, Bert, States
+from citerec.encode.light.bert import Adapter, Bert
 from citerec.encode.light.converted import weights_file
+from citerec.encode.light.functions import ACTIVATIONS, States
 from citerec.encode.light.tensors import Tensors
+from citerec.encode.light.threads import TextThreads
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
@@ -55,7 +57,7 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
         adapter: The folder of an adapter to add; None for none.
     """
     try:
-        tensors = _tensors(folder)
+        tensors = stored_tensors(folder)
         if tensors is None:
             return None
         bert = Bert(folder, tensors, _adapter(adapter) if adapter else None)
@@ -67,27 +69,26 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
 
 
 class NumpyBackend:
-    """Runs a BERT text by text on one thread: on a busy machine OpenBLAS's threads cost more than they gain."""
+    """Runs a BERT text by text, several texts in parallel; other texts change no bit of a vector."""
 
     precision = "float32"
     device = "cpu"
 
-    def __init__(self, parts: LightParts) -> None:
-        from threadpoolctl import ThreadpoolController
-
-        self._bert, self._spec = parts.bert, parts.spec
-        self._threads = ThreadpoolController().select(internal_api="openblas")
+    def __init__(self, parts: LightParts, threads: int) -> None:
+        self._bert, self._spec, self._threads = parts.bert, parts.spec, TextThreads(threads)
 
     def run(
         self, tokens: "Tokens", firsts: Sequence[int] | None = None
     ) -> "Iterator[tuple[list[int], Outputs]]":
         """Yield the position of each text, and its vector, shape (1, dim); see `Runner`. Token types are refused."""
         if firsts is not None:
-            raise ValueError("NumPy does not run texts of two segments")
-        for row, ids in enumerate(tokens):
-            with self._threads.limit(limits=1):
-                states = self._bert.states(np.array(ids, np.int64))
-            yield [row], self._vector(states)[None]
+            raise ValueError("NumPy does not encode texts of two segments")
+
+        def encode(row: int) -> "Outputs":
+            return self._vector(self._bert.states(np.array(tokens[row], np.int64)))[None]
+
+        for row, outputs in enumerate(self._threads.each(len(tokens), encode)):
+            yield [row], outputs
 
     def _vector(self, states: States) -> "Outputs":
         """Pool the states of one text, shape (tokens, dim), to a vector; see `citerec.encode.model.pool`."""
@@ -102,7 +103,13 @@ class NumpyBackend:
         return vector.astype(np.float32)
 
 
-def _tensors(folder: Path) -> Tensors | DifferenceTensors | None:
+def stored_tensors(folder: Path) -> Tensors | DifferenceTensors | None:
+    """Map the weights of a model folder into memory; return None if only torch can read them.
+
+    Raises:
+        UnsupportedError: If they cannot be read.
+        MissingExtraError, ModelError: If the base model of a difference is missing, or another one.
+    """
     if is_difference(folder):
         return DifferenceTensors(folder)
     weights = weights_file(folder)

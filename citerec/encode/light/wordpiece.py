@@ -22,13 +22,20 @@ SPECIAL = {  # by their keys in tokenizer_config.json
 }
 EXTRA = ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens")
 MAPS = ("special_tokens_map.json", "added_tokens.json")  # written by older versions of transformers
+INPUTS, TYPES = "model_input_names", "token_type_ids"
 PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 Config = Mapping[str, Any]
 
 
 class WordPiece:
-    """A WordPiece tokenizer; `separator` is its token between two texts."""
+    """A WordPiece tokenizer.
+
+    Attributes:
+        separator: The token between two texts.
+        first, last: The ids of the tokens before and after a text.
+        typed: Whether it gives token types to a model.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open the tokenizer of a model folder.
@@ -43,13 +50,20 @@ class WordPiece:
         if missing := [token for token in special.values() if token not in vocabulary]:
             raise UnsupportedError(f"{folder}: {missing[0]} is not in its vocabulary")
         self.separator = special["sep_token"]
+        self.first, self.last = vocabulary[special["cls_token"]], vocabulary[self.separator]
+        self.typed = TYPES in config.get(INPUTS, [TYPES])
         self._tokenizer = _tokenizer(vocabulary, special, config)
 
-    def ids(self, texts: Sequence[str], at_most: int) -> list[list[int]]:
-        """Tokenize texts into ids: with special tokens, at most `at_most` ids each."""
+    def __len__(self) -> int:
+        """Return the number of tokens in the vocabulary."""
+        return int(self._tokenizer.get_vocab_size())
+
+    def ids(self, texts: Sequence[str], at_most: int, *, special: bool = True) -> list[list[int]]:
+        """Tokenize texts into at most `at_most` ids each, with or without special tokens around each text."""
         self._tokenizer.enable_truncation(at_most)
         encodable = [text.encode(errors="replace").decode() for text in texts]
-        return [encoded.ids for encoded in self._tokenizer.encode_batch(encodable)]
+        encoded = self._tokenizer.encode_batch(encodable, add_special_tokens=special)
+        return [one.ids for one in encoded]
 
 
 def _tokenizer(vocabulary: dict[str, int], special: Mapping[str, str], config: Config) -> Any:
@@ -91,6 +105,8 @@ def _check(folder: Path, config: Config) -> None:
         raise UnsupportedError(f"{folder}: its tokenizer truncates or splits texts in another way")
     if any(config.get(key) for key in EXTRA):
         raise UnsupportedError(f"{folder}: its tokenizer has additional special tokens")
+    if not isinstance(config.get(INPUTS, []), list):
+        raise UnsupportedError(f"{folder}: the names of its inputs cannot be read")
     special = {_content(config.get(key, token)) for key, token in SPECIAL.items()}
     for entry in (config.get("added_tokens_decoder") or {}).values():
         _check_added(folder, entry, special)
@@ -126,7 +142,8 @@ def _vocabulary(folder: Path, special: Mapping[str, str], config: Config) -> dic
             "model": {key: value for key, value in model.items() if key != "vocab"},
             "normalizer": content["normalizer"],
             "pre_tokenizer": content["pre_tokenizer"],
-            "single": _single(content["post_processor"]),
+            "single": _template(content["post_processor"], "single"),
+            "pair": _template(content["post_processor"], "pair"),
         }
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         raise UnsupportedError(f"{file} cannot be parsed") from error
@@ -157,6 +174,7 @@ def _expected(special: Mapping[str, str], config: Config) -> dict[str, Any]:
         "normalizer": {"type": "BertNormalizer", "clean_text": True, **_normalizer(config)},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "single": [special["cls_token"], "A", special["sep_token"]],
+        "pair": [special["cls_token"], "A", special["sep_token"], "B", special["sep_token"]],
     }
 
 
@@ -168,13 +186,14 @@ def _normalizer(config: Config) -> dict[str, Any]:
     }
 
 
-def _single(entry: Any) -> list[str]:
-    """Return the template for one text in tokenizer.json: the names of tokens, and A for the text."""
+def _template(entry: Any, name: str) -> list[str]:
+    """Return the template for one text or a pair in tokenizer.json: the names of tokens, and A and B for the texts."""
     if entry["type"] == "BertProcessing":
-        return [entry["cls"][0], "A", entry["sep"][0]]
+        first, last = entry["cls"][0], entry["sep"][0]
+        return [first, "A", last] if name == "single" else [first, "A", last, "B", last]
     if entry["type"] != "TemplateProcessing":
         return [str(entry["type"])]
-    return [next(iter(part.values()))["id"] for part in entry["single"]]
+    return [next(iter(part.values()))["id"] for part in entry[name]]
 
 
 def _content(token: Any) -> str:
