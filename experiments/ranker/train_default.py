@@ -67,7 +67,7 @@ def first_order(
     config: RankerTraining,
     folder: Path,
 ) -> MatrixScores:
-    """Return a ranker of some indexes that reads no reranker."""
+    """Return a ranker of some indexes that reads no reranker; of those that share papers, the first counts."""
     few = RankerTraining.of({**config.to_json(), "queries": 300, "dev_queries": 100})
     parts = [
         gathered(
@@ -77,7 +77,8 @@ def first_order(
             few,
             folder / f"{index.manifest.name}.first",
         )
-        for index in indexes
+        for number, index in enumerate(indexes)
+        if not any(shares_papers(index, earlier) for earlier in indexes[:number])
     ]
     train = RankerExamples.joined([part.train.learnable() for part in parts])
     dev = RankerExamples.joined([part.dev for part in parts])
