@@ -222,8 +222,6 @@ class RecommendConfig:
     expand: ExpandConfig | None = None
     diversity: float = 0.0  # penalty for similarity to papers ranked above, in [0, 1]
     few_queries: bool = False  # the process ends after a few queries: prefer what opens faster
-    # expected in all queries together: for few, the encoder is what opens faster; 0 if unknown
-    expected_tokens: int = 0
 
     def __post_init__(self) -> None:
         if not self.ranker.strip():

@@ -30,7 +30,6 @@ from citerec.encode.encoder import (
     open_encoder,
     reopen,
 )
-from citerec.encode.light import choice
 from citerec.encode.light.converted import KEPT
 from citerec.encode.light.functions import erf
 from citerec.encode.light.parts import LightParts, open_light
@@ -120,57 +119,6 @@ def test_texts_are_read_as_torchs_side_reads_them(copied: Path, spec: EncoderSpe
 
     assert is_light(light)
     assert light.encode(PAPERS) == pytest.approx(torch.encode(PAPERS), abs=1e-5)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_other_texts_and_threads_change_no_bit(folder: Path, threads: int) -> None:
-    encoder = open_encoder(str(folder), EncodeConfig(few_texts=True, threads=threads))
-
-    together = encoder.encode(PAPERS)
-
-    alone = [open_encoder(str(folder), FEW).encode([paper]) for paper in PAPERS]
-    assert together.tobytes() == np.concatenate(alone).tobytes()
-
-
-# --- how many texts
-
-
-@pytest.mark.parametrize(
-    ("tokens", "light"), [(0, False), (29_296, True), (29_297, False)], ids=str
-)
-def test_numpy_runs_as_many_tokens_as_it_affords(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, tokens: int, light: bool
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    # 2 layers, h = 32, f = 64: 2 * 2 * (4 * 32² + 2 * 32 * 64) = 32,768 operations per token
-    monkeypatch.setattr(choice, "AFFORDABLE", 32_768 * 29_296)
-
-    assert is_light(open_encoder(str(folder), EncodeConfig(tokens=tokens))) == light
-
-
-@pytest.mark.parametrize(
-    "config",
-    [EncodeConfig(tokens=9, device="cpu"), EncodeConfig(tokens=9, precision=F32.precision)],
-)
-def test_torch_runs_what_is_requested_of_it(folder: Path, config: EncodeConfig) -> None:
-    assert not is_light(open_encoder(str(folder), config))
-
-
-def test_a_gpu_is_used_for_more_than_a_few_texts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    monkeypatch.setattr("citerec.machine.GPU_FILES", ("null",))
-
-    found = [open_encoder(str(folder), one) for one in (EncodeConfig(tokens=9), FEW)]
-
-    assert [*map(is_light, found)] == [False, True]
-
-
-def test_the_expected_tokens_are_a_quarter_of_the_characters() -> None:
-    long = Paper(id="long", title="A", abstract="x" * 4000)
-
-    assert choice.expected_tokens([Paper(id="a", title="x" * 40), long]) == 12 + 512
 
 
 def as_float16(folder: Path) -> None:

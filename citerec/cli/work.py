@@ -115,14 +115,7 @@ def _config(
         authors=options.authors,
         diversity=options.diversity,
         few_queries=few,
-        expected_tokens=0 if few else _tokens(request),
     )
-
-
-def _tokens(request: RecommendRequest) -> int:
-    from citerec.encode.light.choice import expected_tokens
-
-    return expected_tokens(request.queries)
 
 
 def opener_with(heap: str | None) -> Opener:

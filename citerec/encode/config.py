@@ -45,7 +45,6 @@ class EncodeConfig:
     batch_tokens: int = 0  # 0 for a size that suits the device
     backend: Backend = Backend.TORCH
     few_texts: bool = False  # for so few texts that importing torch takes longer: NumPy runs the model, in float32
-    tokens: int = 0  # expected in all texts together; NumPy runs an encoder for few; 0 if unknown
 
     def __post_init__(self) -> None:
         if self.threads < 0:

@@ -14,7 +14,6 @@ from citerec import plugins
 from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.files import tokenizer_files, weights_files
-from citerec.encode.light.choice import chosen
 from citerec.encode.light.parts import LightParts, NumpyBackend, open_light
 from citerec.encode.shared import OpenModels
 from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
@@ -217,8 +216,11 @@ def reopen(
     recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
     encoder = _open(recorded, config, log)
     if encoder.fingerprint.key != fingerprint.key:
-        same_name = source.folder.name == Path(source.location).name
-        location = str(source.folder) if same_name else source.location
+        location = (
+            str(source.folder)
+            if source.folder.name == Path(source.location).name
+            else source.location
+        )
         found = encoder.fingerprint.differs_from(fingerprint)
         raise EncoderChangedError(base, found=found, expected=str(fingerprint), location=location)
     return encoder
@@ -245,7 +247,6 @@ def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerpr
 def _open(source: ModelSource, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
         return plugins.load(plugins.ENCODERS, marker)(source, config)
-    config = chosen(config or EncodeConfig(), source.folder)
     folders, work = [source.folder, source.adapter], partial(_open_transformer, source, config, log)
     # torch converts weights for NumPy, which opens the next encoder of few texts
     return _OPEN.get((source, config, log), folders, work, _is_final)
@@ -256,12 +257,11 @@ def _is_final(encoder: TransformerEncoder) -> bool:
 
 
 def _open_transformer(
-    source: ModelSource, config: EncodeConfig, log: Log | None
+    source: ModelSource, config: EncodeConfig | None, log: Log | None
 ) -> TransformerEncoder:
-    spec, light = spec_of(source), None
-    if config.few_texts:
-        light = open_light(source.folder, spec, source.adapter)
-    parts = light or _with_torch(source, spec)
+    spec = spec_of(source)
+    parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
+    parts = parts or _with_torch(source, spec)
     return TransformerEncoder(parts, fingerprint_of(source, parts), config, log)
 
 
@@ -285,7 +285,7 @@ def _plugin(folder: Path) -> str | None:
 
 def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) -> "Runner":
     if isinstance(parts, LightParts):
-        return NumpyBackend(parts, config.thread_count)
+        return NumpyBackend(parts)
     from citerec.encode.backend import open_backend
     from citerec.encode.model import encoder_net
 

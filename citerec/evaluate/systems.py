@@ -9,8 +9,8 @@ from functools import cached_property
 from time import perf_counter
 
 from citerec.config import ExpandConfig
+from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, reopen
-from citerec.encode.light.choice import config_for
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
@@ -296,5 +296,5 @@ class Systems:
     @cached_property
     def _encoder(self) -> Encoder:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
-        how = config_for(self._eval_set.queries, self._config.dense.threads)
+        how = EncodeConfig(threads=self._config.dense.threads)
         return reopen(recorded, self._index.path, how, log=self._log)

@@ -1,23 +1,23 @@
 """Cross-encoders run by NumPy, without torch: for the few pairs of a query that a user waits for."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from citerec.encode.config import Backend, EncodeConfig
+from citerec.encode.config import Backend, EncodeConfig, Precision, requested_precision
 from citerec.encode.difference.folder import tokenizer_folder
 from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import BertConfig, read_config
-from citerec.encode.light.choice import is_free
 from citerec.encode.light.head import ScoringBert
 from citerec.encode.light.parts import stored_tensors
-from citerec.encode.light.threads import TextThreads
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.errors import ModelError
 from citerec.index.tokens import LONGEST
+from citerec.machine import may_have_gpu
 from citerec.rerank.depth import affordable_depth, default_depth
 from citerec.rerank.limits import with_limits
 from citerec.rerank.pair import Specials
@@ -99,7 +99,7 @@ def light_reranker(
     Raises:
         ModelError, ConfigError: As `with_limits` and `read_reranker_spec` raise.
     """
-    if not config.few_texts or config.backend is not Backend.AUTO or not is_free(config):
+    if not config.few_texts or not _is_free(config) or may_have_gpu():
         return None
     try:
         sizes = read_config(folder)
@@ -115,6 +115,16 @@ def light_reranker(
     return light if pairs <= affordable_depth(light, "cpu", cores) else None
 
 
+def _is_free(config: EncodeConfig) -> bool:
+    """Whether no device, precision or backend is requested that NumPy does not have."""
+    return (
+        config.device == "auto"
+        and config.precision is Precision.AUTO
+        and config.backend is Backend.AUTO
+        and requested_precision(config.precision) in {Precision.AUTO, Precision.FLOAT32}
+    )
+
+
 class NumpyScorer:
     """Runs a cross-encoder pair by pair, several pairs in parallel on one thread each.
 
@@ -125,7 +135,10 @@ class NumpyScorer:
     device = "cpu"
 
     def __init__(self, parts: LightRerankerParts, threads: int) -> None:
-        self._bert, self._threads = parts.bert, TextThreads(threads)
+        from threadpoolctl import ThreadpoolController
+
+        self._bert, self._threads = parts.bert, threads
+        self._blas = ThreadpoolController().select(internal_api="openblas")
 
     def run(
         self, tokens: "Tokens", firsts: Sequence[int] | None = None
@@ -137,5 +150,10 @@ class NumpyScorer:
             types = 0 if firsts is None else (np.arange(len(ids)) >= firsts[row]).astype(np.int64)
             return self._bert.score(ids, types)[None]
 
-        for row, outputs in enumerate(self._threads.each(len(tokens), score)):
-            yield [row], outputs
+        with self._blas.limit(limits=1), ThreadPoolExecutor(self._threads) as workers:
+            done = workers.map(score, range(len(tokens)))
+            try:
+                for row, outputs in enumerate(done):
+                    yield [row], outputs
+            finally:
+                workers.shutdown(wait=False, cancel_futures=True)

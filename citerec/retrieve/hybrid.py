@@ -123,9 +123,7 @@ def open_dense(
     from citerec.encode.spec import Fingerprint
     from citerec.retrieve.dense import DenseRetriever
 
-    how = EncodeConfig(
-        threads=config.dense.threads, few_texts=config.few_queries, tokens=config.expected_tokens
-    )
+    how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":
         encoder = open_encoder(config.encoder, how, base=index.path, log=log)
     else:

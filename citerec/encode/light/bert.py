@@ -54,12 +54,6 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     hidden_act: str = "gelu"
 
-    @property
-    def token_flops(self) -> int:
-        """The floating-point operations per token, without attention: two for each weight of the layers."""
-        h, f = self.hidden_size, self.intermediate_size
-        return self.num_hidden_layers * 2 * (4 * h * h + 2 * h * f)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:

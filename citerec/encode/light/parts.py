@@ -14,7 +14,6 @@ from citerec.encode.light.bert import Adapter, Bert
 from citerec.encode.light.converted import weights_file
 from citerec.encode.light.functions import ACTIVATIONS, States
 from citerec.encode.light.tensors import Tensors
-from citerec.encode.light.threads import TextThreads
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
@@ -69,13 +68,16 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
 
 
 class NumpyBackend:
-    """Runs a BERT text by text, several texts in parallel; other texts change no bit of a vector."""
+    """Runs a BERT text by text on one thread: on a busy machine OpenBLAS's threads cost more than they gain."""
 
     precision = "float32"
     device = "cpu"
 
-    def __init__(self, parts: LightParts, threads: int) -> None:
-        self._bert, self._spec, self._threads = parts.bert, parts.spec, TextThreads(threads)
+    def __init__(self, parts: LightParts) -> None:
+        from threadpoolctl import ThreadpoolController
+
+        self._bert, self._spec = parts.bert, parts.spec
+        self._threads = ThreadpoolController().select(internal_api="openblas")
 
     def run(
         self, tokens: "Tokens", firsts: Sequence[int] | None = None
@@ -83,12 +85,10 @@ class NumpyBackend:
         """Yield the position of each text, and its vector, shape (1, dim); see `Runner`. Token types are refused."""
         if firsts is not None:
             raise ValueError("NumPy does not encode texts of two segments")
-
-        def encode(row: int) -> "Outputs":
-            return self._vector(self._bert.states(np.array(tokens[row], np.int64)))[None]
-
-        for row, outputs in enumerate(self._threads.each(len(tokens), encode)):
-            yield [row], outputs
+        for row, ids in enumerate(tokens):
+            with self._threads.limit(limits=1):
+                states = self._bert.states(np.array(ids, np.int64))
+            yield [row], self._vector(states)[None]
 
     def _vector(self, states: States) -> "Outputs":
         """Pool the states of one text, shape (tokens, dim), to a vector; see `citerec.encode.model.pool`."""
