@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from support.tiny import tiny_bert, tiny_reranker
 
-import citerec
 from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.encode.difference.folder import RECORD
@@ -24,13 +23,12 @@ from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED, fi
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index
-from citerec.manifest import TRAINING, check_model, seal_model
+from citerec.manifest import TRAINING, seal_model
 from citerec.rerank.opening import auto_reranker, open_cascade, requested_reranking, resolved
 from citerec.rules.trained_on import data_of
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.train import open_base
 from citerec.train.job import base_facts
-from citerec.types import Query
 
 SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)
 RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1, "--rerank-depth", 5)
@@ -288,31 +286,3 @@ def test_vectors_are_those_of_the_whole_model(package: Path, made: Path) -> None
     found, whole = (open_encoder(n) for n in ("citerec-minilm", str(made / "whole")))
 
     assert np.abs(found.encode(papers) - whole.encode(papers)).max() < 0.01
-
-
-# --- the cross-encoder as it is shipped
-
-
-def test_the_shipped_cross_encoder_knows_what_a_draft_is_about(
-    sample_index: IndexFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Path(citerec.__file__).parent / "rerank" / "default"
-    monkeypatch.setitem(SHIPPED, DEFAULT_RERANKER, folder)
-    check_model(folder)
-    ids = ["khattab2020colbert", "karpukhin2020dense", "blei2003latent", "blei2006dynamic"]
-    draft = Query(
-        id="draft",
-        title="Efficient passage retrieval with late interaction",
-        abstract="We index contextual token embeddings and compress them with product quantization.",
-    )
-    config = requested_reranking("auto", sample_index)
-    assert config
-
-    [reranker] = open_cascade(sample_index, config).rerankers
-    rows = sample_index.papers.rows_of(ids)
-    [scores] = reranker.scorer.score(sample_index, [draft], [rows])
-
-    assert (rows >= 0).all()
-    assert scores.argmax() == 0  # the paper on late interaction
-    assert (reranker.depth, reranker.calibrated) == (20, True)
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 30_000_000

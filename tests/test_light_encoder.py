@@ -430,10 +430,10 @@ def test_the_second_process_opens_other_weights_without_torch(
     first = open_encoder(str(copied), FEW)
     command = [sys.executable, "-c", CONVERT, str(copied), str(tmp_path / "2.npy")]
 
-    second = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    second = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert not is_light(first)
-    assert second == ["False", first.fingerprint.key]  # which an index records
+    assert second == f"False {first.fingerprint.key}\n"  # which an index records
     vectors = first.encode([Paper(id="p", title="Citation graph", abstract="Of text.")])
     assert cosines(vectors, np.load(tmp_path / "2.npy")).min() > 0.9999
     assert [is_private(file) for file in cache.iterdir()] == [True]

@@ -173,7 +173,7 @@ def test_a_ranker_reads_what_the_reranker_thinks(
     sample_index: IndexFolder, rerank: RerankConfig, tmp_path: Path
 ) -> None:
     task = load_task(sample_index, "test")
-    ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0})
+    ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0, "bm25": 0.1})
     plain = Systems(sample_index, task, EvalConfig(ranker=str(ranker)))
     read = Systems(sample_index, task, EvalConfig(ranker=str(ranker), rerank=rerank))
 

@@ -1,8 +1,8 @@
-"""Train the ranker that comes with citerec, and one without each corpus, on examples that are gathered once.
+"""Train a ranker that reads a cross-encoder, and one without each corpus, on examples that are gathered once.
 
-    python experiments/ranker/train_default.py --first indexes/vis.minilm indexes/ecology.minilm \\
+    python experiments/ranker/train_cross_fitted.py --first indexes/vis.minilm indexes/ecology.minilm \\
         --second indexes/biomed.minilm indexes/labour.minilm --rerankers trained/first trained/second \\
-        --examples indexes/ranker_examples --left-out indexes/left_out --output citerec/rank/default
+        --examples indexes/ranker_examples --left-out indexes/left_out --output indexes/cross_fitted
 
 The indexes are in two halves. A cross-encoder that was trained on one half scores the queries of the other one, so it
 has seen none of the queries that the ranker learns from. Which candidates it scores is decided by a ranker of the other
@@ -29,7 +29,7 @@ from citerec.train.ranker.train import gather_examples, train_on
 from citerec.train.ranker.variants import IndexExamples
 from citerec.train.workspace import Workspace
 
-SETTINGS = Path(__file__).parent / "trainings" / "default.toml"
+SETTINGS = Path(__file__).parent / "trainings" / "cross_fitted.toml"
 SHARED = 0.1  # of the papers of the smaller index; from here on two indexes are left out together
 
 
