@@ -26,6 +26,8 @@ from citerec.folder import IndexFolder, open_index
 from citerec.manifest import TRAINING, seal_model
 from citerec.rerank.opening import auto_reranker, open_cascade, requested_reranking, resolved
 from citerec.rules.trained_on import data_of
+from citerec.train.budget.name import Budget
+from citerec.train.budget.plan import TrainPlan
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.train import open_base
 from citerec.train.job import base_facts
@@ -238,6 +240,16 @@ def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(
     assert measured() is None  # test papers of the index may have been its train papers
     assert warnings[0].startswith("citerec-reranker is not used: it was trained on these papers by")
     assert auto_reranker(sample) == DEFAULT_RERANKER  # recommendations may use it
+
+
+def test_an_hour_trains_it_further(package: Path) -> None:
+    plan = TrainPlan.read(Budget.HOUR)
+    assert plan.reranker and plan.reranker.model == DEFAULT_RERANKER
+
+    shutil.rmtree(package / DEFAULT_RERANKER)
+
+    plan = TrainPlan.read(Budget.HOUR)
+    assert plan.reranker and plan.reranker.model == "minilm"
 
 
 def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(

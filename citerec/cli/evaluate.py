@@ -61,8 +61,8 @@ def evaluate(
         typer.Option(
             help="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
             "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; "
-            "or all. By default bm25; dense and rrf with vectors; the reranked systems with a reranker other than "
-            "the default one; expanded, ranker, and the baselines."
+            "or all. By default bm25; dense and rrf with vectors; the reranked systems with a reranker; "
+            "expanded, ranker, and the baselines."
         ),
     ] = None,
     known_graph: Annotated[

@@ -46,7 +46,6 @@ def own_systems(
     from citerec.evaluate.systems import Systems
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
-    from citerec.rerank.opening import is_of_package
 
     named = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
@@ -54,9 +53,9 @@ def own_systems(
         eval_config, fuse=weights(folder), rerank=rerank_options.config(folder, console)
     )
     if named is None:
-        # The model of the package reranks for the ranker alone: the other systems would take several times as long.
-        reranks = eval_config.rerank is not None and not is_of_package(eval_config.rerank)
-        named = default_systems(folder, rerank=reranks, ranker=eval_config.ranker)
+        named = default_systems(
+            folder, rerank=eval_config.rerank is not None, ranker=eval_config.ranker
+        )
     names = named if systems != "all" else _possible(named, eval_config.rerank)
     if RANKED.keys() & {*names}:
         eval_config = replace(eval_config, ranker=measurable(eval_config.ranker, folder, console))

@@ -67,11 +67,6 @@ def resolved(
     return replace(config, cross_encoders=(*named,))
 
 
-def is_of_package(config: RerankConfig) -> bool:
-    """Return whether a configuration names the reranker of the package alone."""
-    return {one.model for one in config.cross_encoders} == {DEFAULT_RERANKER}
-
-
 def own_reranker(index: IndexFolder) -> Path | None:
     """Return the folder of the reranker that was trained on an index; None if there is none.
 

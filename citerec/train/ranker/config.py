@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from citerec.errors import ConfigError
-from citerec.rank.catalogue import NAMES
 from citerec.train.settings import (
     From0,
     TrainingSettings,
@@ -27,7 +26,6 @@ class RankerTraining(TrainingSettings):
     reranker: str | tuple[str, ...] = "auto"
     rerank_queries: From0 = 1_000  # reranked train queries per index, at most; 0 for all
     rerank_depth: From0 = 0  # reranked candidates per query; 0 for what suits model and device
-    without_features: tuple[str, ...] = ()  # features that the model does not read
     trees: Annotated[int, at_least(1), at_most(10_000)] = 120  # at most
     least_rows: Annotated[int, at_least(1), at_most(2**31 - 1)] = 200  # training rows per leaf
     threads: From0 = 0  # 0 for one per processor
@@ -55,18 +53,14 @@ class RankerTraining(TrainingSettings):
         """
         if not all(name.strip() for name in self.rerankers(1)):
             raise ConfigError("reranker is empty; name one, or use auto or none")
-        if unknown := [name for name in self.without_features if name not in NAMES]:
-            raise ConfigError(
-                f"without_features names {unknown[0]!r}; the features are {', '.join(NAMES)}"
-            )
 
     def rerankers(self, indexes: int) -> tuple[str, ...]:
         """Return the setting `reranker` of each of so many indexes; all values of a list if `indexes` is 1."""
         return (self.reranker,) * indexes if isinstance(self.reranker, str) else self.reranker
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON values, without those of later versions that have their default."""
+        """Return the settings as JSON values, without those of reranking that have their default."""
         values = TrainingSettings.to_json(self)
         default = TrainingSettings.to_json(RankerTraining())
-        later = ("rerank_queries", "rerank_depth", "without_features")  # not in earlier records
-        return {n: v for n, v in values.items() if n not in later or v != default[n]}
+        reranking = ("rerank_queries", "rerank_depth")  # records of earlier versions lack them
+        return {n: v for n, v in values.items() if n not in reranking or v != default[n]}

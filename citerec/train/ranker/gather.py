@@ -151,7 +151,9 @@ class Gatherer:
         first = RecommendConfig(encoder="auto" if models.encoder else "none")
         self._finder = finder or open_hybrid(index, first, log)
         self._cascade = _cascade(index, models.reranker, config, log)
-        self._first_order = first_order or open_ranker(DEFAULT).score
+        if self._cascade and first_order is None:
+            first_order = open_ranker(DEFAULT).score
+        self._first_order = first_order
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
         self._features = Features(index, self._graph)  # the candidates hold the snapshots
 
@@ -234,9 +236,9 @@ class Gatherer:
                 self._features.matrix(query, one, part.known_references(i))
                 for i, (query, one) in enumerate(zip(part.queries, candidates, strict=True))
             ]
-            if self._cascade and reranks:
+            if self._cascade and self._first_order and reranks:
                 matrices = self._reranked_matrices(
-                    self._cascade, part.queries, candidates, matrices
+                    self._cascade, self._first_order, part.queries, candidates, matrices
                 )
             yield [
                 (matrix, np.isin(one.rows, gold), len(gold))
@@ -246,6 +248,7 @@ class Gatherer:
     def _reranked_matrices(
         self,
         cascade: Cascade,
+        first_order: MatrixScores,
         queries: Sequence[Query],
         candidates: Sequence[CandidateSet],
         matrices: Sequence[Matrix],
@@ -253,7 +256,7 @@ class Gatherer:
         """Return features with the probabilities of the candidates that are best without; see `RerankedLtrStage`."""
         id_rank = self._graph.index.id_rank
         lists = [
-            Hits.ordered(one.rows, self._first_order(matrix), id_rank)
+            Hits.ordered(one.rows, first_order(matrix), id_rank)
             for one, matrix in zip(candidates, matrices, strict=True)
         ]
         done = cascade.rerank(queries, lists, cascade.depth)

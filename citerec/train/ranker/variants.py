@@ -99,8 +99,7 @@ def fit_variant(
     kept: KeptTrees,
 ) -> FittedVariant:
     """Train one variant, and evaluate it on dev queries that it was not trained on."""
-    names = [feature.name for feature in variant.features]
-    features = [name for name in names if name not in config.without_features]
+    features = [feature.name for feature in variant.features]
     copied = partial(_copied, config=config)
     train = RankerExamples.joined([examples.train for examples in examples_by_index])
     dev_as_training = RankerExamples.joined(
