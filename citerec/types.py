@@ -215,6 +215,14 @@ class QueryVector:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SentenceSearch:
+    """Searches by the title and each sentence of a query alone."""
+
+    vectors: Callable[[], "Vectors"] | None = None  # shape (sentences, dim); None without vectors
+    bm25: Callable[[], Sequence["Hits"]] | None = None  # of each sentence; None without BM25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CandidateSet:
     """The candidates of one query, as they flow through the pipeline."""
 
@@ -224,6 +232,7 @@ class CandidateSet:
     # Calibrated, in [0, 1], of papers of `hits`; None if unknown.
     probabilities: Hits | None = field(default=None, kw_only=True)
     query_vector: QueryVector | None = field(default=None, kw_only=True)  # None without vectors
+    sentences: SentenceSearch = field(default=SentenceSearch(), kw_only=True)
 
     @property
     def rows(self) -> "Rows":

@@ -23,7 +23,7 @@ from citerec.rank.walk import walk
 from citerec.retrieve.context import ContextConfig, Source, read_vector
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
-from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector
+from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceSearch
 
 CORPUS = [  # rows 0 to 6; the query, of 2010, does not know what 5 and 6 cite
     {"id": "maps", "title": "Maps", "year": 2000, "authors": ["A. Bee"], "venue": "Vis"},
@@ -57,7 +57,14 @@ QUERY = Query(id="q", title="Drawing maps", year=2010, venue="Vis 2010")
 VECTORS = np.array([[1, 0], [0, 1], [3, 4], [0, 2], [1, 1], [9, 9], [9, 9]], np.float32)
 VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: VECTORS[rows])
 NONE = np.zeros(0, np.int32)
-EVIDENCE = ("linked_similarity", "walk", "author_topic", "author_closest", "venue_citations")
+EVIDENCE = (
+    "linked_similarity",
+    "walk",
+    "author_topic",
+    "author_closest",
+    "venue_citations",
+    "title_found",
+)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +218,8 @@ def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
     rules = tuple(eligible(queries, index.papers))
     task = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
     hits = Hits(np.arange(5, dtype=np.int32), np.arange(5, 0, -1, dtype=np.float32))
-    found = [CandidateSet(hits, {"bm25": hits}, query_vector=VECTOR)] * 2
+    alone = SentenceSearch(vectors=lambda: VECTORS[:2], bm25=lambda: [hits])
+    found = [CandidateSet(hits, {"bm25": hits}, query_vector=VECTOR, sentences=alone)] * 2
 
     config = EvalConfig(known_graph=CitationScope.EARLIER)
     checked = audit(index, task, config, found, [])

@@ -155,7 +155,8 @@ def test_what_is_not_there_is_missing_and_not_zero(index: IndexFolder) -> None:
     _, matrix = seen(index, bare, CandidateSet(hits(6), {"bm25": hits(6)}))
 
     there = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
-    assert there == {"bm25", "bm25_rank", "rrf", "title_overlap", "no_abstract", "abstracts"}
+    of_text = {"title_overlap", "title_found", "no_abstract", "abstracts"}
+    assert there == {"bm25", "bm25_rank", "rrf", *of_text}
 
 
 def test_where_no_author_is_named_none_is_known_to_be_cited(build: Build) -> None:

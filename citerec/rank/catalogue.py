@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from citerec.config import RRF_K0
 from citerec.rank.neighbours import CLOSEST
+from citerec.rank.sentences import NEAR
 from citerec.rank.walk import SEEDS, STEPS
 
 OLDEST = 30  # years; the largest age
@@ -106,6 +107,29 @@ FEATURES: tuple[Feature, ...] = (
         Group.VENUE,
         "share of its venue in the known references of the query's venue",
         needs=(Group.GRAPH,),
+    ),
+    Feature(
+        "sentence",
+        Group.SEMANTIC,
+        "highest similarity of its vector and a sentence's, in standard deviations over the candidates",
+    ),
+    Feature(
+        "sentences_near",
+        Group.SEMANTIC,
+        f"sentences and title of which it is among the {NEAR} closest candidates",
+    ),
+    Feature(
+        "sentence_bm25",
+        Group.LEXICAL,
+        "highest BM25 score for title or sentence, in standard deviations over the candidates",
+    ),
+    Feature(
+        "sentence_bm25_rank", Group.LEXICAL, f"1 / ({RRF_K0} + best rank by BM25 of these searches)"
+    ),
+    Feature(
+        "title_found",
+        Group.TEXT,
+        "share of its title's words that the draft contains; words of few candidates' titles count more",
     ),
 )
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

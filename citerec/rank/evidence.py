@@ -18,9 +18,10 @@ from citerec.rank.linked import (
     references,
     thinned,
 )
+from citerec.rank.sentences import Table, cosines, found, highest, near, standardised
 from citerec.rank.venues import VenueRates
 from citerec.rank.walk import walk
-from citerec.rank.words import Venues
+from citerec.rank.words import Titles, Venues
 from citerec.rules.eligible import query_rows
 from citerec.rules.known import Scores, TemporalGraph, citing_before
 from citerec.types import Query, QueryVector
@@ -35,9 +36,10 @@ class Evidence:
         *,
         authors: Callable[[], Authors],
         venues: Callable[[], Venues],
+        titles: Titles,
     ) -> None:
         """Prepare; authors and venues are read on first use."""
-        self.graph = graph
+        self.graph, self.titles = graph, titles
         self._read_authors, self._read_venues = authors, venues
 
     def columns(
@@ -70,6 +72,7 @@ class _QueryEvidence:
     def __init__(self, query: Query, candidates: ExpandedCandidates, of_index: Evidence) -> None:
         self._query, self._vector = query, candidates.query_vector
         self._rows, self._snapshot = candidates.rows, candidates.snapshot
+        self._sentences = candidates.sentences
         self._graph, self._index = of_index.graph, of_index
 
     def linked_similarity(self) -> Scores:
@@ -88,10 +91,47 @@ class _QueryEvidence:
     def venue_citations(self) -> Scores:
         return self._index.venue_rates.rates(self._snapshot, self._query.venue, self._rows)
 
+    def sentence(self) -> Scores:
+        if self._cosines is None:
+            return self._missing
+        return highest(standardised(self._cosines[1:] if len(self._cosines) > 1 else self._cosines))
+
+    def sentences_near(self) -> Scores:
+        return self._missing if self._cosines is None else near(self._cosines)
+
+    def sentence_bm25(self) -> Scores:
+        return highest(standardised(self._bm25[0])) if self._bm25 else self._missing
+
+    def sentence_bm25_rank(self) -> Scores:
+        return highest(self._bm25[1]) if self._bm25 else self._missing
+
+    def title_found(self) -> Scores:
+        return self._index.titles.found_in(
+            f"{self._query.title} {self._query.abstract}", self._rows
+        )
+
     def _linked(self) -> Links:
         """Return the papers that each candidate cites or is cited by."""
         place = self._graph, self._snapshot, self._rows
         return either(citers(*place), references(*place))
+
+    @cached_property
+    def _cosines(self) -> Table | None:
+        """The cosines of title and sentences, in this order, and the candidates; None without vectors."""
+        vectors = self._sentences.vectors
+        if vectors is None or self._vector is None:
+            return None
+        return cosines(vectors(), self._vector.of_papers(self._rows))
+
+    @cached_property
+    def _bm25(self) -> tuple[Table, Table] | None:
+        """What `found` returns for BM25; None without."""
+        search = self._sentences.bm25
+        return found(search(), self._rows) if search else None
+
+    @property
+    def _missing(self) -> Scores:
+        return np.full(len(self._rows), np.nan, np.float32)
 
     @cached_property
     def _by_authors(self) -> Links:
@@ -108,7 +148,7 @@ class _QueryEvidence:
         self, similarity: Callable[[QueryVector, Links], Scores], links: Callable[[], Links]
     ) -> Scores:
         if self._vector is None:
-            return np.full(len(self._rows), np.nan, np.float32)
+            return self._missing
         return _scaled(similarity(self._vector, links()))
 
 
@@ -126,5 +166,10 @@ _COLUMNS: Mapping[str, Callable[[_QueryEvidence], Scores]] = {
     "author_topic": _QueryEvidence.author_topic,
     "author_closest": _QueryEvidence.author_closest,
     "venue_citations": _QueryEvidence.venue_citations,
+    "sentence": _QueryEvidence.sentence,
+    "sentences_near": _QueryEvidence.sentences_near,
+    "sentence_bm25": _QueryEvidence.sentence_bm25,
+    "sentence_bm25_rank": _QueryEvidence.sentence_bm25_rank,
+    "title_found": _QueryEvidence.title_found,
 }
 _OF_CITATIONS = frozenset(feature.name for feature in FEATURES if Group.GRAPH in feature.groups)

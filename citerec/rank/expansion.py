@@ -81,6 +81,7 @@ class CandidateExpander:
             neighbour_scores=scores.at(hits.rows),
             snapshot=snapshot,
             query_vector=retrieved.query_vector,
+            sentences=retrieved.sentences,
         )
 
     def _added(self, rule: Eligibility, scores: NeighbourScores) -> Hits:

@@ -160,9 +160,11 @@ def _same_venue(paper: RankedPaper) -> str:
     return f"in the same venue: {paper.item.paper.venue}" if is_same else ""
 
 
+_OF_PARTS = ("sentence_bm25", "sentence_bm25_rank", "title_found")
+
 REASONS = (
-    Reason(("bm25", "bm25_rank", "rrf", "title_overlap"), _matches),
-    Reason(("dense", "dense_rank", "linked_similarity"), _semantic),
+    Reason(("bm25", "bm25_rank", "rrf", "title_overlap", *_OF_PARTS), _matches),
+    Reason(("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"), _semantic),
     Reason(("rerank",), _reranked),
     Reason(
         ("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"),

@@ -1,8 +1,10 @@
 """Compares title words and venue names of a query with those of all its candidates at once."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from math import fsum, log
 
 import numpy as np
 
@@ -34,6 +36,24 @@ class Titles:
                 both / (len(query_words) + len(words) - both) if both else 0.0
                 for both, words in zip(shared, candidate_words, strict=True)
             ],
+            np.float32,
+        )
+
+    def found_in(self, text: str, rows: Rows) -> Scores:
+        """Return the share of each title's words that a text contains, in [0, 1], in the shape of `rows`.
+
+        A word has the weight log((papers + 1) / titles with it) among the titles of these papers. The share is 0 if a
+        title has no word.
+        """
+        titles, words = self._of(rows), title_words(text)
+        counts = Counter(word for title in titles for word in title)
+        weights = {word: log((len(titles) + 1) / count) for word, count in counts.items()}
+
+        def mass(found: Iterable[str]) -> float:
+            return fsum(weights[word] for word in found)  # exact, so in any order
+
+        return np.array(
+            [mass(title & words) / mass(title) if title & words else 0.0 for title in titles],
             np.float32,
         )
 

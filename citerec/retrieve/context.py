@@ -68,6 +68,9 @@ class ContextRetriever:
             hits,
             self._sources(draft.hits_by_source, sentence.hits_by_source),
             query_vector=read_vector(draft.query_vector, sentence.query_vector, self.config),
+            sentences=draft.sentences
+            if self.config.features is Source.DRAFT
+            else sentence.sentences,
         )
 
     def _sources(

@@ -76,6 +76,10 @@ class DenseRetriever:
         """Return the vector of each query; those of the last batch of `retrieve` are not encoded again."""
         return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
 
+    def encode(self, queries: Sequence[Query]) -> Vectors:
+        """Return the vectors of queries, shape (len(queries), dim); those of `query_vectors` are kept."""
+        return self._encoder.encode(queries)
+
     def _encoded(self, queries: Sequence[Query]) -> Vectors:
         batch, vectors = self._last
         if batch != (*queries,):

@@ -13,6 +13,7 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokenize
 from citerec.retrieve.parts import check_embedded
 from citerec.retrieve.retriever import Retriever
+from citerec.retrieve.sentences import search_by_sentence
 from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query
 
@@ -88,8 +89,15 @@ class HybridRetriever:
         of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
         vectors = self.dense.query_vectors(queries) if self.dense else [None] * len(queries)
         return [
-            CandidateSet(self._fused(hits_by_retriever, k), hits_by_retriever, query_vector=vector)
-            for hits_by_retriever, vector in zip(of_query, vectors, strict=True)
+            CandidateSet(
+                self._fused(hits_by_retriever, k),
+                hits_by_retriever,
+                query_vector=vector,
+                sentences=search_by_sentence(query, rule, depth, self.bm25, self.dense),
+            )
+            for query, rule, hits_by_retriever, vector in zip(
+                queries, eligible, of_query, vectors, strict=True
+            )
         ]
 
     def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:

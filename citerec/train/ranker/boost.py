@@ -42,6 +42,11 @@ RISING = frozenset(
         "author_topic",
         "author_closest",
         "venue_citations",
+        "sentence",
+        "sentences_near",
+        "sentence_bm25",
+        "sentence_bm25_rank",
+        "title_found",
     }
 )
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank

@@ -1,12 +1,12 @@
-"""Train a ranker that reads a cross-encoder, and one without each corpus, on examples that are gathered once.
+"""Train the ranker of all corpora, and one without each corpus, on examples that are gathered once.
 
-    python experiments/ranker/train_cross_fitted.py --first indexes/vis.minilm indexes/ecology.minilm \\
-        --second indexes/biomed.minilm indexes/labour.minilm --rerankers trained/first trained/second \\
-        --examples indexes/ranker_examples --left-out indexes/left_out --output indexes/cross_fitted
+    python experiments/ranker/train_default.py indexes/vis.minilm indexes/biomed.minilm indexes/ecology.minilm \\
+        --examples indexes/ranker_examples --left-out indexes/left_out --output citerec/rank/default
 
-The indexes are in two halves. A cross-encoder that was trained on one half scores the queries of the other one, so it
-has seen none of the queries that the ranker learns from. Which candidates it scores is decided by a ranker of the other
-half that reads no cross-encoder. Indexes that share papers belong to the same half, and are left out together.
+Indexes that share papers are left out together. With `--rerankers` the rankers read a cross-encoder: the indexes are in
+two halves (`--second` names the other one), a cross-encoder that was trained on one half scores the queries of the other
+half, so it has seen none of the queries that the ranker learns from. Which candidates it scores is decided by a ranker of
+the other half that reads no cross-encoder.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from citerec.train.ranker.train import gather_examples, train_on
 from citerec.train.ranker.variants import IndexExamples
 from citerec.train.workspace import Workspace
 
-SETTINGS = Path(__file__).parent / "trainings" / "cross_fitted.toml"
+SETTINGS = Path(__file__).parent / "trainings" / "default.toml"
 SHARED = 0.1  # of the papers of the smaller index; from here on two indexes are left out together
 
 
@@ -37,16 +37,16 @@ def main() -> None:
     """Gather what is missing, and train."""
     options = _options()
     start_jvm(None)
-    halves = [[open_index(path) for path in paths] for paths in (options.first, options.second)]
+    halves = [[open_index(path) for path in paths] for paths in (options.indexes, options.second)]
     apart = [open_index(path) for path in options.apart]
-    config = RankerTraining.of(read_toml(SETTINGS))
+    everything = [*halves[0], *halves[1], *apart]
+    config = RankerTraining.of(read_toml(options.config))
     examples: list[IndexExamples] = []
     for half, other, reranker in zip(halves, halves[::-1], options.rerankers[::-1], strict=True):
-        order = first_order(other, [*half, *other, *apart], config, options.examples)
-        for index in half:
-            others = [one for one in (*half, *other, *apart) if one is not index]
-            folder = options.examples / f"{index.manifest.name}.reranked"
-            examples.append(gathered(index, reranker, others, config, folder, order))
+        order = first_order(other, everything, config, options.examples) if reranker else None
+        examples += [
+            gathered(index, reranker, everything, config, options.examples, order) for index in half
+        ]
     if options.left_out:
         for left_out in examples:
             rest = [one for one in examples if not shares_papers(one.index, left_out.index)]
@@ -63,20 +63,14 @@ def train(examples: Sequence[IndexExamples], output: Path, config: RankerTrainin
 
 def first_order(
     indexes: Sequence[IndexFolder],
-    all_indexes: Sequence[IndexFolder],
+    everything: Sequence[IndexFolder],
     config: RankerTraining,
     folder: Path,
 ) -> MatrixScores:
     """Return a ranker of some indexes that reads no reranker; of those that share papers, the first counts."""
     few = RankerTraining.of({**config.to_json(), "queries": 300, "dev_queries": 100})
     parts = [
-        gathered(
-            index,
-            None,
-            [other for other in all_indexes if other is not index],
-            few,
-            folder / f"{index.manifest.name}.first",
-        )
+        gathered(index, None, everything, few, folder, kind="first")
         for number, index in enumerate(indexes)
         if not any(shares_papers(index, earlier) for earlier in indexes[:number])
     ]
@@ -89,17 +83,19 @@ def first_order(
 def gathered(
     index: IndexFolder,
     reranker: str | None,
-    others: Sequence[IndexFolder],
+    everything: Sequence[IndexFolder],
     config: RankerTraining,
     folder: Path,
     order: MatrixScores | None = None,
+    kind: str = "examples",
 ) -> IndexExamples:
     """Return the examples of an index; what the folder holds is not gathered again."""
-    workspace = Workspace(folder)
+    workspace = Workspace(folder / f"{index.manifest.name}.{'reranked' if reranker else kind}")
     plan: Mapping[str, object] = {"queries": config.queries, "dev_queries": config.dev_queries}
     workspace.open(plan, resume=True, log=print)
     kept = [KeptExamples(workspace, name) for name in ("train", "dev")]
     print(f"{index.manifest.name}, reranked by {reranker}", flush=True)
+    others = [other for other in everything if other is not index]
     found = gather_examples(
         index, reranker, others, config, log=print, kept=kept, first_order=order
     )
@@ -117,10 +113,11 @@ def shares_papers(index: IndexFolder, other: IndexFolder) -> bool:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
-    add("--first", type=Path, nargs="+", required=True, help="the indexes of one half")
-    add("--second", type=Path, nargs="+", required=True, help="those of the other one")
-    add("--rerankers", nargs=2, required=True, help="cross-encoders of the first and second half")
+    add("indexes", type=Path, nargs="+", help="the indexes, or those of one half")
+    add("--second", type=Path, nargs="*", default=[], help="the indexes of the other half")
+    add("--rerankers", nargs=2, default=[None, None], help="cross-encoders of the two halves")
     add("--apart", type=Path, nargs="*", default=[], help="indexes that hold out more queries")
+    add("--config", type=Path, default=SETTINGS, help="the settings of the training")
     add("--examples", type=Path, required=True, help="a folder that keeps the examples")
     add("--left-out", type=Path, help="where to write the rankers without each corpus")
     add("--output", type=Path, help="where to write the ranker of all corpora")
