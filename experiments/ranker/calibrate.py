@@ -1,4 +1,4 @@
-"""Fit the calibration of the ranker that comes along on dev queries, and say in its card how good it is on test ones.
+"""Fit the calibration of the default ranker on dev queries, and write into its card how good it is on test queries.
 
     python experiments/ranker/calibrate.py indexes/vis.minilm indexes/biomed.minilm
 
@@ -26,9 +26,9 @@ from citerec.train.ranker.gather import Gatherer
 from citerec.train.ranker.queries import dev_queries
 
 HEADING = "## Probabilities"
-NEXT = "## What each source is worth"
+NEXT = "## Ablations"
 DISABLED = {
-    "all sources": (),
+    "all": (),
     "without vectors": (Group.SEMANTIC,),
     "without citations": (Group.GRAPH, Group.POPULARITY),
 }
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def whole(index: IndexFolder, split: str) -> RankerExamples:
-    """Return the whole pools of all queries of a split."""
+    """Return all candidates of all queries of a split."""
     config = RankerTraining(reranker="none", dev_queries=0)
     queries = dev_queries(index, config, split=split)
     if queries is None:
@@ -85,15 +85,15 @@ def top(ranker: Ranker, examples: RankerExamples) -> TopLists:
 
 
 def section(names: Sequence[str], rows: Sequence[tuple[str, str, Reliability]]) -> str:
-    """Return what the card says."""
+    """Return the section of the card."""
     lines = [
         HEADING,
         "",
         "The probability that the draft cites a paper is sigmoid(scale * (score - mean of the list's best",
         f"{TOP} scores) + offset), fitted on the best {TOP} papers of each whole dev list of {' and '.join(names)}.",
-        "The trees did not learn from these. On the first 20 papers of each list of the test queries:",
+        "The trees were not trained on these lists. On the first 20 papers of each list of the test queries:",
         "",
-        "| corpus | how | papers | cited | mean probability | ECE | Brier |",
+        "| corpus | features | papers | cited | mean probability | ECE | Brier |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
