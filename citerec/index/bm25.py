@@ -14,13 +14,13 @@ import numpy.typing as npt
 import orjson
 
 from citerec.errors import OutputError
+from citerec.index.lucene_ids import segment_ids
 from citerec.java import as_type, is_java_exception, java_class, static_method
 from citerec.text import contents
 from citerec.types import Paper
 
 CONTENTS, YEAR = "contents", "year"
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
-_SLICE = 50_000  # documents whose ids are fetched from Lucene in one call
 
 
 class Bm25Builder:
@@ -104,16 +104,9 @@ def write_rows(folder: Path, rows: dict[str, int]) -> int:
     """
     reader = open_reader(folder)
     try:
-        searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
-        table: npt.NDArray[np.int32] = np.full(reader.maxDoc(), -1, np.int32)
-        match_all = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
-        scored_docs = java_class("io.anserini.search.ScoredDocs")
-        last: Any = None
-        for start in range(0, reader.maxDoc(), _SLICE):
-            top = searcher.searchAfter(last, match_all, _SLICE)
-            docids = scored_docs.fromTopDocs(top, searcher).docids
-            table[start : start + len(docids)] = [rows[docid] for docid in docids]
-            last = java_class("org.apache.lucene.search.ScoreDoc")(start + len(docids) - 1, 1.0)
+        documents = int(reader.maxDoc())
+        in_order = (rows[docid] for ids in segment_ids(reader, folder) for docid in ids)
+        table: npt.NDArray[np.int32] = np.fromiter(in_order, np.int32, documents)
     finally:
         reader.close()
     np.save(folder / ROWS, table)
