@@ -1,4 +1,4 @@
-"""Loops that run in Java: a call from Python into Java takes a microsecond or more, and an index has millions of entries.
+"""Loops that run in Java: a call from Python into Java takes a microsecond or more, and an index has millions of terms.
 
 They are composed of method handles, since the packaged Java has no compiler.
 """

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import PostingsError
-from citerec.index.bm25 import CONTENTS
 from citerec.index.handles import (
     BYTES,
     LUCENE,
@@ -24,6 +23,7 @@ from citerec.index.handles import (
     text_of,
     written,
 )
+from citerec.index.lucene_documents import CONTENTS
 from citerec.java import as_type, java_class
 
 _TERMS, _DFS, _DOCS, _FREQS = "terms", "dfs", "docs", "freqs"
