@@ -54,10 +54,12 @@ class Fields:
         Other corpora use these names for other things, too: a value that is neither a short text nor a number counts as
         missing.
         """
-        return {name: self._short(names.get(name, name)) for name in BIBLIOGRAPHIC}
+        keys = [names.get(name, name) for name in BIBLIOGRAPHIC] if names else BIBLIOGRAPHIC
+        pairs = zip(BIBLIOGRAPHIC, keys, strict=True)
+        return {name: self._short(key) if key in self.record else "" for name, key in pairs}
 
     def _short(self, key: str) -> str:
-        value = self.record.get(key)
+        value = self.record[key]
         if isinstance(value, list):  # several types of one paper, the most general first
             value = next(iter(cast("list[Any]", value)), "")
         if (
