@@ -27,7 +27,7 @@ from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError, IndexExistsError
 from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25_thread import Bm25Thread, bm25_thread
-from citerec.java import start_jvm
+from citerec.java import PATIENT, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.matching.tables import write_tables
 from citerec.types import Log, Paper, Progress, no_log, no_progress
@@ -97,7 +97,7 @@ def build_index(
         from citerec.encode.encoder import open_encoder
 
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
-    start_jvm(config.heap)
+    start_jvm(config.heap, more=PATIENT)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
         records = read_papers(source, name, bytes_read(source, progress), log or no_log, folder)

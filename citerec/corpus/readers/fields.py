@@ -122,7 +122,7 @@ class Fields:
 
     def names(self, key: str) -> tuple[str, ...]:
         """Read a list of authors, each a string or an object with a "name"."""
-        return tuple(name for name in self.items(key, _name) if name)
+        return tuple([name for name in self.items(key, _name) if name])
 
     def items(self, key: str, read: Callable[[Any], str | None]) -> tuple[str, ...]:
         """Read a list; `read` converts each item and returns None for a wrong type."""
@@ -131,11 +131,11 @@ class Fields:
             return ()
         if not isinstance(value, list):
             self.fail(f"{key!r} must be a list, found {shown(value)}")
-        items: list[str] = []
-        for item in cast("list[Any]", value):
-            if (text := read(item)) is None:
-                self.fail(f"{key!r} must hold strings, found {shown(item)}")
-            items.append(text)
+        values = cast("list[Any]", value)
+        items = [text for item in values if (text := read(item)) is not None]
+        if len(items) < len(values):
+            wrong = next(item for item in values if read(item) is None)
+            self.fail(f"{key!r} must hold strings, found {shown(wrong)}")
         return tuple(items)
 
     def _required(self, key: str) -> Any:
