@@ -1,9 +1,6 @@
 """Builds an index folder from a corpus: reads the corpus once and writes papers and Lucene's index in parallel."""
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,15 +26,13 @@ from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
 from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError, IndexExistsError
 from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
-from citerec.index.bm25 import Bm25Builder, write_rows
-from citerec.index.write_postings import add_postings
-from citerec.java import leave_thread, start_jvm
+from citerec.index.bm25_thread import Bm25Thread, bm25_thread
+from citerec.java import PATIENT, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.matching.tables import write_tables
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
-LUCENE_QUEUE = 2  # batches that may wait for Lucene
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +97,24 @@ def build_index(
         from citerec.encode.encoder import open_encoder
 
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
-    start_jvm(config.heap)
+    start_jvm(config.heap, more=PATIENT)
     with building(index) as folder:
         collector = Collector(config.skip_bad)
         records = read_papers(source, name, bytes_read(source, progress), log or no_log, folder)
-        _read(folder, records, collector, config, corpus=source.path)
-        _finish(folder, source, collector, progress)
+        with bm25_thread(folder, config.threads or cpu_count() or 1) as bm25:
+            _read(folder, records, collector, bm25, corpus=source.path)
+            bm25.finish(collector.rows, log)
+            _finish(folder, source, collector, progress)
+            documents, sums = bm25.result()
+        collector.counts["bm25_documents"] = documents
         vectors: dict[str, Any] = {"encoder": None}
         if encoder:
             how = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
             vectors = embed(folder, index, encoder, how, progress)
         carry_models(index, folder)
-        manifest = _manifest(folder, source, name, Path(realpath(index)).name, collector, vectors)
-        add_postings(folder, manifest.checksums, log)
+        sums = checksums(folder, known=sums)
+        name_of_index = Path(realpath(index)).name
+        manifest = _manifest(source, name, name_of_index, collector, vectors, sums)
         write_manifest(folder, manifest)
         check_target(index, force=config.force)  # another build may have finished in between
     if encoder:
@@ -177,16 +177,14 @@ def _read(
     folder: Path,
     records: Iterator[Located],
     collector: Collector,
-    config: BuildConfig,
+    bm25: Bm25Thread,
     *,
     corpus: Path,
 ) -> None:
     """Stream the records into papers.arrow, the graph and Lucene."""
-    threads = config.threads or cpu_count() or 1
     with (
         spill_references(folder / "references.tmp") as spill,
         write_papers(folder / PAPERS) as papers,
-        _lucene(folder / BM25, threads) as index_batch,
     ):
         batch: list[Paper] = []
         for located in records:
@@ -196,55 +194,29 @@ def _read(
             spill.add(len(collector.rows) - 1, paper.citations)
             batch.append(paper)
             if len(batch) == LUCENE_BATCH:
-                index_batch(batch)
+                bm25.add(batch)
                 batch = []
         if not collector.rows:
             raise ConfigError(f"{corpus} holds no valid paper; no index was built")
-        index_batch(batch)
+        bm25.add(batch)
         spill.close()
         graph = write_graph(folder / CITATIONS, spill, collector.rows)
     collector.counts.update(asdict(graph))
 
 
-@contextmanager
-def _lucene(folder: Path, threads: int) -> Generator[Callable[[list[Paper]], None]]:
-    """Yield a function that indexes a batch in a separate thread, so that reading continues meanwhile."""
-    builder = Bm25Builder(folder, threads=threads)
-    waiting: deque[Future[None]] = deque()
-    with ThreadPoolExecutor(1) as pool:
-
-        def index(batch: list[Paper]) -> None:
-            if len(waiting) == LUCENE_QUEUE:
-                waiting.popleft().result()
-            waiting.append(pool.submit(builder.add, batch))
-
-        try:
-            yield index
-            for done in waiting:
-                done.result()
-        except BaseException:
-            pool.submit(builder.abandon)
-            raise
-        else:
-            pool.submit(builder.close).result()
-        finally:
-            pool.submit(leave_thread)
-
-
 def _finish(folder: Path, source: Source, collector: Collector, progress: Progress) -> None:
-    """Write what depends on all papers: the rows of Lucene's documents, the order of docids, the splits."""
+    """Write what depends on all papers, except for Lucene's part: the order of docids, tables, the splits."""
     progress("finishing", 0, 3)
     ids = list(collector.rows)
-    collector.counts["bm25_documents"] = write_rows(folder / BM25, collector.rows)
-    progress("finishing", 1, 3)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     np.save(folder / ID_RANK, rank)
-    progress("finishing", 2, 3)
+    progress("finishing", 1, 3)
     papers, graph = Papers(folder / PAPERS), open_graph(folder / CITATIONS, len(ids))
     years = papers.years
     write_cited_by(folder / CITATIONS, transposed(graph, years))
     write_tables(folder, papers)
+    progress("finishing", 2, 3)
     queries = shipped_queries(source.folder)
     splits = queries.splits if queries else shipped_splits(source.folder)
     if queries:
@@ -261,12 +233,12 @@ def _finish(folder: Path, source: Source, collector: Collector, progress: Progre
 
 
 def _manifest(
-    folder: Path,
     source: Source,
     format_name: str,
     name: str,
     collector: Collector,
     vectors: dict[str, Any],
+    sums: dict[str, str],
 ) -> Manifest:
     shipped = collector.counts.pop("shipped_splits")
     return Manifest(
@@ -285,5 +257,5 @@ def _manifest(
             "splits": "shipped" if shipped else "by year, 80/10/10",
             **vectors,
         },
-        checksums=checksums(folder),
+        checksums=sums,
     )

@@ -37,6 +37,14 @@ USUAL_FOLDERS = (
     "C:/Program Files/Eclipse Adoptium/*",
 )
 QUICK = "-XX:TieredStopAtLevel=1"  # the first compiler only: the second one pays off after thousands of calls
+# For a build: the second compiler takes only what runs very often. By default it also compiles what runs for a
+# second, which takes more processor time than it saves; the loops of a large corpus reach these numbers at once.
+PATIENT = (
+    "-XX:Tier4InvocationThreshold=100000",
+    "-XX:Tier4MinInvocationThreshold=10000",
+    "-XX:Tier4CompileThreshold=300000",
+    "-XX:Tier4BackEdgeThreshold=800000",
+)
 LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 _lock = Lock()

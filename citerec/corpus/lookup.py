@@ -26,8 +26,17 @@ Rows = npt.NDArray[np.int32]
 
 def code_of(key: str) -> int:
     """Return the code of a key, in [0, 2^64)."""
-    digest = blake2b(key.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    return int.from_bytes(_digest(key), "little")
+
+
+def codes_of(keys: Iterable[str]) -> Codes:
+    """Return the codes of keys, shape (keys,)."""
+    digests = b"".join([_digest(key) for key in keys])
+    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
+
+
+def _digest(key: str) -> bytes:
+    return blake2b(key.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Table:
 
     def rows_of(self, keys: Iterable[str]) -> list[Rows]:
         """Return the rows that may have each key, rising: all that have it, and those of an equal code."""
-        wanted = np.array([code_of(key) for key in keys], np.uint64)
+        wanted = codes_of(keys)
         first = np.searchsorted(self.codes, wanted, "left").tolist()
         last = np.searchsorted(self.codes, wanted, "right").tolist()
         return [np.array(self.rows[a:b]) for a, b in zip(first, last, strict=True)]

@@ -1,50 +1,51 @@
-"""Builds the Lucene part of an index by Anserini's indexer; Pyserini can open it, too.
+"""Builds the Lucene part of an index as Anserini's indexer does; Pyserini can open it, too.
 
 Fields: `id` (the docid), `contents` (title and abstract, English analysis), `year` (four
 digits; 0000 if unknown). Neither texts nor term vectors are stored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from citerec.errors import OutputError
-from citerec.java import as_type, is_java_exception, java_class, static_method
+from citerec.index.lucene_analysis import analyzer
+from citerec.index.lucene_documents import DocumentWriter
+from citerec.index.lucene_ids import segment_ids
+from citerec.java import as_type, is_java_exception, java_class
 from citerec.text import contents
 from citerec.types import Paper
 
-CONTENTS, YEAR = "contents", "year"
+_BUFFER_MB = 2048.0  # memory for documents that are not written yet, of all threads
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
-_SLICE = 50_000  # documents whose ids are fetched from Lucene in one call
 
 
 class Bm25Builder:
     """Adds papers to Lucene's index in batches."""
 
-    def __init__(
-        self, folder: Path, *, threads: int, buffer_mb: int = 256, append: bool = False
-    ) -> None:
-        """Open the indexer.
+    def __init__(self, folder: Path, *, threads: int, append: bool = False) -> None:
+        """Open Lucene's writer.
 
         Args:
             folder: The Lucene index.
-            threads: The number of threads of the indexer; with one, documents keep the order in which they are added.
-            buffer_mb: Memory for documents that are not written yet.
+            threads: The number of threads that add papers; with one, documents keep the order in which they are added.
             append: Whether to add to an existing index.
         """
         self._folder = folder
-        path = str(folder.absolute())  # the JVM keeps the working directory in which it was started
-        arguments = [
-            *("-input", path, "-collection", "JsonCollection", "-index", path),
-            *("-fields", YEAR, "-threads", str(threads), "-memoryBuffer", str(buffer_mb)),
-            *(["-append"] if append else []),
-        ]
-        self._indexer: Any = java_class("io.anserini.index.SimpleIndexer")(arguments)
+        # absolute: the JVM keeps the working directory in which it was started
+        directory = _open_directory(folder)
+        analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")(analysis)
+        mode = java_class("org.apache.lucene.index.IndexWriterConfig$OpenMode")
+        config.setOpenMode(mode.APPEND if append else mode.CREATE)
+        config.setRAMBufferSizeMB(_BUFFER_MB)
+        config.setUseCompoundFile(False)
+        self._writer: Any = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+        self._documents = DocumentWriter(self._writer, threads)
 
     def add(self, papers: Iterable[Paper]) -> None:
         """Index a batch of papers; papers without text are skipped.
@@ -52,13 +53,12 @@ class Bm25Builder:
         Raises:
             OutputError: If Lucene cannot write them.
         """
-        documents = [_document(paper) for paper in papers if contents(paper).strip()]
+        texts = ((paper, contents(paper)) for paper in papers)
+        documents = [(p.id, text, year_term(p.year)) for p, text in texts if text.strip()]
         try:
-            done = self._indexer.addRawDocuments(documents) if documents else 0
+            self._documents.add(documents)
         except Exception as error:
             raise self._failed(error) from error
-        if done != len(documents):
-            raise self._failed(None)
 
     def close(self) -> None:
         """Write what Lucene has buffered; the index is complete after this.
@@ -67,32 +67,30 @@ class Bm25Builder:
             OutputError: If Lucene cannot write it.
         """
         try:
-            self._indexer.close()
+            self._writer.close()
         except Exception as error:
             raise self._failed(error) from error
         (self._folder / "write.lock").unlink(missing_ok=True)
 
     def writer(self) -> Any:
-        """Return Lucene's `IndexWriter`, which Anserini's indexer does not publish."""
-        signature = "(Ljava/lang/Object;Ljava/lang/String;Z)Ljava/lang/Object;"
-        read = static_method("org.apache.commons.lang3.reflect.FieldUtils", "readField", signature)
-        return as_type("org.apache.lucene.index.IndexWriter", read(self._indexer, "writer", True))
+        """Return Lucene's `IndexWriter`."""
+        return self._writer
 
     def abandon(self) -> None:
         """Close the files of a failed build; they will be removed."""
         with suppress(Exception):
-            self._indexer.close()
+            self._writer.rollback()
 
-    def _failed(self, error: Exception | None) -> Exception:
-        if error is not None and not is_java_exception(error):
+    def _failed(self, error: Exception) -> Exception:
+        if not is_java_exception(error):
             return error
-        reason = str(error).strip().splitlines()[0] if error else "it did not index some papers"
-        full = error is None or "space" in reason
+        reason = str(error).strip().splitlines()[0]
+        full = "space" in reason
         hint = "; is there space on the disk?" if full else "; see: citerec doctor"
         return OutputError(f"Lucene cannot write {self._folder}: {reason}{hint}")
 
 
-def write_rows(folder: Path, rows: dict[str, int]) -> int:
+def write_rows(folder: Path, rows: Mapping[str, int]) -> int:
     """Write the row of each Lucene document, so that hits need no lookup by docid.
 
     Args:
@@ -104,16 +102,9 @@ def write_rows(folder: Path, rows: dict[str, int]) -> int:
     """
     reader = open_reader(folder)
     try:
-        searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
-        table: npt.NDArray[np.int32] = np.full(reader.maxDoc(), -1, np.int32)
-        match_all = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
-        scored_docs = java_class("io.anserini.search.ScoredDocs")
-        last: Any = None
-        for start in range(0, reader.maxDoc(), _SLICE):
-            top = searcher.searchAfter(last, match_all, _SLICE)
-            docids = scored_docs.fromTopDocs(top, searcher).docids
-            table[start : start + len(docids)] = [rows[docid] for docid in docids]
-            last = java_class("org.apache.lucene.search.ScoreDoc")(start + len(docids) - 1, 1.0)
+        documents = int(reader.maxDoc())
+        in_order = (rows[docid] for ids in segment_ids(reader, folder) for docid in ids)
+        table: npt.NDArray[np.int32] = np.fromiter(in_order, np.int32, documents)
     finally:
         reader.close()
     np.save(folder / ROWS, table)
@@ -122,8 +113,7 @@ def write_rows(folder: Path, rows: dict[str, int]) -> int:
 
 def open_reader(folder: Path) -> Any:
     """Open a Lucene index for reading."""
-    path = java_class("java.nio.file.Paths").get(str(folder.absolute()))
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+    directory = _open_directory(folder)
     reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
     return as_type("org.apache.lucene.index.IndexReader", reader)
 
@@ -133,6 +123,7 @@ def year_term(year: int | None) -> str:
     return f"{year or 0:04d}"
 
 
-def _document(paper: Paper) -> str:
-    fields = {"id": paper.id, CONTENTS: contents(paper), YEAR: year_term(paper.year)}
-    return orjson.dumps(fields).decode()
+def _open_directory(folder: Path) -> Any:
+    path = java_class("java.nio.file.Paths").get(str(folder.absolute()))
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+    return as_type("org.apache.lucene.store.Directory", directory)

@@ -1,25 +1,26 @@
 """Makes the tables of `citerec.corpus.lookup`: for a new index, and for one that changes."""
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.bibliography.doi import doi_of
-from citerec.bibliography.keys import id_key
 from citerec.bibliography.names import name_key
 from citerec.corpus.lookup import (
     AUTHORS,
     DOIS,
     IDS,
     TITLES,
+    Codes,
     Lookup,
+    Rows,
     Table,
     code_of,
+    codes_of,
     is_stored,
     open_lookup,
     write_table,
@@ -27,32 +28,36 @@ from citerec.corpus.lookup import (
 from citerec.corpus.papers import BATCH, Papers
 from citerec.matching.same import title_codes
 
-Rows = npt.NDArray[np.int32]
 
-
-def _id_keys(docid: str) -> Iterable[str]:
+def _id_keys(docid: str) -> Collection[str]:
     return (docid,)
 
 
-def _doi_keys(*texts: str) -> Iterable[str]:
-    return {id_key(text) for text in texts if doi_of(text)}
+def _doi_keys(*texts: str) -> Collection[str]:
+    """Return the `id_key` of each text that is a DOI."""
+    return {doi.lower() for text in texts if text and (doi := doi_of(text))}
 
 
-def _author_keys(authors: Sequence[str] | None) -> Iterable[str]:
-    return {_name_key(name) for name in authors or ()}
+def _author_codes(authors: Sequence[str] | None) -> Collection[int]:
+    return {_name_code(name) for name in authors or ()}
 
 
 @lru_cache(maxsize=2**16)
-def _name_key(name: str) -> str:
-    return name_key(name)
+def _name_code(name: str) -> int:
+    return code_of(name_key(name))
 
 
-# the columns of each table, and the keys of a paper with these values; older files lack some columns
-_KEYS: dict[str, tuple[tuple[str, ...], Callable[..., Iterable[str]]]] = {
-    IDS: (("id",), _id_keys),
-    DOIS: (("id", "doi"), _doi_keys),
-    TITLES: (("title",), title_codes),
-    AUTHORS: (("authors",), _author_keys),
+def _as_codes(codes: Iterable[int]) -> Codes:
+    return np.fromiter(codes, np.uint64)
+
+
+# The columns of each table, the keys or codes of a paper with these values, and what makes codes of all of these. Older
+# files lack some columns.
+_KEYS: dict[str, tuple[tuple[str, ...], Callable[..., Collection[Any]], Callable[..., Codes]]] = {
+    IDS: (("id",), _id_keys, codes_of),
+    DOIS: (("id", "doi"), _doi_keys, codes_of),
+    TITLES: (("title",), title_codes, codes_of),
+    AUTHORS: (("authors",), _author_codes, _as_codes),
 }
 
 
@@ -102,24 +107,23 @@ def update_tables(
     write_tables(folder, papers, open_lookup(index), new_row, first_added)
 
 
-def _entries(papers: Papers, name: str, start: int) -> tuple[npt.NDArray[np.uint64], Rows]:
+def _entries(papers: Papers, name: str, start: int) -> tuple[Codes, Rows]:
     """Return the codes of the keys of each paper from row `start` on, and the rows."""
-    codes, rows = array("Q"), array("i")  # grow in place
-    for code, row in _codes(papers, name, start):
-        codes.append(code)
-        rows.append(row)
-    return np.frombuffer(codes, np.uint64), np.frombuffer(rows, np.int32)
+    columns, keys, coded = _KEYS[name]
+    codes, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
+    for first, part in _parts(papers, start):
+        values = [part[c].to_pylist() for c in columns if c in part.schema.names]
+        of_papers = [*map(keys, *values)]
+        counts = [*map(len, of_papers)]
+        codes.append(coded(chain.from_iterable(of_papers)))
+        rows.append(np.repeat(np.arange(first, first + len(part), dtype=np.int32), counts))
+    return np.concatenate(codes), np.concatenate(rows)
 
 
-def _codes(papers: Papers, name: str, start: int) -> Iterator[tuple[int, int]]:
-    columns, keys = _KEYS[name]
+def _parts(papers: Papers, start: int) -> Iterator[tuple[int, Any]]:
+    """Yield the papers from row `start` on as Arrow batches, each with its first row."""
     for number, batch in enumerate(papers.batches()):
         first = number * BATCH
-        if first + len(batch) <= start:
-            continue
-        skipped = max(start - first, 0)
-        part = batch.slice(skipped)
-        values = [part[c].to_pylist() for c in columns if c in batch.schema.names]
-        for row, texts in enumerate(zip(*values, strict=True), first + skipped):
-            for key in keys(*texts):
-                yield code_of(key), row
+        if first + len(batch) > start:
+            skipped = max(start - first, 0)
+            yield first + skipped, batch.slice(skipped)

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config
-from citerec.index.bm25 import CONTENTS, YEAR, open_reader, year_term
+from citerec.index.bm25 import open_reader, year_term
 from citerec.index.lucene_analysis import analyze_by_lucene, analyzer
+from citerec.index.lucene_documents import CONTENTS, YEAR
 from citerec.java import as_type, java_class, static_method
 from citerec.retrieve.terms import key_terms, searched_text
 from citerec.text import QueryForm

@@ -54,10 +54,12 @@ class Fields:
         Other corpora use these names for other things, too: a value that is neither a short text nor a number counts as
         missing.
         """
-        return {name: self._short(names.get(name, name)) for name in BIBLIOGRAPHIC}
+        keys = [names.get(name, name) for name in BIBLIOGRAPHIC] if names else BIBLIOGRAPHIC
+        pairs = zip(BIBLIOGRAPHIC, keys, strict=True)
+        return {name: self._short(key) if key in self.record else "" for name, key in pairs}
 
     def _short(self, key: str) -> str:
-        value = self.record.get(key)
+        value = self.record[key]
         if isinstance(value, list):  # several types of one paper, the most general first
             value = next(iter(cast("list[Any]", value)), "")
         if (
@@ -120,7 +122,7 @@ class Fields:
 
     def names(self, key: str) -> tuple[str, ...]:
         """Read a list of authors, each a string or an object with a "name"."""
-        return tuple(name for name in self.items(key, _name) if name)
+        return tuple([name for name in self.items(key, _name) if name])
 
     def items(self, key: str, read: Callable[[Any], str | None]) -> tuple[str, ...]:
         """Read a list; `read` converts each item and returns None for a wrong type."""
@@ -129,11 +131,11 @@ class Fields:
             return ()
         if not isinstance(value, list):
             self.fail(f"{key!r} must be a list, found {shown(value)}")
-        items: list[str] = []
-        for item in cast("list[Any]", value):
-            if (text := read(item)) is None:
-                self.fail(f"{key!r} must hold strings, found {shown(item)}")
-            items.append(text)
+        values = cast("list[Any]", value)
+        items = [text for item in values if (text := read(item)) is not None]
+        if len(items) < len(values):
+            wrong = next(item for item in values if read(item) is None)
+            self.fail(f"{key!r} must hold strings, found {shown(wrong)}")
         return tuple(items)
 
     def _required(self, key: str) -> Any:
