@@ -39,16 +39,16 @@ class RayShards:
             ClusterError: If a worker cannot open the encoder, or too many workers are lost.
         """
         config = worker_config(encoder.config, encoder.precision)
-        pool: Pool[list[Paper], Shard] = Pool(
+        texts = ([*papers.at(shard.rows).values()] for shard in missing)
+        with Pool[list[Paper], Shard](
             self.cluster,
             partial(open_worker, encoder.fingerprint, base.absolute(), config),
             cpus=config.thread_count,
             gpus=int(config.device.startswith("cuda")),
             log=self.log,
-        )
-        texts = ([*papers.at(shard.rows).values()] for shard in missing)
-        for number, vectors in pool.results(texts):
-            yield missing[number], vectors
+        ) as pool:
+            for number, vectors in pool.results(texts):
+                yield missing[number], vectors
 
 
 def worker_config(config: EncodeConfig, precision: str) -> EncodeConfig:

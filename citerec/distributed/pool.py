@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from citerec.distributed.cluster import Cluster
 from citerec.errors import CiterecError, ClusterError
@@ -58,7 +58,7 @@ class _Task(Generic[Item]):
 
 
 class Pool(Generic[Item, Result]):
-    """Runs the items of one call of `results` on as many actors as the cluster has room for."""
+    """Runs items on as many actors as there are items and the cluster has room for."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Pool(Generic[Item, Result]):
         gpus: int = 0,
         log: Log | None = None,
     ) -> None:
-        """Prepare; actors start with the first item.
+        """Prepare; actors start with the first item, and end with the block of the pool.
 
         Args:
             cluster: Where they run.
@@ -118,7 +118,7 @@ class Pool(Generic[Item, Result]):
                     self._idle.append(actor)
                     yield task.number, result
         finally:
-            self.close()
+            self._drop_running()
 
     def in_order(self, items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results of `results` in the order of the items; results that are ahead are held in memory."""
@@ -130,16 +130,21 @@ class Pool(Generic[Item, Result]):
                 yield ahead.pop(number)
                 number += 1
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End all actors."""
-        actors = [
-            *self._idle,
-            *self._starting.values(),
-            *(one for one, _ in self._running.values()),
-        ]
-        for actor in actors:
+        self._drop_running()
+        for actor in (*self._idle, *self._starting.values()):
             self._ray.kill(actor)
-        self._idle, self._starting, self._running = [], {}, {}
+        self._idle, self._starting = [], {}
+
+    def _drop_running(self) -> None:
+        """End the actors whose results nobody will read."""
+        for actor, _ in self._running.values():
+            self._ray.kill(actor)
+        self._running = {}
 
     def _slots(self) -> int:
         return max(1, self._cluster.slots(*self._size))
@@ -167,7 +172,8 @@ class Pool(Generic[Item, Result]):
             return
         if found != version("citerec"):
             raise ClusterError(
-                f"a worker runs citerec {found}, this command runs {version('citerec')}; install one version on all nodes"
+                f"a worker runs citerec {found}, this command runs {version('citerec')}; "
+                "install one version on all nodes"
             )
         self._idle.append(actor)
 

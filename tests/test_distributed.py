@@ -1,0 +1,147 @@
+"""The parts of distributed work that need no Ray: checksums of shards, what a worker opens, batches of pairs."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from citerec.config import RecommendConfig, RerankConfig
+from citerec.distributed.cluster import connected
+from citerec.distributed.embedding import worker_config as encoding_config
+from citerec.distributed.recommending import worker_config
+from citerec.distributed.scoring import RayCrossEncoder, RayRunner, open_worker
+from citerec.embed import EmbedConfig, embed_anew, shard_folder
+from citerec.encode.config import EncodeConfig, Precision
+from citerec.encode.encoder import open_encoder
+from citerec.errors import ClusterError, MissingExtraError
+from citerec.folder import IndexFolder, open_index
+from citerec.recommend import BatchRecommender
+from citerec.rerank.cross_encoder import open_reranker
+from citerec.shards import is_complete, write_shard
+from citerec.types import Query
+
+Build = Callable[..., IndexFolder]
+PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
+
+
+class HerePool:
+    """Runs items in this process, the last one first."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self._work = work
+
+    def results(self, items: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+        for number, item in reversed([*enumerate(items)]):
+            yield number, self._work(item)
+
+
+def test_a_missing_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+
+    with (
+        pytest.raises(MissingExtraError, match=r"pip install 'citerec\[ray\]'"),
+        connected("local"),
+    ):
+        pass
+
+
+def test_a_shard_whose_values_changed_is_not_complete(tmp_path: Path) -> None:
+    file, vectors = tmp_path / "shard.npy", np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_shard(file, vectors)
+    assert is_complete(file, (2, 3))
+    assert np.array_equal(np.load(file, mmap_mode="r"), vectors)
+
+    content = bytearray(file.read_bytes())
+    content[-40] ^= 1  # in the values, which precede 32 bytes of checksum
+    file.write_bytes(content)
+
+    assert not is_complete(file, (2, 3))
+
+
+def test_only_missing_shards_are_encoded_elsewhere(build: Build, tiny_model: str) -> None:
+    index, encoder, sent = build(PAPERS), open_encoder(tiny_model), list[range]()
+    embed_anew(index.path, encoder, EmbedConfig(shard=3))
+    expected = (index.path / "dense/vectors.faiss").read_bytes()
+
+    def elsewhere(encoder: Any, base: Path, papers: Any, missing: Any) -> Iterator[Any]:
+        for shard in reversed(missing):  # in any order
+            sent.append(shard.rows)
+            if len(sent) == 3:
+                raise ClusterError("the last worker was lost")
+            yield shard, encoder.encode([*papers.at(shard.rows).values()])
+
+    config = EmbedConfig(shard=3, elsewhere=elsewhere, resume=True)
+    with pytest.raises(ClusterError):
+        embed_anew(index.path, encoder, config)
+    embed_anew(index.path, encoder, config)
+
+    assert sent == [range(9, 10), range(6, 9), range(3, 6), range(3, 6), range(3)]
+    assert (index.path / "dense/vectors.faiss").read_bytes() == expected
+    assert not shard_folder(index.path).exists()
+
+
+def test_a_worker_encodes_in_the_precision_of_the_command() -> None:
+    config = encoding_config(EncodeConfig(batch_tokens=64), "bfloat16")
+
+    assert (config.precision, config.device) == (Precision.BFLOAT16, "cpu")
+    assert (config.threads, config.batch_tokens) == (1, 64)
+
+
+def test_a_worker_reranks_as_deep_as_the_command(
+    dense_sample: IndexFolder, tiny_reranker_model: str
+) -> None:
+    from citerec.config import CrossEncoderConfig
+
+    one = CrossEncoderConfig(model=tiny_reranker_model)
+    config = RecommendConfig(reranker=RerankConfig(cross_encoders=(one,)), ranker="none")
+    recommender = BatchRecommender(dense_sample, config)
+    assert recommender.cascade
+
+    found = worker_config(config, recommender.cascade, threads=1)
+
+    assert isinstance(found.reranker, RerankConfig)
+    [encoder] = found.reranker.cross_encoders
+    assert encoder == replace(one, depth=recommender.cascade.depth)
+    assert (found.reranker.threads, found.bm25.threads, found.dense.threads) == (1, 1, 1)
+
+
+def test_pairs_scored_by_workers_have_the_same_scores_bit_by_bit(
+    sample_index: IndexFolder, tiny_reranker_model: str
+) -> None:
+    model = open_reranker(tiny_reranker_model, None, EncodeConfig(batch_tokens=128))
+    queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers " * (i + 1)) for i in range(4)]
+    rows = [np.arange(i, 40, 2, dtype=np.int32) for i in range(4)]
+    config = encoding_config(model.config, model.precision)
+    spec = model.spec
+    work = open_worker(
+        model.source, model.fingerprint, config, spec.query_tokens, spec.candidate_tokens
+    )
+    pool: Any = HerePool(work)
+
+    expected = model.score(sample_index, queries, rows)
+    found = RayCrossEncoder(model, RayRunner(model, pool)).score(sample_index, queries, rows)
+
+    assert [scores.tolist() for scores in found] == [scores.tolist() for scores in expected]
+
+
+def test_a_worker_refuses_another_model_at_the_path(tiny_reranker_model: str) -> None:
+    with pytest.raises(ClusterError, match="another model; copy the model to all nodes"):
+        open_worker(Path(tiny_reranker_model), "0" * 64, EncodeConfig(), 0, 0)
+
+
+def test_ray_is_for_builds_not_for_changes(
+    build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from citerec.cli import run
+
+    index = build(PAPERS)
+
+    code = run(["index", "--index", str(index.path), "--rollback", "--ray", "local"])
+
+    assert code == 2
+    assert "--ray builds indexes; leave it out to change one" in capsys.readouterr().err
+    assert open_index(index.path).manifest == index.manifest
