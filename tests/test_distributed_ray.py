@@ -14,26 +14,26 @@ import pytest
 pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
-from citerec.build import BuildConfig, build_index  # noqa: E402
-from citerec.cli import run  # noqa: E402
-from citerec.config import (  # noqa: E402
+from citerec.build import BuildConfig, build_index
+from citerec.cli import run
+from citerec.config import (
     CrossEncoderConfig,
     RecommendConfig,
     RerankConfig,
 )
-from citerec.distributed.cluster import Cluster, connected  # noqa: E402
-from citerec.distributed.embedding import RayShards  # noqa: E402
-from citerec.distributed.pool import Pool  # noqa: E402
-from citerec.distributed.recommending import RayRecommender  # noqa: E402
-from citerec.distributed.scoring import RayScorers  # noqa: E402
-from citerec.embed import EmbedConfig, embed_anew  # noqa: E402
-from citerec.encode.encoder import open_encoder  # noqa: E402
-from citerec.errors import ClusterError  # noqa: E402
-from citerec.folder import IndexFolder, open_index  # noqa: E402
-from citerec.missing import stream_any  # noqa: E402
-from citerec.recommend import BatchRecommender  # noqa: E402
-from citerec.rerank.opening import open_cascade  # noqa: E402
-from citerec.types import Hits, Query, no_progress  # noqa: E402
+from citerec.distributed.cluster import Cluster, connected
+from citerec.distributed.embedding import RayShards
+from citerec.distributed.pool import Pool
+from citerec.distributed.recommending import RayRecommender
+from citerec.distributed.scoring import RayScorers
+from citerec.embed import EmbedConfig, embed_anew
+from citerec.encode.encoder import open_encoder
+from citerec.errors import ClusterError
+from citerec.folder import IndexFolder, open_index
+from citerec.missing import stream_any
+from citerec.recommend import BatchRecommender
+from citerec.rerank.opening import open_cascade
+from citerec.types import Hits, Query, no_progress
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 NODE = {"num_cpus": 1, "object_store_memory": 2**27}

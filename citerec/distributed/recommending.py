@@ -42,6 +42,7 @@ class RayRecommender:
     threads: int = 0  # of an actor; 0 for one
     heap: str | None = None  # of the JVM of an actor
     log: Log | None = None
+    block: int = AT_ONCE  # queries of a block; with another number, results agree up to rounding
 
     def stream(
         self,
@@ -72,7 +73,8 @@ class RayRecommender:
             options,
             self.heap,
         )
-        blocks = [queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE)]
+        starts = range(0, len(queries), self.block)
+        blocks = [queries[start : start + self.block] for start in starts]
         with Pool[Block, list[BatchResult]](
             self.cluster, make, cpus=threads, gpus=_gpus(recommender.config), log=self.log
         ) as pool:
