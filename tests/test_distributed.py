@@ -4,24 +4,31 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import numpy as np
 import pytest
 
-from citerec.config import RecommendConfig, RerankConfig
+from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
 from citerec.distributed.cluster import connected
 from citerec.distributed.embedding import worker_config as encoding_config
 from citerec.distributed.recommending import worker_config
 from citerec.distributed.scoring import RayCrossEncoder, RayRunner, open_worker
+from citerec.distributed.sharded import merged, open_shards
+from citerec.distributed.shards import split_rows, write_list, write_shard
 from citerec.embed import EmbedConfig, embed_anew, shard_folder
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.encoder import open_encoder
-from citerec.errors import ClusterError, MissingExtraError
+from citerec.errors import ClusterError, ConfigError, MissingExtraError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import BatchRecommender
 from citerec.rerank.cross_encoder import open_reranker
-from citerec.shards import is_complete, write_shard
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.rules.eligible import eligible
+from citerec.shards import is_complete
+from citerec.shards import write_shard as write_vectors
+from citerec.text import QueryForm
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
@@ -51,7 +58,7 @@ def test_a_missing_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_shard_whose_values_changed_is_not_complete(tmp_path: Path) -> None:
     file, vectors = tmp_path / "shard.npy", np.arange(6, dtype=np.float32).reshape(2, 3)
-    write_shard(file, vectors)
+    write_vectors(file, vectors)
     assert is_complete(file, (2, 3))
     assert np.array_equal(np.load(file, mmap_mode="r"), vectors)
 
@@ -94,8 +101,6 @@ def test_a_worker_encodes_in_the_precision_of_the_command() -> None:
 def test_a_worker_reranks_as_deep_as_the_command(
     dense_sample: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    from citerec.config import CrossEncoderConfig
-
     one = CrossEncoderConfig(model=tiny_reranker_model)
     config = RecommendConfig(reranker=RerankConfig(cross_encoders=(one,)), ranker="none")
     recommender = BatchRecommender(dense_sample, config)
@@ -145,3 +150,102 @@ def test_ray_is_for_builds_not_for_changes(
     assert code == 2
     assert "--ray builds indexes; leave it out to change one" in capsys.readouterr().err
     assert open_index(index.path).manifest == index.manifest
+
+
+def sharded(index: IndexFolder, folder: Path, count: int) -> Path:
+    parts = enumerate(split_rows(len(index.papers), count))
+    created = index.manifest.created
+    records = [write_shard(index.papers, rows, folder / f"s{i}", created) for i, rows in parts]
+    write_list(folder, records)
+    return folder
+
+
+def test_rows_are_divided_in_order_into_parts_of_nearly_one_size() -> None:
+    assert split_rows(10, 3) == [range(3), range(3, 6), range(6, 10)]
+    with pytest.raises(ConfigError, match="2 papers cannot be divided into 3 shards"):
+        split_rows(2, 3)
+
+
+def test_the_best_of_all_shards_are_merged_with_ties_by_docid() -> None:
+    first = np.array([4, 0], np.int32), np.array([2, 1], np.float32)
+    second = np.array([3, 9], np.int32), np.array([2, 3], np.float32)
+
+    hits = merged([first, second], np.arange(10, dtype=np.int32), 3)
+
+    assert hits.rows.tolist() == [9, 3, 4]
+    assert hits.scores.tolist() == [3, 2, 2]
+
+
+@pytest.fixture(scope="module")
+def shards(sample_index: IndexFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sharded(sample_index, tmp_path_factory.mktemp("shards"), 3)
+
+
+@pytest.mark.parametrize("form", [QueryForm.TITLE_ABSTRACT, QueryForm.KEY_TERMS])
+def test_hits_of_shards_equal_those_of_the_whole_index(
+    sample_index: IndexFolder, shards: Path, form: QueryForm
+) -> None:
+    config = Bm25Config(form=form)
+    queries = [
+        Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year)
+        for p in sample_index.papers.at(range(0, 300, 9)).values()
+    ]
+    rules = eligible(queries, sample_index.papers, excluded=frozenset({5, 150, 290}))
+
+    expected = Bm25Retriever(sample_index, config).retrieve(queries, rules, 50)
+    with open_shards(sample_index, shards, config=config) as bm25:
+        found = bm25.retrieve(queries, rules, 50)
+
+    assert bm25.name == "bm25"
+    for one, other in zip(found, expected, strict=True):
+        assert one.rows.tolist() == other.rows.tolist()
+        assert one.scores.tolist() == other.scores.tolist()
+
+
+def test_a_missing_shard_is_an_error_and_partial_answers_are_marked(
+    sample_index: IndexFolder, shards: Path, tmp_path: Path
+) -> None:
+    folder, messages = copytree(shards, tmp_path / "shards"), list[str]()
+    rmtree(folder / "s1")
+    with (
+        pytest.raises(ClusterError, match=r"s1, one of 3 shards, .* the folder does not exist"),
+        open_shards(sample_index, folder),
+    ):
+        pass
+
+    with open_shards(sample_index, folder, allow_missing=True, log=messages.append) as bm25:
+        config = RecommendConfig(k=5, ranker="none", reranker="none")
+        recommender = BatchRecommender(sample_index, config, retrievers=[bm25])
+        [items] = recommender.recommend([Query(id="q", title="dense retrieval of passages")])
+
+    assert [message.endswith("the answers are partial") for message in messages] == [True]
+    assert items
+    assert all([*item.stages] == ["bm25-partial"] for item in items)
+
+
+def test_a_damaged_shard_is_written_again_and_the_others_are_kept(
+    sample_index: IndexFolder, shards: Path, tmp_path: Path
+) -> None:
+    folder = copytree(shards, tmp_path / "shards")
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.npy")}
+    content = bytearray((folder / "s2" / "years.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "s2" / "years.npy").write_bytes(content)
+    with pytest.raises(ClusterError, match="s2"), open_shards(sample_index, folder):
+        pass
+
+    sharded(sample_index, folder, 3)
+
+    with open_shards(sample_index, folder):
+        pass
+    after = {file: file.stat().st_mtime_ns for file in folder.rglob("*.npy")}
+    changed = {file.relative_to(folder).parts[0] for file in after if after[file] != before[file]}
+    assert changed == {"s2"}
+
+
+def test_shards_of_another_index_are_refused(shards: Path, build: Build) -> None:
+    with (
+        pytest.raises(ConfigError, match="shards of another index"),
+        open_shards(build(PAPERS), shards),
+    ):
+        pass

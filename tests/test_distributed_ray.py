@@ -26,6 +26,8 @@ from citerec.distributed.embedding import RayShards
 from citerec.distributed.pool import Pool
 from citerec.distributed.recommending import RayRecommender
 from citerec.distributed.scoring import RayScorers
+from citerec.distributed.sharded import open_shards
+from citerec.distributed.shards import build_shards
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder
 from citerec.errors import ClusterError
@@ -33,6 +35,8 @@ from citerec.folder import IndexFolder, open_index
 from citerec.missing import stream_any
 from citerec.recommend import BatchRecommender
 from citerec.rerank.opening import open_cascade
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.rules.eligible import eligible
 from citerec.types import Hits, Query, no_progress
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -57,7 +61,11 @@ def cluster(nodes: Any) -> Iterator[Cluster]:
         yield cluster
 
 
-def workers() -> list[int]:
+def holders() -> list[int]:
+    return workers(b"ray::_Holder")
+
+
+def workers(kind: bytes = b"ray::Worker") -> list[int]:
     """The processes that run actors of this test's cluster."""
     found: list[int] = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -65,7 +73,7 @@ def workers() -> list[int]:
             name = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if name.startswith(b"ray::Worker") and is_below(int(folder.name), os.getpid()):
+        if name.startswith(kind) and is_below(int(folder.name), os.getpid()):
             found.append(int(folder.name))
     return found
 
@@ -265,3 +273,25 @@ def test_an_address_without_a_cluster_is_a_clear_error(
 
     assert code == 2
     assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_shards_written_and_searched_by_workers_give_the_hits_of_the_whole_index(
+    sample_index: IndexFolder, tmp_path: Path, cluster: Cluster
+) -> None:
+    queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers") for i in range(20)]
+    rules, folder = eligible(queries, sample_index.papers), tmp_path / "shards"
+    expected = Bm25Retriever(sample_index).retrieve(queries, rules, 30)
+
+    records = build_shards(sample_index, folder, 3, cluster)
+    written = (folder / records[0].name / "shard.json").stat().st_mtime_ns
+    assert build_shards(sample_index, folder, 3, cluster) == records  # nothing is written again
+    assert (folder / records[0].name / "shard.json").stat().st_mtime_ns == written
+    with open_shards(sample_index, folder, cluster) as bm25:
+        found = bm25.retrieve(queries, rules, 30)
+        for worker in holders():
+            os.kill(worker, signal.SIGKILL)
+        again = bm25.retrieve(queries, rules, 30)  # Ray starts the actors again
+
+    for one, other, third in zip(found, expected, again, strict=True):
+        assert one.rows.tolist() == other.rows.tolist() == third.rows.tolist()
+        assert one.scores.tolist() == other.scores.tolist() == third.scores.tolist()
