@@ -249,3 +249,10 @@ def test_shards_of_another_index_are_refused(shards: Path, build: Build) -> None
         open_shards(build(PAPERS), shards),
     ):
         pass
+
+
+def test_replicas_out_of_range_are_refused() -> None:
+    from citerec.distributed.serving import Replicas
+
+    with pytest.raises(ConfigError, match="at least 1, and at most as many as 2, got 3"):
+        Replicas(least=3, most=2)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -295,3 +296,28 @@ def test_shards_written_and_searched_by_workers_give_the_hits_of_the_whole_index
     for one, other, third in zip(found, expected, again, strict=True):
         assert one.rows.tolist() == other.rows.tolist() == third.rows.tolist()
         assert one.scores.tolist() == other.scores.tolist() == third.scores.tolist()
+
+
+def test_replicas_give_the_answers_of_one_server(
+    sample_index: IndexFolder, cluster: Cluster
+) -> None:
+    pytest.importorskip("fastapi", reason="the server is not installed")
+    import httpx
+    from support.server import serving
+
+    from citerec.distributed.serving import Replicas, served
+    from citerec.serve.service import Service
+    from citerec.serve.settings import ServeConfig
+
+    indexes, draft = {"sample": sample_index.path}, {"title": "Dense retrieval", "reranker": "none"}
+    with serving(Service(indexes)) as client:
+        expected = client.post("/v1/recommend", json=draft).json()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings, replicas = ServeConfig(port=port), Replicas(least=2, most=2)
+    with served(cluster, indexes, settings=settings, replicas=replicas) as url:
+        answers = [
+            httpx.post(f"{url}v1/recommend", json=draft, timeout=120).json() for _ in range(4)
+        ]
+
+    assert [answer["answers"] for answer in answers] == [expected["answers"]] * 4
