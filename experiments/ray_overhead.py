@@ -3,7 +3,9 @@
     python experiments/ray_overhead.py INDEX --papers 20000 --queries 500
 
 The index needs vectors. Both sides encode the same shards and recommend for the same drafts, which are papers of the
-index. `steady` leaves out the time until the first result of each side, in which workers start and open their models.
+index. Processor time is that of all processes with those of Ray; `steady` leaves out the time until the first result of
+each side, in which workers start and open their models. On a machine with other load, compare processor times: Ray runs
+workers at a lower priority.
 """
 
 import argparse
@@ -86,14 +88,31 @@ def recommending(index: IndexFolder, cluster: Cluster, queries: int, block: int)
     print("identical:", expected == found)
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process and of all below it, with those that have ended."""
+    rows: dict[int, tuple[int, int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        rows[int(folder.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    below, found = {os.getpid()}, 0
+    while len(below) > found:
+        found = len(below)
+        below |= {process for process, (parent, _) in rows.items() if parent in below}
+    return sum(rows[process][1] for process in below) / os.sysconf("SC_CLK_TCK")
+
+
 def timed(name: str, results: Iterable[Result], items: int) -> list[Result]:
-    start, first, done = perf_counter(), 0.0, list[Result]()
+    used, start, first, done = processor_seconds(), perf_counter(), 0.0, list[Result]()
     for result in results:
         first = first or perf_counter()
         done.append(result)
     end = perf_counter()
+    used = processor_seconds() - used
     steady = f", steady {end - first:.1f} s" if len(done) > 1 else ""
-    print(f"{name}: {end - start:.1f} s for {items:,}{steady}", flush=True)
+    print(f"{name}: {end - start:.1f} s for {items:,}{steady}; processors {used:.1f} s", flush=True)
     return done
 
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from secrets import token_hex
 from shutil import copytree
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_AUTH_TOKEN"] = token_hex(32)  # not the user's, which a file would hold
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run

@@ -82,6 +82,8 @@ class Pool(Generic[Item, Result]):
         self._ray = cluster.ray
         self._actor_class = self._ray.remote(num_cpus=cpus, num_gpus=gpus)(Worker)
         self._size = (cpus, gpus)
+        self._lost_at_start = 0  # actors, since the last one that started
+        self._waited = 0  # seconds in which no actor could start
         self._idle: list[Any] = []
         self._starting: dict[Any, Any] = {}  # by the reference to its first answer
         self._running: dict[Any, tuple[Any, _Task[Item]]] = {}  # by the reference to the result
@@ -168,8 +170,15 @@ class Pool(Generic[Item, Result]):
         except self._ray.exceptions.RayTaskError as error:
             raise ClusterError(f"a worker does not start: {_reason(error)}") from error
         except self._ray.exceptions.RayError as error:
+            self._lost_at_start += 1
+            if self._lost_at_start >= ATTEMPTS:
+                raise ClusterError(
+                    f"{ATTEMPTS} workers were lost at their start, the last one: {_reason(error)}; is citerec "
+                    "installed on all nodes?"
+                ) from error
             self._log(f"a worker was lost at its start ({_reason(error)}); another one is started")
             return
+        self._lost_at_start = 0
         if found != version("citerec"):
             raise ClusterError(
                 f"a worker runs citerec {found}, this command runs {version('citerec')}; "
@@ -184,7 +193,17 @@ class Pool(Generic[Item, Result]):
     def _wait(self) -> list[Any]:
         """Return the references of what is done; an empty list after some seconds, to look for new nodes."""
         pending = [*self._running, *self._starting]
+        if not pending:  # the last one was lost at its start
+            return []
         done, _ = self._ray.wait(pending, num_returns=1, timeout=LOOK_SECONDS)
+        is_waiting = not done and not self._running
+        self._waited = self._waited + LOOK_SECONDS if is_waiting else 0
+        if self._waited == WAIT_SECONDS:
+            cpus, gpus = self._size
+            self._log(
+                f"no worker could start for {WAIT_SECONDS} seconds; each needs {cpus} free processors and {gpus} GPUs "
+                "on one node: wait until others end their work, or give workers fewer: --threads"
+            )
         return done
 
     def _result(self, reference: Any) -> Result:
