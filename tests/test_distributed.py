@@ -1,5 +1,6 @@
 """The parts of distributed work that need no Ray: checksums of shards, what a worker opens, batches of pairs."""
 
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
-from citerec.distributed.cluster import connected
+from citerec.distributed.cluster import check_reachable, connected
 from citerec.distributed.embedding import worker_config as encoding_config
 from citerec.distributed.recommending import worker_config
 from citerec.distributed.scoring import RayCrossEncoder, RayRunner, open_worker
@@ -256,3 +257,14 @@ def test_replicas_out_of_range_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="at least 1, and at most as many as 2, got 3"):
         Replicas(least=3, most=2)
+
+
+def test_an_address_where_nothing_listens_is_an_error_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        check_reachable(f"127.0.0.1:{port}")
+        check_reachable("auto")
+
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        with pytest.raises(ClusterError, match=f"no Ray cluster at {address}: .* ray start --head"):
+            check_reachable(address)

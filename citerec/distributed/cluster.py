@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from citerec.errors import ClusterError, extra
 
 LOCAL = "local"
+CONNECT_SECONDS = 10
 STORE_BYTES = 2**28  # shared memory of a local cluster; a shard of vectors takes some megabytes
 SETTINGS = {  # environment variables that ray reads when it is imported or started
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage data is sent
@@ -71,7 +73,29 @@ def _library() -> Any:
         return import_module("ray")
 
 
+def check_reachable(address: str) -> None:
+    """Refuse an address with host and port where nothing listens: ray itself would try for minutes.
+
+    Raises:
+        ClusterError: If nothing listens there.
+    """
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not (separator and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, getattr(error, "strerror", None) or str(error)) from error
+
+
+def _no_cluster(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        f"no Ray cluster at {address}: {reason}; start one: ray start --head, or work on this machine: --ray local"
+    )
+
+
 def _connect(ray: Any, address: str) -> None:
+    check_reachable(address)
     common = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address == LOCAL:
@@ -87,6 +111,4 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address=address, **common)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError or Exception
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise ClusterError(
-            f"no Ray cluster at {address}: {reason}; start one: ray start --head, or work on this machine: --ray local"
-        ) from error
+        raise _no_cluster(address, reason) from error
