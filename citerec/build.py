@@ -30,6 +30,7 @@ from citerec.index.bm25_thread import Bm25Thread, bm25_thread
 from citerec.java import PATIENT, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.matching.tables import write_tables
+from citerec.shards import ShardEncoder
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 LUCENE_BATCH = 4096  # papers handed to Lucene at once
@@ -49,6 +50,7 @@ class BuildConfig:
     dense: DenseIndexConfig = DenseIndexConfig()
     shard: int = SHARD  # papers per shard; a killed build loses the vectors of at most one shard
     resume: bool = False  # reuse the shards of vectors of an interrupted build
+    elsewhere: ShardEncoder | None = None  # encodes the shards; None for this process
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -109,7 +111,12 @@ def build_index(
         collector.counts["bm25_documents"] = documents
         vectors: dict[str, Any] = {"encoder": None}
         if encoder:
-            how = EmbedConfig(dense=config.dense, resume=config.resume, shard=config.shard)
+            how = EmbedConfig(
+                dense=config.dense,
+                resume=config.resume,
+                shard=config.shard,
+                elsewhere=config.elsewhere,
+            )
             vectors = embed(folder, index, encoder, how, progress)
         carry_models(index, folder)
         sums = checksums(folder, known=sums)

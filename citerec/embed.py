@@ -14,23 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.atomic import building, replacing
+from citerec.atomic import building
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
 from citerec.lock import locked, try_lock
 from citerec.manifest import CACHES, MODELS, checksums, read_manifest, write_manifest
+from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
 from citerec.types import Paper, Progress, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
 
 SHARD = 2048  # papers per shard; a killed run loses at most one shard
-
-Shard = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +38,7 @@ class EmbedConfig:
     dense: DenseIndexConfig = DenseIndexConfig()
     resume: bool = False  # reuse the shards of an interrupted run
     shard: int = SHARD  # papers per shard
+    elsewhere: ShardEncoder | None = None  # encodes the missing shards; None for this process
 
     def __post_init__(self) -> None:
         if self.shard < 1:
@@ -169,7 +168,13 @@ def shards_of(
         if not config.resume:
             for old in store.glob("*.npy"):
                 old.unlink()
-        files = [*_embedded(papers, store, encoder, config, progress, first_row)]
+        plan = _planned(papers, store, encoder, config, first_row)
+        if config.elsewhere:
+            shards = [shard for shard, _ in plan]
+            _encode_elsewhere(config.elsewhere, encoder, target, papers, shards, progress)
+            files = [shard.file for shard in shards]
+        else:
+            files = [*_embedded(papers, plan, encoder, progress, first_row)]
         yield lambda: (np.load(file, mmap_mode="r") for file in files)
 
 
@@ -178,24 +183,51 @@ def forget_shards(target: Path) -> None:
     shutil.rmtree(shard_folder(target), ignore_errors=True)
 
 
+def _planned(
+    papers: Papers, store: Path, encoder: "Encoder", config: EmbedConfig, first_row: int
+) -> Iterator[tuple[PlannedShard, list[Paper]]]:
+    """Yield the shards of the papers from `first_row` on, each with its papers."""
+    for first in range(first_row, len(papers), config.shard):
+        rows = range(first, min(first + config.shard, len(papers)))
+        batch = [*papers.at(rows).values()]
+        name = f"{first - first_row:09}-{_key(encoder, batch)[:24]}.npy"
+        yield PlannedShard(store / name, rows), batch
+
+
 def _embedded(
     papers: Papers,
-    store: Path,
+    plan: Iterator[tuple[PlannedShard, list[Paper]]],
     encoder: "Encoder",
-    config: EmbedConfig,
     progress: Progress,
     first_row: int,
 ) -> Iterator[Path]:
     total = len(papers) - first_row
     progress("encoding", 0, total)
-    for first in range(0, total, config.shard):
-        done = min(first + config.shard, total)
-        batch = [*papers.at(range(first_row + first, first_row + done)).values()]
-        file = store / f"{first:09}-{_key(encoder, batch)[:24]}.npy"
-        if not _is_complete(file, (len(batch), encoder.dim)):
-            _write(file, encoder.encode(batch, _shifted(progress, first, total)))
+    for shard, batch in plan:
+        if not is_complete(shard.file, (len(batch), encoder.dim)):
+            first = shard.rows.start - first_row
+            write_shard(shard.file, encoder.encode(batch, _shifted(progress, first, total)))
+        progress("encoding", shard.rows.stop - first_row, total)
+        yield shard.file
+
+
+def _encode_elsewhere(
+    elsewhere: ShardEncoder,
+    encoder: "Encoder",
+    base: Path,
+    papers: Papers,
+    shards: list[PlannedShard],
+    progress: Progress,
+) -> None:
+    """Encode the shards that are missing; each is written as it comes."""
+    total = sum(len(shard.rows) for shard in shards)
+    missing = [s for s in shards if not is_complete(s.file, (len(s.rows), encoder.dim))]
+    done = total - sum(len(shard.rows) for shard in missing)
+    progress("encoding", done, total)
+    for shard, vectors in elsewhere(encoder, base, papers, missing):
+        write_shard(shard.file, vectors)
+        done += len(shard.rows)
         progress("encoding", done, total)
-        yield file
 
 
 def _shifted(progress: Progress, first: int, total: int) -> Progress:
@@ -211,21 +243,6 @@ def _key(encoder: "Encoder", papers: list[Paper]) -> str:
         fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)
         digest.update(repr(fields).encode(errors="surrogatepass"))
     return digest.hexdigest()
-
-
-def _is_complete(file: Path, shape: tuple[int, int]) -> bool:
-    try:
-        shard = np.load(file, mmap_mode="r")
-    except (OSError, ValueError, EOFError):
-        return False
-    return shard.shape == shape and shard.dtype == np.float32
-
-
-def _write(file: Path, vectors: Shard) -> None:
-    with replacing(file) as temporary, temporary.open("wb") as stream:
-        np.save(stream, vectors)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 @contextmanager

@@ -20,6 +20,7 @@ CiterecError
 ├── MissingExtraError       an optional part of citerec that is not installed
 ├── DatasetError            a dataset that cannot be fetched, or has changed (citerec.lab.datasets)
 ├── OutputError             a folder or file that cannot be written, or a full disk
+├── ClusterError            a Ray cluster that cannot be reached, or whose workers fail
 ├── ServerError             the server that CITEREC_SERVER names does not answer
 └── JavaError               no Java that can run Lucene
 """
@@ -201,6 +202,10 @@ class MissingExtraError(CiterecError):
 
 class OutputError(CiterecError):
     """A folder or file that cannot be written, or a full disk."""
+
+
+class ClusterError(CiterecError):
+    """A Ray cluster that cannot be reached, or whose workers fail."""
 
 
 class ServerError(CiterecError):

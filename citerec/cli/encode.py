@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from citerec.shards import ShardEncoder
 
 EncoderOption = Annotated[
     str,
@@ -36,6 +39,14 @@ ResumeOption = Annotated[
 BackendOption = Annotated[
     Backend, typer.Option(help="Runtime of the model; openvino can be faster on a CPU.")
 ]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Encode on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of --threads each.",
+    ),
+]
 
 
 def encode(
@@ -48,6 +59,7 @@ def encode(
     threads: Threads = 0,
     shard: ShardOption = 2048,
     resume: ResumeOption = False,
+    ray: RayOption = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -66,12 +78,17 @@ def encode(
     how = EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend)
     model = open_encoder(name, how, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
-    config = EmbedConfig(
-        dense=DenseIndexConfig(kind=dense_index, threads=threads),
-        resume=resume,
-        shard=shard,
-    )
-    with report_saved_shards(target, console), console.progress() as progress:
+    with (
+        report_saved_shards(target, console),
+        shards_elsewhere(ray, console) as elsewhere,
+        console.progress() as progress,
+    ):
+        config = EmbedConfig(
+            dense=DenseIndexConfig(kind=dense_index, threads=threads),
+            resume=resume,
+            shard=shard,
+            elsewhere=elsewhere,
+        )
         embed_anew(target, model, config, progress)
     console.log(f"{target}: encoded by {model.fingerprint}")
 
@@ -101,6 +118,18 @@ def chosen_encoder(
         return str(target / source) if source.startswith(INSIDE) else source, None
     name, warning = auto_encoder(console.log)
     return name, warning and f"--encoder auto: {warning}"
+
+
+@contextmanager
+def shards_elsewhere(ray: str | None, console: ConsoleOutput) -> "Generator[ShardEncoder | None]":
+    """Connect to the cluster of `--ray`, which encodes shards; None without the option."""
+    if ray is None:
+        yield None
+        return
+    from citerec.distributed.embedding import ray_shards
+
+    with ray_shards(ray, console.log) as elsewhere:
+        yield elsewhere
 
 
 @contextmanager

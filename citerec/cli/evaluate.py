@@ -35,6 +35,7 @@ UNUSED_WITH_RUNS = (  # options of the pipeline, without effect on external runs
     "stop_words",
     "ranker",
     "audit",
+    "ray",
     *OPTIONS,
 )
 
@@ -102,6 +103,15 @@ def evaluate(
         int, typer.Option(min=0, help="Seed of the random baseline and the resamples.")
     ] = 0,
     threads: Threads = 0,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Run the reranker on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of "
+            "--threads each.",
+        ),
+    ] = None,
     heap: Heap = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -151,7 +161,7 @@ def evaluate(
             measures=True,
         )
         result = own_systems(
-            index, split, systems, eval_config, rerank_options, heap, output, console, audit
+            index, split, systems, eval_config, rerank_options, heap, output, console, audit, ray
         )
         evaluation, folder = result
     assessment = assess(evaluation)

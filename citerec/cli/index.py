@@ -1,6 +1,7 @@
 """`citerec index`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,13 +23,16 @@ from citerec.cli.encode import (
     DeviceOption,
     DtypeOption,
     EncoderOption,
+    RayOption,
     ResumeOption,
     ShardOption,
     chosen_encoder,
     report_saved_shards,
+    shards_elsewhere,
 )
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from citerec.build import BuildReport
@@ -94,6 +98,7 @@ def index(
     threads: Threads = 0,
     shard: ShardOption = 2048,
     resume: ResumeOption = False,
+    ray: RayOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing index.")] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip invalid records, and unknown ids of --delete.")
@@ -109,6 +114,8 @@ def index(
     change.check(corpus, force=force, keep=keep)
     if change.is_any or corpus is None:
         options = UpdateOptions(format, skip_bad, heap, encoder, dense_index, encode, shard, keep)
+        if ray is not None:
+            raise ConfigError("--ray builds indexes; leave it out to change one")
         change_index(corpus, index, change, options, console)
         return
     from citerec.build import BuildConfig, build_index, check_inputs
@@ -116,6 +123,10 @@ def index(
     target = index or default_index(corpus)
     check_inputs(corpus, target, force=force)  # before an encoder is downloaded
     name, warning = chosen_encoder(encoder, target, console)
+    if ray is not None and name is None:
+        raise ConfigError(
+            "--ray encodes papers, and there is no encoder; name one with --encoder MODEL"
+        )
     config = BuildConfig(
         format=format,
         force=force,
@@ -128,7 +139,12 @@ def index(
         resume=resume,
         shard=shard,
     )
-    with report_saved_shards(target, console), console.progress(in_bytes="reading") as progress:
+    with (
+        report_saved_shards(target, console),
+        shards_elsewhere(ray, console) as elsewhere,
+        console.progress(in_bytes="reading") as progress,
+    ):
+        config = replace(config, elsewhere=elsewhere)
         report = build_index(corpus, target, config, progress, console.log)
     if warning:  # after the build, so that errors of the corpus come first
         console.warn(warning)

@@ -1,5 +1,7 @@
 """Runs citerec's own systems for `citerec evaluate`."""
 
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.systems import Systems
     from citerec.folder import IndexFolder
+    from citerec.rerank.cascade import Cascade
     from citerec.types import Progress
 
 FAULTS = 5  # faults of an audit that are printed
@@ -35,6 +38,7 @@ def own_systems(
     output: Path | None,
     console: ConsoleOutput,
     audited: bool,
+    ray: str | None = None,
 ) -> tuple["Evaluation", Path]:
     from citerec.evaluate.assessment import Evaluation
     from citerec.evaluate.bias import cited_stats
@@ -65,8 +69,11 @@ def own_systems(
     refuse_meeting_qrels(task.qrels)
     refuse_meeting_papers(folder.papers)
     console.detail(f"{folder.path}: {len(task.queries)} {split} queries")
-    with console.progress() as progress:
-        running = Systems(folder, task, eval_config, console.log, progress)
+    with (
+        _rerankers_elsewhere(ray, rerank_options.threads, console) as elsewhere,
+        console.progress() as progress,
+    ):
+        running = Systems(folder, task, eval_config, console.log, progress, elsewhere)
         running.check(names)
         reranking = _reranking(names, running, console)
         done = [running.run(name) for name in track(names, progress)]
@@ -91,6 +98,21 @@ def own_systems(
         seed=eval_config.seed,
     )
     return evaluation, target
+
+
+@contextmanager
+def _rerankers_elsewhere(
+    ray: str | None, threads: int, console: ConsoleOutput
+) -> "Generator[Callable[[Cascade], Cascade] | None]":
+    """Connect to the cluster of `--ray`, which runs the rerankers; None without the option."""
+    if ray is None:
+        yield None
+        return
+    from citerec.distributed.cluster import connected
+    from citerec.distributed.scoring import RayScorers
+
+    with connected(ray) as cluster, ExitStack() as stack:
+        yield RayScorers(cluster, stack, threads, console.log)
 
 
 def _audit(

@@ -29,7 +29,7 @@ from citerec.cli.rank import (
     RankerOption,
 )
 from citerec.cli.ranked import is_terminal
-from citerec.cli.remote import NoServerOption, open_request
+from citerec.cli.remote import NoServerOption, opened_request
 from citerec.cli.request import ListedFile, Options, RecommendRequest
 from citerec.cli.rerank import (
     BackendOption,
@@ -137,6 +137,15 @@ def recommend(
     threads: Threads = 0,
     heap: Heap = None,
     no_server: NoServerOption = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Rank many queries on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of "
+            "--threads each.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -192,9 +201,13 @@ def recommend(
         quiet=quiet,
         verbose=verbose,
     )
-    opened = open_request(find_index(index), request, console, use_server=not no_server)
     shown = output is None and is_terminal()  # a progress bar would be mixed with the results
-    with (ConsoleOutput(quiet=True) if shown else console).progress() as progress:
+    with (
+        opened_request(
+            find_index(index), request, console, ray, use_server=not no_server
+        ) as opened,
+        (ConsoleOutput(quiet=True) if shown else console).progress() as progress,
+    ):
         results = adds.collected(opened.results(progress))
         write_pieces(
             pieces(

@@ -1,9 +1,9 @@
 """The work of `citerec recommend`: opens the index and the models, and recommends papers for the queries."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from citerec.cli.console import ConsoleOutput, without_garbage_collection
 from citerec.cli.contexts import suited
@@ -13,17 +13,36 @@ from citerec.cli.ranked import ranked_results
 from citerec.cli.request import RecommendRequest
 from citerec.config import DenseConfig, FuseMethod, RecommendConfig
 from citerec.text import plural
-from citerec.types import Log, Progress
+from citerec.types import Log, Progress, Query
 
 if TYPE_CHECKING:
     from citerec.export import Result
     from citerec.folder import IndexFolder
     from citerec.recommend import BatchRecommender
+    from citerec.recommendations import BatchResult
 
 # Opens the index and the models of a config; receives messages for the user.
 Opener = Callable[["IndexFolder", RecommendConfig, Log], "BatchRecommender"]
 
 FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
+
+
+class Ranking(Protocol):
+    """Ranks queries: `stream_any` in this process, or `RayRecommender.stream` on other machines."""
+
+    def __call__(
+        self,
+        recommender: "BatchRecommender",
+        queries: Sequence[Query],
+        *,
+        year_max: int | None,
+        excluded: Iterable[int],
+        cited: Collection[int],
+        explain: bool,
+        progress: Progress,
+    ) -> "Iterator[BatchResult]":
+        """Yield the result of each query."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +53,14 @@ class Work:
     recommender: "BatchRecommender"
     excluded: frozenset[int]  # rows of papers
     cited: frozenset[int]
+    ranking: Ranking | None = None  # None for this process
 
     def results(self, progress: Progress) -> "Iterator[Result]":
         """Yield the result of each query; `progress` receives the number of queries and of reranked pairs."""
         from citerec.missing import stream_any
 
         options, queries = self.request.options, self.request.queries
-        recommendations = stream_any(
+        recommendations = (self.ranking or stream_any)(
             self.recommender,
             queries,
             year_max=options.year_max,

@@ -58,6 +58,7 @@ class Systems:
         config: EvalConfig,
         log: Log | None = None,
         progress: Progress = no_progress,
+        elsewhere: Callable[[Cascade], Cascade] | None = None,
     ) -> None:
         """Prepare to run systems.
 
@@ -67,8 +68,9 @@ class Systems:
             config: The settings of the systems.
             log: Receives a message before a download from the hub.
             progress: Receives the number of reranked pairs.
+            elsewhere: Moves the opened rerankers to where they run, such as other machines; None for this process.
         """
-        self._log, self._progress = log, progress
+        self._log, self._progress, self._elsewhere = log, progress, elsewhere
         self._index, self._eval_set, self._config = index, eval_set, config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
@@ -106,11 +108,7 @@ class Systems:
         return [candidate_set.hits_by_source for candidate_set in candidates]
 
     def hits(self, name: str) -> list[Hits]:
-        """Return the hits of a system, except a ceiling, for each query.
-
-        Raises:
-            ConfigError, ModelError: As for `run`.
-        """
+        """Return the hits of a system, except a ceiling, for each query; raises as `run` does."""
         return self._hits(name)[0]
 
     def cascade_of(self, name: str) -> Cascade:
@@ -155,6 +153,7 @@ class Systems:
                 "or name a model: --reranker MODEL"
             )
         opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
+        opened = self._elsewhere(opened) if self._elsewhere else opened
         cached = [
             replace(reranker, scorer=CachedScorer(reranker.scorer)) for reranker in opened.rerankers
         ]

@@ -68,7 +68,12 @@ class PostingsScorer:
                 self._kernel = import_module(_KERNEL)
 
     def top(
-        self, terms: Mapping[int, float], k: int, year_max: int | None, excluded: Docs
+        self,
+        terms: Mapping[int, float],
+        k: int,
+        year_max: int | None,
+        excluded: Docs,
+        dfs: Ints | None = None,
     ) -> tuple[Docs, Scores]:
         """Return the best `k` eligible documents, all that tie with the last of them, and maybe others, in no order.
 
@@ -77,6 +82,8 @@ class PostingsScorer:
             k: How many.
             year_max: The latest eligible year; None for any.
             excluded: Documents that are not eligible.
+            dfs: The number of documents of each term in the collection that these postings are a part of; by default in
+                these postings.
 
         Raises:
             ValueError: If the postings are damaged.
@@ -84,7 +91,8 @@ class PostingsScorer:
         bound = _INT.max if year_max is None else max(_INT.min, min(year_max, _INT.max))
         numbers = np.fromiter(terms, np.int64, len(terms))
         starts, ends = self.postings.indptr[numbers], self.postings.indptr[numbers + 1]
-        weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
+        counts = np.fromiter(terms.values(), np.float32, len(terms))
+        weights = self._weights(ends - starts if dfs is None else dfs, counts)
         select = self._select_by_numpy if self._kernel is None else self._select_by_numba
         return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
 

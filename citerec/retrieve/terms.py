@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from string import punctuation
+from typing import Protocol
 
 from citerec.config import Bm25Config, StopWords
 from citerec.index.analysis import analyze
 from citerec.index.lucene_analysis import analyze_by_lucene
-from citerec.index.postings import NO_TERM, Postings
+from citerec.index.lucene_postings import Statistics
+from citerec.index.postings import NO_TERM
 from citerec.text import WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Query
 
@@ -21,15 +23,37 @@ def searched_text(query: Query, config: Bm25Config) -> str:
     return without_stop_words(text) if config.stop_words is StopWords.LONG else text
 
 
-def counted_terms(query: Query, config: Bm25Config, postings: Postings) -> dict[str, int]:
+class Terms(Protocol):
+    """The terms of a collection; `Postings` holds those of an index."""
+
+    @property
+    def statistics(self) -> Statistics:
+        """What is counted in the collection."""
+        ...
+
+    def number(self, term: str) -> int:
+        """Return the number of a term, `NO_TERM` if no document has it."""
+        ...
+
+    def df(self, number: int) -> int:
+        """Return how many documents have a term."""
+        ...
+
+
+def terms_of(query: Query, config: Bm25Config) -> list[str]:
+    """Return the index terms of a query, whether a paper has them or not."""
+    return _analyzed(searched_text(query, config))
+
+
+def counted_terms(query: Query, config: Bm25Config, postings: Terms) -> dict[str, int]:
     """Return the index terms of a query that papers have, and how often the query has each.
 
     Args:
         query: The query.
         config: Which terms are searched.
-        postings: The postings of the index.
+        postings: The terms of the papers.
     """
-    counts = Counter(_analyzed(searched_text(query, config)))
+    counts = Counter(terms_of(query, config))
     numbers = {term: postings.number(term) for term in counts}
     known = {term: count for term, count in counts.items() if numbers[term] != NO_TERM}
     if config.form is not QueryForm.KEY_TERMS:

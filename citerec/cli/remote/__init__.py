@@ -13,7 +13,9 @@ same way, and what it fails in, is done in the process of the command.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -64,3 +66,34 @@ def open_request(
     from citerec.cli.work import open_work
 
     return open_work(path, request, console)
+
+
+@contextmanager
+def opened_request(
+    path: Path,
+    request: RecommendRequest,
+    console: ConsoleOutput,
+    ray: str | None,
+    *,
+    use_server: bool,
+) -> Generator[OpenRequest]:
+    """Open a request as `open_request` does; with the address of a Ray cluster, its workers rank the queries.
+
+    Raises:
+        MissingExtraError: If Ray is needed and not installed.
+        ClusterError: If there is no cluster at the address.
+        CiterecError: As for `open_request`.
+    """
+    if ray is None:
+        yield open_request(path, request, console, use_server=use_server)
+        return
+    from citerec.cli.work import open_work
+    from citerec.distributed.cluster import connected
+    from citerec.distributed.recommending import RayRecommender
+
+    options = request.options
+    with connected(ray) as cluster:
+        work = open_work(path, request, console)
+        threads = options.bm25.threads
+        workers = RayRecommender(cluster, threads, options.heap, console.log)
+        yield replace(work, ranking=workers.stream)

@@ -1,0 +1,275 @@
+"""Searches the shards of an index by BM25 and merges their best papers: the hits are those of the whole index.
+
+`ShardedBm25` is a first-stage retriever: expansion, the learning-to-rank model and the reranker follow once, over the
+merged candidates: `citerec.Recommender(index, retrievers=[bm25])`.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.config import Bm25Config
+from citerec.distributed.cluster import Cluster
+from citerec.distributed.shards import (
+    ShardRecord,
+    open_files,
+    read_shards,
+    shard_faults,
+    total,
+)
+from citerec.errors import ClusterError, ConfigError
+from citerec.folder import IndexFolder
+from citerec.index.lucene_postings import Statistics
+from citerec.index.postings import NO_TERM
+from citerec.retrieve.bm25 import resolve
+from citerec.retrieve.scoring import PostingsScorer
+from citerec.retrieve.terms import counted_terms, terms_of
+from citerec.types import Eligibility, Hits, Log, Query
+
+PARTIAL = "bm25-partial"  # the name of hits of an index whose shards are not all there
+RESTARTS = 3  # of the actor of a shard
+
+Found = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]  # rows and scores
+Ask = Callable[..., list[Any]]  # the name of a method of `OpenShard`, and its arguments
+
+
+@dataclass(frozen=True, slots=True)
+class ShardQuery:
+    """A query for all shards."""
+
+    counts: Mapping[str, int]  # how often it has each term
+    eligible: Eligibility
+
+
+class OpenShard:
+    """A shard that is open for searching, in an actor or in this process."""
+
+    def __init__(self, folder: Path, statistics: Statistics, k1: float, b: float) -> None:
+        """Open the files.
+
+        Args:
+            folder: The shard.
+            statistics: Those of all shards.
+            k1: As in `Bm25Config`.
+            b: As in `Bm25Config`.
+
+        Raises:
+            ClusterError: If it is missing or damaged.
+        """
+        postings, self._rows, years = open_files(folder)
+        self._postings = replace(postings, statistics=statistics)
+        self._scorer = PostingsScorer(self._postings, years, k1, b)
+        if not self._scorer.is_exact:
+            raise ClusterError(f"{folder} holds texts so long that BM25 cannot score them exactly")
+
+    def dfs(self, terms: Sequence[str]) -> list[int]:
+        """Return how many papers of the shard have each term."""
+        numbers = [self._postings.number(term) for term in terms]
+        return [0 if number == NO_TERM else self._postings.df(number) for number in numbers]
+
+    def search(self, queries: Sequence[ShardQuery], dfs: Mapping[str, int], k: int) -> list[Found]:
+        """Return the best `k` papers of each query and those that tie with the last of them, in no order.
+
+        Args:
+            queries: The queries.
+            dfs: How many papers of all shards have each term.
+            k: How many papers.
+        """
+        self._scorer.expect(len(queries))
+        return [self._search(query, dfs, k) for query in queries]
+
+    def _search(self, query: ShardQuery, dfs: Mapping[str, int], k: int) -> Found:
+        known = {term: self._postings.number(term) for term in query.counts}
+        known = {term: number for term, number in known.items() if number != NO_TERM}
+        terms = {number: query.counts[term] for term, number in known.items()}
+        of_terms = np.array([dfs[term] for term in known], np.int64)
+        excluded = np.array(sorted(query.eligible.excluded), np.int64)
+        places = np.searchsorted(self._rows, excluded)
+        there = places < len(self._rows)
+        there[there] = self._rows[places[there]] == excluded[there]
+        documents, scores = self._scorer.top(
+            terms, k, query.eligible.year_max, places[there].astype(np.int32), of_terms
+        )
+        return np.asarray(self._rows[documents]), scores
+
+
+@dataclass(frozen=True, slots=True)
+class _GlobalTerms:
+    """The terms of a batch in all shards, numbered as they come."""
+
+    statistics: Statistics
+    numbers: Mapping[str, int]
+    dfs: Sequence[int]  # papers that have each
+
+    def number(self, term: str) -> int:
+        number = self.numbers[term]
+        return number if self.dfs[number] else NO_TERM
+
+    def df(self, number: int) -> int:
+        return self.dfs[number]
+
+
+class ShardedBm25:
+    """Finds papers by the words of the query in shards; a `Retriever`."""
+
+    def __init__(
+        self,
+        index: IndexFolder,
+        ask: Ask,
+        statistics: Statistics,
+        config: Bm25Config | None = None,
+        *,
+        name: str = "bm25",
+    ) -> None:
+        """Prepare.
+
+        Args:
+            index: The index that was divided.
+            ask: Calls a method of each shard and returns their results.
+            statistics: Those of all shards.
+            config: As for `Bm25Retriever`.
+            name: The name of the hits.
+        """
+        self.name, self.config = name, resolve(config or Bm25Config(), index)
+        self._ask, self._statistics, self._id_rank = ask, statistics, index.id_rank
+
+    def retrieve(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> list[Hits]:
+        """Return the `k` best eligible papers of each query.
+
+        Raises:
+            ValueError: If `k` is less than 1.
+            ClusterError: If a shard is lost.
+        """
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        terms = tuple({term: 0 for query in queries for term in terms_of(query, self.config)})
+        of_shards = np.array(self._ask("dfs", terms), np.int64).reshape(-1, len(terms))
+        counts = of_shards.sum(axis=0).tolist()
+        numbers = {term: number for number, term in enumerate(terms)}
+        known, dfs = (
+            _GlobalTerms(self._statistics, numbers, counts),
+            dict(zip(terms, counts, strict=True)),
+        )
+        asked = [
+            ShardQuery(counted_terms(query, self.config, known), rule)
+            for query, rule in zip(queries, eligible, strict=True)
+        ]
+        found: list[list[Found]] = self._ask("search", asked, dfs, k)
+        return [merged(parts, self._id_rank, k) for parts in zip(*found, strict=True)]
+
+
+def merged(parts: Sequence[Found], id_rank: npt.NDArray[np.int32], k: int) -> Hits:
+    """Return the best `k` of the papers of all shards: falling score, equal scores by rising docid."""
+    rows = np.concatenate([rows for rows, _ in parts])
+    return Hits.ordered(rows, np.concatenate([scores for _, scores in parts]), id_rank, k)
+
+
+@contextmanager
+def open_shards(
+    index: IndexFolder,
+    folder: Path,
+    cluster: Cluster | None = None,
+    config: Bm25Config | None = None,
+    *,
+    allow_missing: bool = False,
+    log: Log | None = None,
+) -> Generator[ShardedBm25]:
+    """Open the shards of an index until the block ends, each in an actor.
+
+    Args:
+        index: The index that was divided.
+        folder: The folder of the shards, at the same path on all nodes.
+        cluster: Where the actors run; None to open all shards in this process.
+        config: As for `Bm25Retriever`.
+        allow_missing: Whether missing or damaged shards are left out: the hits then have the name `bm25-partial`.
+        log: Receives a message for each shard that is left out.
+
+    Raises:
+        ConfigError: If the shards are of another index.
+        ClusterError: If a shard is missing or damaged, unless `allow_missing` is set; if all are.
+    """
+    records = read_shards(folder)
+    rows = [(record.first, record.end) for record in records]
+    if any(record.index != index.manifest.created for record in records) or (
+        sum(end - first for first, end in rows) != len(index.papers)
+    ):
+        raise ConfigError(f"{folder} holds shards of another index than {index.path}; build anew")
+    there = _present(folder, records, allow_missing=allow_missing, log=log)
+    name = "bm25" if len(there) == len(records) else PARTIAL
+    statistics, settings = total(records), resolve(config or Bm25Config(), index)
+    opens = [
+        _opener(folder.absolute() / one.name, statistics, settings.k1, settings.b) for one in there
+    ]
+    with _asking(opens, cluster) as ask:
+        yield ShardedBm25(index, ask, statistics, config, name=name)
+
+
+def _present(
+    folder: Path, records: Sequence[ShardRecord], *, allow_missing: bool, log: Log | None
+) -> list[ShardRecord]:
+    faults = {record.name: shard_faults(folder, record) for record in records}
+    there = [record for record in records if not faults[record.name]]
+    for record in records:
+        if not (wrong := faults[record.name]):
+            continue
+        what = (
+            f"{folder / record.name}, one of {len(records)} shards, cannot be searched: {wrong[0]}"
+        )
+        if not allow_missing or not there:
+            raise ClusterError(
+                f"{what}; build the shards again, which keeps the others, or accept partial answers: allow_missing=True"
+            )
+        if log:
+            log(f"{what}; the answers are partial")
+    return there
+
+
+def _opener(folder: Path, statistics: Statistics, k1: float, b: float) -> Callable[[], OpenShard]:
+    return partial(OpenShard, folder, statistics, k1, b)
+
+
+@contextmanager
+def _asking(opens: Sequence[Callable[[], OpenShard]], cluster: Cluster | None) -> Generator[Ask]:
+    """Open shards; yield what calls a method of all of them."""
+    if cluster is None:
+        shards = [open_shard() for open_shard in opens]
+
+        def ask_here(method: str, *arguments: Any) -> list[Any]:
+            return [getattr(shard, method)(*arguments) for shard in shards]
+
+        yield ask_here
+        return
+    ray = cluster.ray
+    holder = ray.remote(num_cpus=0, max_restarts=RESTARTS, max_task_retries=RESTARTS)(_Holder)
+    actors = [holder.options(scheduling_strategy="SPREAD").remote(one) for one in opens]
+
+    def ask(method: str, *arguments: Any) -> list[Any]:
+        try:
+            return ray.get([actor.call.remote(method, *arguments) for actor in actors])
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().split("\n")[0]
+            raise ClusterError(f"a shard was lost while it was searched: {reason}") from error
+
+    try:
+        yield ask
+    finally:
+        for actor in actors:
+            ray.kill(actor)
+
+
+class _Holder:
+    """An actor with an open shard."""
+
+    def __init__(self, open_shard: Callable[[], OpenShard]) -> None:
+        self._shard = open_shard()
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        return getattr(self._shard, method)(*arguments)
