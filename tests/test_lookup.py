@@ -75,14 +75,11 @@ def test_a_list_finds_by_tables_what_a_search_of_all_papers_finds(build: Build) 
 def test_the_papers_of_authors_are_the_same_with_and_without_tables(build: Build) -> None:
     index = build(CORPUS)
     looked_up, read = Authors(index.papers), Authors(Papers(index.path / PAPERS))
-    rows = np.arange(4, dtype=np.int32)
 
     by_both = [authors.written_by(["A. Bee", "Carl Dee", "?"]) for authors in (looked_up, read)]
 
     assert by_both[0].rows.tolist() == by_both[1].rows.tolist() == [0, 1, 1]
     assert by_both[0].author_count == by_both[1].author_count == 2
-    dense = [authors.papers_of_same(rows).toarray().tolist() for authors in (looked_up, read)]
-    assert dense[0] == dense[1]
 
 
 def test_two_keys_of_one_code_are_distinguished_by_their_texts(build: Build) -> None:

@@ -18,7 +18,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.rank.catalogue import FEATURES, NAMES, Group
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features, Matrix, without_groups
-from citerec.rank.linked import MOST, sampled
+from citerec.rank.linked import MOST, thinned
 from citerec.rank.walk import walk
 from citerec.retrieve.context import ContextConfig, Source, read_vector
 from citerec.rules.eligible import eligible
@@ -60,8 +60,6 @@ NONE = np.zeros(0, np.int32)
 EVIDENCE = (
     "linked_similarity",
     "walk",
-    "author_topic",
-    "author_closest",
     "venue_citations",
     "title_found",
 )
@@ -132,25 +130,6 @@ def test_a_walk_over_a_random_graph_agrees_with_dense_linear_algebra(index: Inde
     assert visits == pytest.approx(0.15 * 0.85 * (start @ steps + 0.85 * start @ steps @ steps))
 
 
-def test_an_author_is_known_by_other_earlier_papers(index: IndexFolder) -> None:
-    matrix = computed(index)
-
-    # Bee: tree (0, 1) for maps, maps (1, 0) for tree. Fox: alone (.7, .7) for tree, tree for alone.
-    # Cosines of maps, tree and alone: 0, .92 and 0 for the mean; 0, 1 and 0 for the closest; both are scaled to [0, 1].
-    expected = [0, np.nan, np.nan, 1, 0]
-    assert column(matrix, "author_topic") == pytest.approx(expected, nan_ok=True)
-    assert column(matrix, "author_closest") == pytest.approx(expected, nan_ok=True)
-
-
-def test_the_query_is_no_paper_of_its_authors(index: IndexFolder) -> None:
-    draft = replace(QUERY, corpus_ids=("tree",), year=None)  # tree is this draft
-
-    topics = column(computed(index, draft), "author_topic")
-
-    assert np.isnan(topics[0])  # Bee has no other paper
-    assert np.isnan(topics[4])  # nor has Fox
-
-
 def test_a_venue_cites_some_venues_more_often(index: IndexFolder) -> None:
     # draw and tree, of Vis, cite maps twice (Vis) and bees once (Bio)
     rates = [2 / 3, 1 / 3, 2 / 3, 2 / 3, np.nan]
@@ -205,7 +184,7 @@ def test_only_features_that_the_model_reads_are_computed(index: IndexFolder) -> 
 def test_of_many_citing_papers_an_even_sample_is_read() -> None:
     links = csr_array(([1.0] * 250, ([1] * 250, range(250))), shape=(3, 300))
 
-    even = sampled(links, np.arange(300) != 7)  # 249 links
+    even = thinned(links, links.indices != 7)  # 249 links
 
     assert np.diff(even.indptr).tolist() == [0, MOST, 0]
     assert 7 not in even.indices

@@ -70,7 +70,7 @@ def test_a_missing_source_takes_all_its_features() -> None:
     changed = without_groups(pool({1}).matrix, [Group.AUTHORS])
 
     gone = {name for name, column in zip(NAMES, changed.T, strict=True) if np.isnan(column).all()}
-    assert gone == {"author_overlap", "self_cited", "author_topic", "author_closest"}
+    assert gone == {"author_overlap", "self_cited"}
     assert np.isnan(changed).sum() == 4 * POOL
 
 

@@ -7,12 +7,10 @@ are not distinguished.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from citerec.bibliography.names import name_key
-from citerec.corpus.lookup import Lookup
 from citerec.corpus.papers import Papers, codes
 from citerec.rules.known import Rows
 from citerec.rules.snapshot import Flags
@@ -49,15 +47,6 @@ class Authors:
         """Return whether some papers have an author, shape of `rows`."""
         return self._papers.lengths("authors", rows) > 0
 
-    def papers_of_same(self, rows: Rows) -> Any:
-        """Return all papers with an author of each paper, a sparse matrix of ones, shape (len(rows), papers)."""
-        if self._papers.lookup:
-            return self._looked_up(self._papers.lookup, rows)
-        papers = (self._wrote[rows] @ self._wrote.T.tocsr()).tocsr()
-        papers.data[:] = 1
-        papers.sort_indices()
-        return papers
-
     def written_by(self, names: Sequence[str]) -> Written:
         """Return the papers with at least one of the given authors."""
         keys = {key for name in names if (key := name_key(name))}
@@ -70,19 +59,6 @@ class Authors:
         pairs = np.unique(np.stack([rows[positions], authors[positions]]), axis=1)
         return Written(pairs[0], len(keys))
 
-    def _looked_up(self, lookup: Lookup, rows: Rows) -> Any:
-        from scipy.sparse import csr_array
-
-        names: list[list[str]] = self._papers.texts("authors", rows).to_pylist()
-        keys = [{name_key(name) for name in of_paper} for of_paper in names]
-        distinct = sorted(set[str]().union(*keys))
-        by_key = dict(zip(distinct, lookup.authors.rows_of(distinct), strict=True))
-        lists = [np.unique(np.concatenate([_NONE, *(by_key[k] for k in one)])) for one in keys]
-        indices = np.concatenate([*lists, _NONE])
-        ends = np.cumsum([0, *map(len, lists)])
-        ones = np.ones(len(indices), np.float32)
-        return csr_array((ones, indices, ends), shape=(len(rows), len(self._papers)))
-
     @cached_property
     def _read(self) -> tuple[dict[str, int], Rows, Rows]:
         """The number of each author, and the authors and rows of all pairs of paper and author."""
@@ -92,12 +68,3 @@ class Authors:
         keys = [numbers.setdefault(name_key(name), len(numbers)) for name in distinct.to_pylist()]
         rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         return numbers, np.array(keys, np.int32)[which], rows
-
-    @cached_property
-    def _wrote(self) -> Any:
-        """The authors of all papers, a sparse matrix of shape (papers, authors)."""
-        from scipy.sparse import csr_array
-
-        numbers, authors, rows = self._read
-        ones = np.ones(len(authors), np.float32)
-        return csr_array((ones, (rows, authors)), shape=(len(self._papers), len(numbers)))

@@ -91,18 +91,6 @@ FEATURES: tuple[Feature, ...] = (
         f"visits by a walk of {STEPS} steps from the best {SEEDS} candidates / the most visited",
     ),
     Feature(
-        "author_topic",
-        Group.AUTHORS,
-        "cosine of the vectors of the query and of earlier papers of its authors (mean), min-max scaled",
-        needs=(Group.SEMANTIC,),
-    ),
-    Feature(
-        "author_closest",
-        Group.AUTHORS,
-        "likewise, of the closest of these papers",
-        needs=(Group.SEMANTIC,),
-    ),
-    Feature(
         "venue_citations",
         Group.VENUE,
         "share of its venue in the known references of the query's venue",

@@ -6,24 +6,14 @@ from functools import cached_property
 import numpy as np
 
 from citerec.fuse import min_max
-from citerec.rank.authors import Authors
 from citerec.rank.catalogue import FEATURES, Group
 from citerec.rank.expansion import ExpandedCandidates
-from citerec.rank.linked import (
-    Links,
-    centroid_similarity,
-    citers,
-    closest_similarity,
-    either,
-    references,
-    thinned,
-)
+from citerec.rank.linked import Links, centroid_similarity, citers, either, references
 from citerec.rank.sentences import Table, cosines, found, highest, near, standardised
 from citerec.rank.venues import VenueRates
 from citerec.rank.walk import walk
 from citerec.rank.words import Titles, Venues
-from citerec.rules.eligible import query_rows
-from citerec.rules.known import Scores, TemporalGraph, citing_before
+from citerec.rules.known import Scores, TemporalGraph
 from citerec.types import Query, QueryVector
 
 
@@ -34,13 +24,11 @@ class Evidence:
         self,
         graph: TemporalGraph,
         *,
-        authors: Callable[[], Authors],
         venues: Callable[[], Venues],
         titles: Titles,
     ) -> None:
-        """Prepare; authors and venues are read on first use."""
-        self.graph, self.titles = graph, titles
-        self._read_authors, self._read_venues = authors, venues
+        """Prepare; venues are read on first use."""
+        self.graph, self.titles, self._read_venues = graph, titles, venues
 
     def columns(
         self, query: Query, candidates: ExpandedCandidates, names: Collection[str]
@@ -54,11 +42,6 @@ class Evidence:
         return {
             name: compute(one) if name in wanted else missing for name, compute in _COLUMNS.items()
         }
-
-    @cached_property
-    def authors(self) -> Authors:
-        """The authors of all papers."""
-        return self._read_authors()
 
     @cached_property
     def venue_rates(self) -> VenueRates:
@@ -77,12 +60,6 @@ class _QueryEvidence:
 
     def linked_similarity(self) -> Scores:
         return self._by_vector(centroid_similarity, self._linked)
-
-    def author_topic(self) -> Scores:
-        return self._by_vector(centroid_similarity, lambda: self._by_authors)
-
-    def author_closest(self) -> Scores:
-        return self._by_vector(closest_similarity, lambda: self._by_authors)
 
     def walk(self) -> Scores:
         visits = walk(self._graph, self._snapshot, self._rows)[:, self._rows].toarray()[0]
@@ -133,17 +110,6 @@ class _QueryEvidence:
     def _missing(self) -> Scores:
         return np.full(len(self._rows), np.nan, np.float32)
 
-    @cached_property
-    def _by_authors(self) -> Links:
-        """The other papers of the authors of each candidate, of an earlier year than the query."""
-        by_authors = self._index.authors.papers_of_same(self._rows)
-        others = by_authors.indices != np.repeat(self._rows, np.diff(by_authors.indptr))
-        papers = self._graph.index.papers
-        earlier = citing_before(self._snapshot.year, papers.years[by_authors.indices])
-        own = np.array(query_rows([self._query], papers)[0], np.int32)
-        others &= np.isin(by_authors.indices, own, invert=True)
-        return thinned(by_authors, earlier & others)
-
     def _by_vector(
         self, similarity: Callable[[QueryVector, Links], Scores], links: Callable[[], Links]
     ) -> Scores:
@@ -163,8 +129,6 @@ def _scaled(values: Scores) -> Scores:
 _COLUMNS: Mapping[str, Callable[[_QueryEvidence], Scores]] = {
     "linked_similarity": _QueryEvidence.linked_similarity,
     "walk": _QueryEvidence.walk,
-    "author_topic": _QueryEvidence.author_topic,
-    "author_closest": _QueryEvidence.author_closest,
     "venue_citations": _QueryEvidence.venue_citations,
     "sentence": _QueryEvidence.sentence,
     "sentences_near": _QueryEvidence.sentences_near,

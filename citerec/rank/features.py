@@ -71,12 +71,7 @@ class Features:
 
     @cached_property
     def _evidence(self) -> Evidence:
-        return Evidence(
-            self._graph,
-            authors=lambda: self._authors,
-            venues=lambda: self._venues,
-            titles=self._titles,
-        )
+        return Evidence(self._graph, venues=lambda: self._venues, titles=self._titles)
 
     def _people(self, query: Query, candidates: ExpandedCandidates) -> Columns:
         if not query.authors or not self._authors.has_any:

@@ -46,18 +46,6 @@ def either(one: Links, other: Links) -> Links:
     return both
 
 
-def sampled(links: Links, mask: Flags, keep: Flags | None = None) -> Links:
-    """Return an even sample of at most `MOST` links of each candidate.
-
-    Args:
-        links: The links to choose from.
-        mask: The papers that may be linked, shape (papers,).
-        keep: The links that may be chosen, in the order of `links.indices`; None for all.
-    """
-    chosen = mask[links.indices]
-    return thinned(links, chosen if keep is None else chosen & keep)
-
-
 def thinned(links: Links, chosen: Flags) -> Links:
     """Return an even sample of at most `MOST` of the chosen links of each candidate.
 
@@ -101,17 +89,6 @@ def centroid_similarity(query: QueryVector, links: Links) -> Scores:
     return np.where(np.diff(links.indptr) > 0, _unit(sums) @ _unit(query.values), np.nan).astype(
         np.float32
     )
-
-
-def closest_similarity(query: QueryVector, links: Links) -> Scores:
-    """Return the highest cosine of the query's vector and that of a linked paper, shape (candidates,); NaN without."""
-    distinct, links = compact(links)
-    cosines = _unit(query.of_papers(distinct)) @ _unit(query.values)
-    best = np.full(links.shape[0], np.nan, np.float32)
-    has_link = np.diff(links.indptr) > 0
-    if has_link.any():
-        best[has_link] = np.maximum.reduceat(cosines[links.indices], links.indptr[:-1][has_link])
-    return best
 
 
 def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -3,13 +3,14 @@
     python experiments/ranker/train_default.py indexes/vis.minilm indexes/biomed.minilm indexes/ecology.minilm \\
         --examples indexes/ranker_examples --left-out indexes/left_out --output citerec/rank/default
 
-Indexes that share papers are left out together. With `--rerankers` the rankers read a cross-encoder: the indexes are in
-two halves (`--second` names the other one), a cross-encoder that was trained on one half scores the queries of the other
-half, so it has seen none of the queries that the ranker learns from. Which candidates it scores is decided by a ranker of
-the other half that reads no cross-encoder.
+Indexes that share papers are left out together. With `--rerankers` the rankers read a cross-encoder: the indexes are
+in two halves (`--second` names the other one), and a cross-encoder that was trained on one half scores the queries of
+the other half, so it has seen none of the queries that the ranker learns from. Which candidates it scores is decided by
+a ranker of the other half that reads no cross-encoder.
 """
 
 import argparse
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import numpy as np
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.rank.catalogue import NAMES
+from citerec.rank.ranker import Variant
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.toml import read_toml
 from citerec.train.ranker.boost import Trees, fit
@@ -47,18 +49,37 @@ def main() -> None:
         examples += [
             gathered(index, reranker, everything, config, options.examples, order) for index in half
         ]
-    if options.left_out:
-        for left_out in examples:
-            rest = [one for one in examples if not shares_papers(one.index, left_out.index)]
-            train(rest, options.left_out / left_out.index.manifest.name, config)
     if options.output:
         train(examples, options.output, config)
+    if options.left_out:
+        train_left_out(examples, options.left_out, config)
 
 
-def train(examples: Sequence[IndexExamples], output: Path, config: RankerTraining) -> None:
+def train(
+    examples: Sequence[IndexExamples],
+    output: Path,
+    config: RankerTraining,
+    variants: Sequence[Variant] = tuple(Variant),
+) -> None:
     """Train a ranker on the examples of some indexes; an existing one is replaced."""
-    names = [Path(one.reranker).name if one.reranker else "none" for one in examples]
-    train_on(examples, output, RankerTraining.of({**config.to_json(), "reranker": names}), print)
+    if any(one.reranker for one in examples):
+        names = [Path(one.reranker).name if one.reranker else "none" for one in examples]
+        config = RankerTraining.of({**config.to_json(), "reranker": names})
+    train_on(examples, output, config, print, variants=variants)
+
+
+def train_left_out(examples: Sequence[IndexExamples], output: Path, config: RankerTraining) -> None:
+    """Train a ranker of all features without each index and those that share papers with it."""
+    trained: dict[tuple[str, ...], Path] = {}  # by the names of its indexes
+    for left_out in examples:
+        rest = [one for one in examples if not shares_papers(one.index, left_out.index)]
+        names = tuple(one.index.manifest.name for one in rest)
+        folder = output / left_out.index.manifest.name
+        if names in trained:
+            shutil.copytree(trained[names], folder, dirs_exist_ok=True)
+        else:
+            train(rest, folder, config, [Variant.FULL])
+            trained[names] = folder
 
 
 def first_order(

@@ -39,8 +39,6 @@ RISING = frozenset(
         "title_overlap",
         "linked_similarity",
         "walk",
-        "author_topic",
-        "author_closest",
         "venue_citations",
         "sentence",
         "sentences_near",
@@ -50,6 +48,8 @@ RISING = frozenset(
     }
 )
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
+LEARNING_RATE = 0.05
+LEAVES = 31
 PATIENCE = 30  # trees without a gain on dev until the training stops
 
 
@@ -153,8 +153,8 @@ def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, An
         "label_gain": [0, 1],
         "metric": "ndcg",
         "eval_at": [F1_DEPTH],
-        "learning_rate": 0.1,
-        "num_leaves": 15,
+        "learning_rate": LEARNING_RATE,
+        "num_leaves": LEAVES,
         "min_data_in_leaf": config.least_rows,
         "monotone_constraints": monotone,
         "seed": config.seed,

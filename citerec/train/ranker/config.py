@@ -26,7 +26,7 @@ class RankerTraining(TrainingSettings):
     reranker: str | tuple[str, ...] = "auto"
     rerank_queries: From0 = 1_000  # reranked train queries per index, at most; 0 for all
     rerank_depth: From0 = 0  # reranked candidates per query; 0 for what suits model and device
-    trees: Annotated[int, at_least(1), at_most(10_000)] = 120  # at most
+    trees: Annotated[int, at_least(1), at_most(10_000)] = 200  # at most
     least_rows: Annotated[int, at_least(1), at_most(2**31 - 1)] = 200  # training rows per leaf
     threads: From0 = 0  # 0 for one per processor
 
@@ -38,8 +38,8 @@ class RankerTraining(TrainingSettings):
         "citation_lag": 5,
         "rerank_depth": 0,  # a setting again; records of some versions have it although it is 0
         "known_fraction": 0.15,
-        "leaves": 15,
-        "learning_rate": 0.1,
+        "leaves": 31,
+        "learning_rate": 0.05,
         "patience": 30,
         "folds": 3,
         "monotone": True,

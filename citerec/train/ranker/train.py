@@ -147,10 +147,14 @@ def train_on(
     config: RankerTraining,
     log: Log,
     kept: KeptTrees | None = None,
+    variants: Sequence[Variant] = tuple(Variant),
 ) -> RankerReport:
-    """Train a model on gathered examples; otherwise as `train_ranker`. By default no state is saved."""
+    """Train a model on gathered examples; otherwise as `train_ranker`.
+
+    By default no state is saved, and all variants are trained; `Variant.FULL` must be among `variants`.
+    """
     kept = kept or KeptTrees()
-    fits = {variant: fit_variant(examples_by_index, variant, config, kept) for variant in Variant}
+    fits = {variant: fit_variant(examples_by_index, variant, config, kept) for variant in variants}
     dev = RankerExamples.joined([examples.dev for examples in examples_by_index])
     full = fits[Variant.FULL]
     after = {variant: fit.measures for variant, fit in fits.items()}
