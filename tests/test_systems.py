@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.config import CrossEncoderConfig, FuseConfig, RerankConfig
+from citerec.config import CrossEncoderConfig, FuseConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.cached import CachedScorer
 from citerec.evaluate.catalogue import (
@@ -18,6 +18,7 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank.opening import open_cascade
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
 
@@ -180,6 +181,20 @@ def test_a_ranker_reads_what_the_reranker_thinks(
     lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
 
     assert any(a.rows[:5].tolist() != b.rows[:5].tolist() for a, b in lists)
+
+
+def test_an_evaluation_searches_sentences_as_recommend_does(dense_sample: IndexFolder) -> None:
+    task = load_task(dense_sample, "test")
+    systems = Systems(dense_sample, task, EvalConfig())
+    plain = open_hybrid(dense_sample, RecommendConfig(), print)
+
+    evaluated = systems.candidates()[0].sentences
+    [found] = plain.candidates(task.queries[:1], task.eligible[:1], 1000)
+
+    assert evaluated.bm25 and evaluated.vectors and found.sentences.bm25 and found.sentences.vectors
+    lists = zip(evaluated.bm25(), found.sentences.bm25(), strict=True)
+    assert all(a.rows.tolist() == b.rows.tolist() for a, b in lists)
+    assert evaluated.vectors().tolist() == found.sentences.vectors().tolist()
 
 
 def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:

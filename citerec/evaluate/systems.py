@@ -242,9 +242,10 @@ class Systems:
         names = FUSED if first in FUSIONS else (first,)
         retrievers = [self._retriever(part) for part in names]
         searched = [cached.retriever for cached in retrievers]
+        bm25 = next((one for one in searched if isinstance(one, Bm25Retriever)), None)
         dense = next((one for one in searched if isinstance(one, DenseRetriever)), None)
         fusion = fuse_of(first, self._config)
-        return HybridRetriever(self._index, retrievers, fusion, dense=dense)
+        return HybridRetriever(self._index, retrievers, fusion, bm25=bm25, dense=dense)
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:

@@ -31,6 +31,7 @@ class HybridRetriever:
         retrievers: Sequence[Retriever],
         config: FuseConfig | None = None,
         *,
+        bm25: Bm25Retriever | None = None,
         dense: "DenseRetriever | None" = None,
         encoder: "Encoder | None" = None,
     ) -> None:
@@ -40,7 +41,8 @@ class HybridRetriever:
             index: The index that is searched.
             retrievers: At least one, each with a name of its own.
             config: How hits are fused; reciprocal rank fusion by default.
-            dense: The dense retriever among them, if any.
+            bm25: The retriever by BM25 where `retrievers` holds a wrapper of it.
+            dense: The dense retriever, if any; `retrievers` may hold a wrapper of it.
             encoder: The encoder of these vectors.
 
         Raises:
@@ -49,7 +51,7 @@ class HybridRetriever:
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
         self.dense = dense
-        self.bm25 = next(
+        self.bm25 = bm25 or next(
             (retriever for retriever in retrievers if isinstance(retriever, Bm25Retriever)), None
         )
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
