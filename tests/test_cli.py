@@ -707,7 +707,8 @@ def test_a_batch_that_fails_midway_leaves_what_was_there(
     retrieve, parts = Bm25Retriever.retrieve, []
 
     def second_fails(*arguments: Any) -> Any:
-        parts.append(len(arguments[1]))
+        if len(arguments[1]) > 1:  # else the title of one draft is searched alone
+            parts.append(len(arguments[1]))
         if len(parts) == 2:
             raise KeyboardInterrupt
         return retrieve(*arguments)

@@ -30,7 +30,6 @@ QUALITY = [
     ("docs/results.md", "RRF of both", "dense/{}_rrf", (F1, MRR)),
     ("docs/results.md", "default learning-to-rank model", "ranker/{}_ranker", (F1, MRR)),
     ("docs/results.md", "a model trained without this corpus", "ranker/{}_left-out", (F1, MRR)),
-    ("docs/results.md", "with trained vectors and cross-encoder", "ranker/{}_whole", (F1, MRR)),
     ("docs/how/bm25.md", "title and abstract", "bm25/{}", (F1,)),
     ("docs/how/bm25.md", "key terms", "bm25/{}_key", (F1,)),
     ("docs/how/bm25.md", "title", "bm25/{}_title", (F1,)),

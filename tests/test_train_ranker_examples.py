@@ -71,7 +71,7 @@ def test_a_missing_source_takes_all_its_features() -> None:
 
     gone = {name for name, column in zip(NAMES, changed.T, strict=True) if np.isnan(column).all()}
     assert gone == {"author_overlap", "self_cited"}
-    assert np.isnan(changed).sum() == 4 * POOL
+    assert np.isnan(changed).sum() == 2 * POOL
 
 
 def test_without_vectors_the_fused_rank_is_that_of_words() -> None:
