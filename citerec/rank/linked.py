@@ -85,12 +85,12 @@ def centroid_similarity(query: QueryVector, links: Links) -> Scores:
     It is NaN for a candidate without links.
     """
     distinct, links = compact(links)
-    sums = links @ _unit(query.of_papers(distinct))
-    return np.where(np.diff(links.indptr) > 0, _unit(sums) @ _unit(query.values), np.nan).astype(
+    sums = links @ unit(query.of_papers(distinct))
+    return np.where(np.diff(links.indptr) > 0, unit(sums) @ unit(query.values), np.nan).astype(
         np.float32
     )
 
 
-def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return vectors of length 1."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from citerec.config import RRF_K0
 from citerec.fuse import ranks_and_scores
+from citerec.rank.linked import unit
 from citerec.rules.known import Rows, Scores
 from citerec.types import Hits
 
@@ -27,7 +28,7 @@ def cosines(sentences: npt.NDArray[np.float32], papers: npt.NDArray[np.float32])
         sentences: Shape (sentences, dim).
         papers: Shape (candidates, dim).
     """
-    return _unit(sentences) @ _unit(papers).T
+    return unit(sentences) @ unit(papers).T
 
 
 def found(hits_by_sentence: Sequence[Hits], rows: Rows) -> tuple[Table, Table]:
@@ -53,7 +54,3 @@ def near(table: Table) -> Scores:
     """Return of how many sentences each candidate is among the `NEAR` closest, shape (candidates,)."""
     best = np.argsort(-table, axis=1, kind="stable")[:, :NEAR]
     return np.bincount(best.ravel(), minlength=table.shape[1]).astype(np.float32)
-
-
-def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
