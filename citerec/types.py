@@ -229,8 +229,7 @@ class CandidateSet:
     hits: Hits  # all of them, in the order of the last stage
     # by the name of a retriever or a later stage: the papers that it found or scored
     hits_by_source: Mapping[str, Hits]
-    # Calibrated, in [0, 1], of papers of `hits`; None if unknown.
-    probabilities: Hits | None = field(default=None, kw_only=True)
+    probabilities: Hits | None = field(default=None, kw_only=True)  # calibrated; None if unknown
     query_vector: QueryVector | None = field(default=None, kw_only=True)  # None without vectors
     sentences: SentenceSearch = field(default=SentenceSearch(), kw_only=True)
 

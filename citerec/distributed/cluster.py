@@ -33,7 +33,7 @@ class Cluster:
         return sum(bool(node["Alive"]) for node in self.ray.nodes())
 
     def slots(self, cpus: float, gpus: float) -> int:
-        """Return how many actors of a size fit into the cluster, if nobody else uses it."""
+        """Return how many actors of a size fit into the cluster, if it has no other work."""
         total: dict[str, float] = self.ray.cluster_resources()
         fitting = [total.get("CPU", 0) // cpus] if cpus else []
         fitting += [total.get("GPU", 0) // gpus] if gpus else []

@@ -16,7 +16,7 @@ from citerec.types import Log, no_log
 
 ATTEMPTS = 4  # actors that may be lost while they work on one item
 LOOK_SECONDS = 5  # how often the pool looks for new nodes
-WAIT_SECONDS = 60  # after which the user is told that no actor can start
+WAIT_SECONDS = 60  # after which a message says that no actor can start
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -143,7 +143,7 @@ class Pool(Generic[Item, Result]):
         self._idle, self._starting = [], {}
 
     def _drop_running(self) -> None:
-        """End the actors whose results nobody will read."""
+        """End the actors whose results are not needed any more."""
         for actor, _ in self._running.values():
             self._ray.kill(actor)
         self._running = {}

@@ -158,11 +158,11 @@ class ShardedBm25:
             _GlobalTerms(self._statistics, numbers, counts),
             dict(zip(terms, counts, strict=True)),
         )
-        asked = [
+        requests = [
             ShardQuery(counted_terms(query, self.config, known), rule)
             for query, rule in zip(queries, eligible, strict=True)
         ]
-        found: list[list[Found]] = self._ask("search", asked, dfs, k)
+        found: list[list[Found]] = self._ask("search", requests, dfs, k)
         return [merged(parts, self._id_rank, k) for parts in zip(*found, strict=True)]
 
 
