@@ -215,11 +215,11 @@ class QueryVector:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SentenceSearch:
-    """Searches by the title and each sentence of a query alone."""
+class SentenceScores:
+    """What compares papers with the title and each sentence of a query."""
 
     vectors: Callable[[], "Vectors"] | None = None  # shape (sentences, dim); None without vectors
-    bm25: Callable[[], Sequence["Hits"]] | None = None  # of each sentence; None without BM25
+    bm25: Callable[["Rows"], "Vectors"] | None = None  # shape (sentences, papers); None without it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,7 +231,7 @@ class CandidateSet:
     hits_by_source: Mapping[str, Hits]
     probabilities: Hits | None = field(default=None, kw_only=True)  # calibrated; None if unknown
     query_vector: QueryVector | None = field(default=None, kw_only=True)  # None without vectors
-    sentences: SentenceSearch = field(default=SentenceSearch(), kw_only=True)
+    sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
 
     @property
     def rows(self) -> "Rows":

@@ -23,7 +23,7 @@ from citerec.rank.walk import walk
 from citerec.retrieve.context import ContextConfig, Source, read_vector
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
-from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceSearch
+from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
 
 CORPUS = [  # rows 0 to 6; the query, of 2010, does not know what 5 and 6 cite
     {"id": "maps", "title": "Maps", "year": 2000, "authors": ["A. Bee"], "venue": "Vis"},
@@ -197,7 +197,7 @@ def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
     rules = tuple(eligible(queries, index.papers))
     task = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
     hits = Hits(np.arange(5, dtype=np.int32), np.arange(5, 0, -1, dtype=np.float32))
-    alone = SentenceSearch(vectors=lambda: VECTORS[:2], bm25=lambda: [hits])
+    alone = SentenceScores(vectors=lambda: VECTORS[:2], bm25=lambda rows: hits.scores[None, rows])
     found = [CandidateSet(hits, {"bm25": hits}, query_vector=VECTOR, sentences=alone)] * 2
 
     config = EvalConfig(known_graph=CitationScope.EARLIER)

@@ -12,13 +12,22 @@ from citerec.config import ExpandConfig, RecommendConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features, Matrix
-from citerec.rank.sentences import NEAR, found, near, standardised
+from citerec.rank.sentences import NEAR, near, reciprocal_ranks, standardised
 from citerec.rank.words import Titles
+from citerec.retrieve.bm25 import BY_LUCENE
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.retrieve.sentences import LEAST_WORDS, MOST, sentence_queries
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
-from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceSearch
+from citerec.types import (
+    CandidateSet,
+    Eligibility,
+    Hits,
+    Query,
+    QueryBatch,
+    QueryVector,
+    SentenceScores,
+)
 
 DRAFT = Query(
     id="q",
@@ -43,11 +52,13 @@ def hits(*rows: int) -> Hits:
     return Hits(np.array(rows, np.int32), np.arange(len(rows), 0, -1, dtype=np.float32))
 
 
-SEARCH = SentenceSearch(vectors=lambda: OF_SENTENCES, bm25=lambda: [hits(), hits(1, 0), hits(2)])
+# of the title and two sentences; the title has no word of any paper
+BY_BM25 = np.array([[0, 0, 0], [1, 2, 0], [0, 0, 1]], np.float32)
+SEARCH = SentenceScores(vectors=lambda: OF_SENTENCES, bm25=lambda rows: BY_BM25[:, rows])
 
 
 def computed(
-    index: IndexFolder, sentences: SentenceSearch = SEARCH, query: Query = DRAFT
+    index: IndexFolder, sentences: SentenceScores = SEARCH, query: Query = DRAFT
 ) -> Matrix:
     """The features of the three papers, in their order."""
     graph = TemporalGraph(index, CitationScope.EARLIER)
@@ -62,7 +73,7 @@ def computed(
     return Features(index, graph).matrix(query, expanded)
 
 
-def test_title_and_sentences_are_searched_alone() -> None:
+def test_title_and_sentences_are_compared_alone() -> None:
     parts = sentence_queries(DRAFT)
 
     assert [part.title for part in parts] == [
@@ -76,7 +87,7 @@ def test_title_and_sentences_are_searched_alone() -> None:
     }
 
 
-def test_a_long_draft_is_searched_by_its_first_sentences() -> None:
+def test_of_a_long_draft_the_first_sentences_are_compared() -> None:
     words = " ".join(["word"] * LEAST_WORDS)
     long = replace(DRAFT, abstract=f"{words.capitalize()}. " * (MOST + 5))
 
@@ -98,11 +109,10 @@ def test_papers_near_a_sentence_are_its_closest() -> None:
     assert near(table).tolist() == [2, 2, *[3] * (NEAR - 2), 1, 1]
 
 
-def test_a_paper_that_no_sentence_finds_has_no_score() -> None:
-    scores, ranks = found([hits(), hits(1, 0)], ROWS)
+def test_a_paper_without_a_word_of_a_sentence_has_no_rank() -> None:
+    ranks = reciprocal_ranks(np.array([[0, 0, 0], [3, 5, 3]], np.float32))
 
-    assert scores.tolist() == [[0, 0, 0], [1, 2, 0]]
-    assert ranks == pytest.approx(np.array([[0, 0, 0], [1 / 62, 1 / 61, 0]]))
+    assert ranks == pytest.approx(np.array([[0, 0, 0], [1 / 62, 1 / 61, 1 / 63]]))
 
 
 def test_features_are_those_of_the_best_sentence(build: Callable[..., IndexFolder]) -> None:
@@ -123,7 +133,7 @@ def test_features_are_those_of_the_best_sentence(build: Callable[..., IndexFolde
 
 
 def test_without_an_abstract_the_title_is_the_sentence(build: Callable[..., IndexFolder]) -> None:
-    title = SentenceSearch(vectors=lambda: OF_SENTENCES[:1])
+    title = SentenceScores(vectors=lambda: OF_SENTENCES[:1])
 
     matrix = computed(build(CORPUS), title)
 
@@ -131,8 +141,8 @@ def test_without_an_abstract_the_title_is_the_sentence(build: Callable[..., Inde
     assert np.isnan(column(matrix, "sentence_bm25")).all()
 
 
-def test_without_a_search_the_features_are_missing(build: Callable[..., IndexFolder]) -> None:
-    matrix = computed(build(CORPUS), SentenceSearch())
+def test_without_such_scores_the_features_are_missing(build: Callable[..., IndexFolder]) -> None:
+    matrix = computed(build(CORPUS), SentenceScores())
 
     for name in ("sentence", "sentences_near", "sentence_bm25", "sentence_bm25_rank"):
         assert np.isnan(column(matrix, name)).all()
@@ -152,22 +162,27 @@ def test_rare_words_of_a_title_count_more(build: Callable[..., IndexFolder]) -> 
     assert shares == pytest.approx([common / (common + rare), 1, 0])
 
 
-def test_sentences_are_searched_as_any_query(dense_sample: IndexFolder) -> None:
+@pytest.mark.parametrize("scorer", ["postings", "lucene"])
+def test_a_sentence_scores_papers_as_a_search_does(
+    dense_sample: IndexFolder, scorer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BY_LUCENE, scorer)
     retriever = open_hybrid(dense_sample, RecommendConfig(), print)
-    papers = [dense_sample.papers[row] for row in (0, 1)]
-    queries = [Query.of(paper) for paper in papers]
-    rules = eligible(queries, dense_sample.papers)
+    query = Query.of(dense_sample.papers[0])
+    [rule] = eligible([query], dense_sample.papers)
+    parts = sentence_queries(query)
+    rows = np.arange(len(dense_sample.papers), dtype=np.int32)[::-3]
 
-    together = retriever.candidates(queries, rules, 30)
+    [candidates] = retriever.candidates([query], [rule], 30)
 
-    for query, rule, one in zip(queries, rules, together, strict=True):
-        parts = sentence_queries(query)
-        assert one.sentences.bm25 is not None
-        assert one.sentences.vectors is not None
-        for part, of_part in zip(parts, one.sentences.bm25(), strict=True):
-            assert retriever.bm25 is not None
-            [alone] = retriever.bm25.retrieve([part], [rule], 1000)
-            assert of_part.rows.tolist() == alone.rows.tolist()
-        assert retriever.dense is not None
-        expected = [retriever.dense.query_vectors([part])[0].values for part in parts]
-        assert one.sentences.vectors() == pytest.approx(np.array(expected), abs=1e-2)
+    assert candidates.sentences.bm25 is not None
+    assert candidates.sentences.vectors is not None
+    table = candidates.sentences.bm25(rows)
+    assert retriever.bm25 is not None
+    for part, scores in zip(parts, table, strict=True):
+        [hits] = retriever.bm25.retrieve([part], [Eligibility()], len(dense_sample.papers))
+        alone = dict(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True))
+        assert scores.tolist() == [alone.get(row, 0) for row in rows.tolist()]
+    assert retriever.dense is not None
+    expected = [retriever.dense.query_vectors([part])[0].values for part in parts]
+    assert candidates.sentences.vectors() == pytest.approx(np.array(expected), abs=1e-2)

@@ -72,6 +72,22 @@ class Postings:
         place = start + int(np.searchsorted(self.docs[start:end], doc))
         return int(self.freqs[place]) if place < end and self.docs[place] == doc else 0
 
+    def freqs_in(self, number: int, docs: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+        """Return the places of the documents that have a term, and how often each has it.
+
+        Args:
+            number: The number of the term.
+            docs: Documents, rising.
+        """
+        start, end = int(self.indptr[number]), int(self.indptr[number + 1])
+        of_term = self.docs[start:end]
+        few, many = sorted((docs, of_term), key=len)
+        in_many = np.searchsorted(many, few)
+        in_few = np.flatnonzero(many[np.minimum(in_many, len(many) - 1)] == few)
+        in_many = in_many[in_few]
+        places, in_term = (in_few, in_many) if few is docs else (in_many, in_few)
+        return places, self.freqs[start:end][in_term]
+
     def _find(self, term: bytes) -> int:
         digest = np.uint32(crc32(term))
         number = int(np.searchsorted(self.hashes, digest))

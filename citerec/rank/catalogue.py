@@ -112,7 +112,9 @@ FEATURES: tuple[Feature, ...] = (
         "highest BM25 score for title or sentence, in standard deviations over the candidates",
     ),
     Feature(
-        "sentence_bm25_rank", Group.LEXICAL, f"1 / ({RRF_K0} + best rank by BM25 of these searches)"
+        "sentence_bm25_rank",
+        Group.LEXICAL,
+        f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)",
     ),
     Feature(
         "title_found",

@@ -9,7 +9,7 @@ from citerec.fuse import min_max
 from citerec.rank.catalogue import FEATURES, Group
 from citerec.rank.expansion import ExpandedCandidates
 from citerec.rank.linked import Links, centroid_similarity, citers, either, references
-from citerec.rank.sentences import Table, cosines, found, highest, near, standardised
+from citerec.rank.sentences import Table, cosines, highest, near, reciprocal_ranks, standardised
 from citerec.rank.venues import VenueRates
 from citerec.rank.walk import walk
 from citerec.rank.words import Titles, Venues
@@ -77,10 +77,10 @@ class _QueryEvidence:
         return self._missing if self._cosines is None else near(self._cosines)
 
     def sentence_bm25(self) -> Scores:
-        return highest(standardised(self._bm25[0])) if self._bm25 else self._missing
+        return self._missing if self._bm25 is None else highest(standardised(self._bm25))
 
     def sentence_bm25_rank(self) -> Scores:
-        return highest(self._bm25[1]) if self._bm25 else self._missing
+        return self._missing if self._bm25 is None else highest(reciprocal_ranks(self._bm25))
 
     def title_found(self) -> Scores:
         return self._index.titles.found_in(
@@ -101,10 +101,10 @@ class _QueryEvidence:
         return cosines(vectors(), self._vector.of_papers(self._rows))
 
     @cached_property
-    def _bm25(self) -> tuple[Table, Table] | None:
-        """What `found` returns for BM25; None without."""
-        search = self._sentences.bm25
-        return found(search(), self._rows) if search else None
+    def _bm25(self) -> Table | None:
+        """The scores by BM25 of title and sentences and the candidates; None without."""
+        scores = self._sentences.bm25
+        return scores(self._rows) if scores else None
 
     @property
     def _missing(self) -> Scores:

@@ -4,16 +4,12 @@ Scores of different sentences have different scales, so each sentence's are stan
 standard deviation 1.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import RRF_K0
-from citerec.fuse import ranks_and_scores
 from citerec.rank.linked import unit
-from citerec.rules.known import Rows, Scores
-from citerec.types import Hits
+from citerec.rules.known import Scores
 
 Table = npt.NDArray[np.float32]  # shape (sentences, candidates)
 
@@ -31,12 +27,12 @@ def cosines(sentences: npt.NDArray[np.float32], papers: npt.NDArray[np.float32])
     return unit(sentences) @ unit(papers).T
 
 
-def found(hits_by_sentence: Sequence[Hits], rows: Rows) -> tuple[Table, Table]:
-    """Return the score of each candidate among the hits of each sentence, and 1 / (60 + rank); 0 where not found."""
-    pairs = [ranks_and_scores(hits, rows) for hits in hits_by_sentence]
-    ranks = np.array([ranks for ranks, _ in pairs])
-    scores = np.nan_to_num(np.array([scores for _, scores in pairs], np.float32))
-    return scores, np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0).astype(np.float32)
+def reciprocal_ranks(table: Table) -> Table:
+    """Return 1 / (60 + rank) of each candidate for each sentence, 0 for a score of 0; ties are in the given order."""
+    order = np.argsort(-table, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, 1 + table.shape[1])[None], axis=1)
+    return np.where(table > 0, 1 / (RRF_K0 + ranks), 0).astype(np.float32)
 
 
 def standardised(table: Table) -> Table:

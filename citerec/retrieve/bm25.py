@@ -35,6 +35,8 @@ from citerec.types import Eligibility, Hits, Query
 # eligible share below which Lucene filters by year; above, more hits are fetched
 FILTER_BELOW = 0.4
 BY_LUCENE = "CITEREC_BM25"  # an environment variable: with "lucene" Lucene searches
+Table = npt.NDArray[np.float32]  # shape (queries, papers)
+
 WORTH_STORING = 50  # queries after which storing the postings, one to two seconds, has paid off
 # number of hits and characters from which Lucene scores every match
 MANY_HITS, LONG_QUERY = (500, 400)
@@ -106,6 +108,20 @@ class Bm25Retriever:
         _in_threads(search, len(pairs), self.config.threads or os.cpu_count() or 1)
         return [hits for hits in results if hits is not None]
 
+    def scores(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
+        """Return the score of each paper for each query, 0 without a common term, shape (queries, papers).
+
+        Args:
+            queries: The queries.
+            rows: Distinct papers, eligible or not.
+        """
+        documents = self._documents[rows]
+        has_text = documents >= 0
+        table = np.zeros((len(queries), len(rows)), np.float32)
+        score = self._score if self._scorer else self._score_by_lucene
+        table[:, has_text] = score(queries, documents[has_text])
+        return table
+
     def by_key_terms(self, key_terms: int) -> Self:
         """Return a retriever over the same open files that searches only the best terms of a query."""
         other = copy(self)
@@ -153,11 +169,31 @@ class Bm25Retriever:
     def _search(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         if not (scorer := self._scorer):
             return self._search_lucene(query, eligible, k)
-        counts = counted_terms(query, self.config, scorer.postings)
-        terms = {scorer.postings.number(term): count for term, count in counts.items()}
+        terms = self._numbered_terms(query, scorer.postings)
         excluded = self._documents[list(eligible.excluded)]
         documents, scores = scorer.top(terms, k, eligible.year_max, excluded[excluded >= 0])
         return Hits.ordered(self._rows[documents], scores, self._id_rank, k)
+
+    def _numbered_terms(self, query: Query, postings: Postings) -> dict[int, float]:
+        """Return the numbers of the terms of a query, and how often it has each."""
+        counts = counted_terms(query, self.config, postings)
+        return {postings.number(term): count for term, count in counts.items()}
+
+    def _score(self, queries: Sequence[Query], documents: npt.NDArray[np.int32]) -> Table:
+        assert self._scorer
+        terms = [self._numbered_terms(query, self._scorer.postings) for query in queries]
+        return self._scorer.table(terms, documents)
+
+    def _score_by_lucene(self, queries: Sequence[Query], documents: npt.NDArray[np.int32]) -> Table:
+        """Have Lucene score all papers."""
+        everything = np.zeros((len(queries), len(self._rows)), np.float32)
+        for query, scores in zip(queries, everything, strict=True):
+            bag = self._open_lucene.bag(query)
+            found, found_scores = self._open_lucene.top(
+                bag, max(len(self._rows), 1), exhaustive=True
+            )
+            scores[found] = found_scores
+        return everything[:, documents]
 
     def _search_lucene(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""

@@ -13,7 +13,7 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokenize
 from citerec.retrieve.parts import check_embedded
 from citerec.retrieve.retriever import Retriever
-from citerec.retrieve.sentences import search_by_sentence
+from citerec.retrieve.sentences import scores_by_sentence
 from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query
 
@@ -95,11 +95,9 @@ class HybridRetriever:
                 self._fused(hits_by_retriever, k),
                 hits_by_retriever,
                 query_vector=vector,
-                sentences=search_by_sentence(query, rule, depth, self.bm25, self.dense),
+                sentences=scores_by_sentence(query, self.bm25, self.dense),
             )
-            for query, rule, hits_by_retriever, vector in zip(
-                queries, eligible, of_query, vectors, strict=True
-            )
+            for query, hits_by_retriever, vector in zip(queries, of_query, vectors, strict=True)
         ]
 
     def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:

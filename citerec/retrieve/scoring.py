@@ -6,7 +6,7 @@ differ so little in magnitude that their sum is exact, whatever the order of its
 Source: BM25Similarity of Lucene 9.9.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from threading import local
@@ -95,6 +95,30 @@ class PostingsScorer:
         weights = self._weights(ends - starts if dfs is None else dfs, counts)
         select = self._select_by_numpy if self._kernel is None else self._select_by_numba
         return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
+
+    def table(self, queries: Sequence[Mapping[int, float]], docs: Docs) -> Scores:
+        """Return the scores of some documents, eligible or not, shape (queries, documents); 0 without a common term.
+
+        The costs depend on the documents, and hardly on the size of the index.
+
+        Args:
+            queries: The terms of each, as in `top`.
+            docs: Distinct documents.
+        """
+        order = np.argsort(docs, kind="stable")
+        distinct, norms = docs[order], self._inverse[self.postings.norms[docs[order]]]
+        totals = np.zeros((len(queries), len(docs)))
+        for term in {term: None for terms in queries for term in terms}:
+            places, freqs = self.postings.freqs_in(term, distinct)
+            x = freqs.astype(np.float32) * norms[places]
+            df = np.array([self.postings.df(term)])
+            for total, terms in zip(totals, queries, strict=True):
+                if count := terms.get(term):
+                    [weight] = self._weights(df, np.array([count], np.float32))
+                    total[places] += _scores(weight, x)
+        scores = np.empty(totals.shape, np.float32)
+        scores[:, order] = totals
+        return scores
 
     def score(self, term: int, count: float, doc: int) -> float | None:
         """Return the score that one term of a query gives a document; None if it does not have the term."""

@@ -1,46 +1,34 @@
-"""Searches by single sentences: a paper is often cited for one aspect of a draft, which the whole text hides."""
+"""Compares papers with single sentences: a paper is often cited for one aspect, which the whole draft hides."""
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from citerec.encode.sentences import sentences
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.types import Eligibility, Hits, Query, SentenceSearch
+from citerec.types import Query, SentenceScores
 
 if TYPE_CHECKING:
     from citerec.retrieve.dense import DenseRetriever
 
-LEAST_WORDS = 4  # of a sentence that is searched
-MOST = 12  # sentences of one query that are searched
+LEAST_WORDS = 4  # of a sentence
+MOST = 12  # sentences of one query
 
 
-def search_by_sentence(
-    query: Query,
-    eligible: Eligibility,
-    depth: int,
-    bm25: Bm25Retriever | None,
-    dense: "DenseRetriever | None",
-) -> SentenceSearch:
-    """Return searches for the title and each sentence of a query.
+def scores_by_sentence(
+    query: Query, bm25: Bm25Retriever | None, dense: "DenseRetriever | None"
+) -> SentenceScores:
+    """Return what compares papers with the title and each sentence of a query.
 
     The sentences of one query are encoded together, so their vectors do not depend on other queries.
 
     Args:
         query: The query.
-        eligible: Its rule.
-        depth: Papers that BM25 returns for each sentence.
         bm25: The lexical retriever, if any.
         dense: The dense retriever, if any.
     """
-
-    def hits(bm25: Bm25Retriever) -> list[Hits]:
-        parts = sentence_queries(query)
-        return bm25.retrieve(parts, [eligible] * len(parts), depth)
-
-    return SentenceSearch(
+    return SentenceScores(
         vectors=(lambda: dense.encode(sentence_queries(query))) if dense else None,
-        bm25=partial(hits, bm25) if bm25 else None,
+        bm25=(lambda rows: bm25.scores(sentence_queries(query), rows)) if bm25 else None,
     )
 
 
