@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,20 @@ print(max(most, anonymous()) - before)
 
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 50
+
+
+def test_an_hnsw_index_is_checked_and_opened_without_a_copy_of_its_links(tmp_path: Path) -> None:
+    vectors = some_vectors(4000)
+    said = write(tmp_path, vectors, kind=DenseKind.HNSW, hnsw_m=512, ef_construction=8)
+    links = 4000 * 2 * 512 * 4  # bytes on the lowest layer
+
+    tracemalloc.start()
+    open_dense(tmp_path, said, no_years(4000))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert said["bytes"] > links
+    assert most < links / 4
 
 
 @pytest.mark.parametrize("kind", [DenseKind.EXACT, DenseKind.HNSW, DenseKind.IVF])
