@@ -203,10 +203,11 @@ def search(index: Path, name: str, folder: Path) -> dict[str, Any]:
             hits, costs = _timed(structure, queries, Eligibility(bound))
             if name == EXACT:
                 np.save(truth, hits)
-            recalls = {str(depth): recall(np.load(truth), hits, depth) for depth in (K, 100)}
+            exact = np.load(truth)
+            recalls = {str(depth): round(recall(exact, hits, depth), 4) for depth in (K, 100)}
             about = {"effort": effort, "chosen": effort == chosen, "year_max": bound}
             eligible = len(years) if bound is None else int(np.count_nonzero(years <= bound))
-            about |= {"share": share, "eligible": eligible / len(years)}
+            about |= {"share": share, "eligible": round(eligible / len(years), 4)}
             searches.append(about | {"recall": recalls} | costs)
     return {"open": opened, "searches": searches, "memory": _grown(before)}
 
@@ -225,9 +226,10 @@ def _timed(
         start = time.process_time()
         results = structure.nearest(queries, [rule] * len(queries), K)
         batch = (time.process_time() - start) / len(queries)
-    p50, p95 = np.percentile(alone, [50, 95])
+    p50, p95 = np.percentile(alone, [50, 95]).tolist()
     hits = np.stack([best(result, K) for result in results])
-    return hits, {"p50_ms": 1000 * p50, "p95_ms": 1000 * p95, "batch_ms": 1000 * batch}
+    costs = {"p50_ms": p50, "p95_ms": p95, "batch_ms": batch}
+    return hits, {name: round(1000 * seconds, 3) for name, seconds in costs.items()}
 
 
 def best(result: RowsAndScores, k: int) -> Rows:
