@@ -193,11 +193,12 @@ def search(index: Path, name: str, folder: Path) -> dict[str, Any]:
     structure = open_dense(folder / name, settings, years)
     opened = {"seconds": time.process_time() - cpu, "mib": _grown(before)}
     searches: list[dict[str, Any]] = []
-    chosen = next(iter(settings.get("search", {}).values()), None)
+    chosen: int | None = next(iter(settings.get("search", {}).values()), None)
+    efforts: list[int | None] = [None] if chosen is None else [*{chosen, *STRUCTURES[name].efforts}]
     for share in SHARES:
         bound = bound_of(years, share)
         truth = folder / f"truth-{share}.npy"
-        for effort in sorted({chosen, *STRUCTURES[name].efforts} - {None}) or [None]:
+        for effort in sorted(efforts, key=lambda effort: effort or 0):
             config = DenseConfig(threads=1, ef_search=effort, nprobe=effort)
             structure = open_dense(folder / name, settings, years, config)
             hits, costs = _timed(structure, queries, Eligibility(bound))

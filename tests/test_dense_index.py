@@ -171,10 +171,11 @@ def test_progress_is_told_up_to_the_last_vector(tmp_path: Path, kind: DenseKind)
         progress=lambda *news: told.append(news),
     )
 
-    passes = (
-        ["writing vectors"] if kind is DenseKind.EXACT else ["reading vectors", "indexing vectors"]
-    )
-    assert [news for news in told if news[1] == news[2]] == [(w, 10_000, 10_000) for w in passes]
+    passes = [("writing vectors", 10_000)]
+    if kind is not DenseKind.EXACT:
+        steps = ["reading vectors", "training", "indexing vectors"]
+        passes = [*((step, 10_000) for step in steps), ("measuring recall", 200)]
+    assert [news for news in told if news[1] == news[2]] == [(w, n, n) for w, n in passes]
 
 
 # --- vectors that cannot be
