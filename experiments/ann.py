@@ -168,7 +168,7 @@ def build(index: Path, name: str, folder: Path) -> dict[str, Any]:
 
 
 def _progress(step: str, done: int, total: int) -> None:
-    if done % (25 * READ) < READ:
+    if not done % (16 * READ) or done == total:
         print(f"ann: {step}, {done:,} of {total:,}", file=sys.stderr)
 
 
