@@ -12,7 +12,6 @@ in `--work` is not made again. Results are kept in `results/ann.json`; `ANN.md` 
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
@@ -265,8 +264,9 @@ def _grown(before: dict[str, float]) -> dict[str, int]:
 
 
 def _peak() -> float:
-    """Return the peak resident memory of this process in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the peak resident memory of this process in MiB, without that of its parent before `exec`."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

@@ -115,12 +115,17 @@ class ApproximateIndex:
         return self._similarity is Similarity.L2
 
     def _scans(self, count: int, fetch: int) -> bool:
-        """Whether to scan all eligible vectors, because they are so few that a search of the graph costs more.
+        """Whether to scan all eligible vectors at once.
 
-        The fewer papers are eligible, the more nodes a search of the graph visits to find its candidates.
+        Either all of them are wanted, or they are so few that a search of the graph costs more: the fewer papers are
+        eligible, the more nodes it visits to find its candidates. A search of all lists is a scan, too.
         """
+        if fetch == count:
+            return True
+        if self._search.kind is DenseKind.IVF:
+            return self._search.effort * len(self._years) >= self._index.nlist * count
         candidates = max(self._search.effort, fetch) * len(self._years)
-        return self._search.kind is DenseKind.HNSW and count**2 <= _SCAN_WORTH * candidates
+        return count**2 <= _SCAN_WORTH * candidates
 
 
 def find(
