@@ -277,6 +277,22 @@ def test_few_eligible_papers_among_many_nearer_ones_are_found(
     assert sorted(hits.rows.tolist()) == sorted(far.tolist())
 
 
+@pytest.mark.parametrize("rule", [Eligibility(2000), Eligibility(None, frozenset(range(5, N)))])
+def test_ivf_under_a_narrow_rule_is_searched_once(
+    every_kind: Callable[..., IndexFolder], rule: Eligibility
+) -> None:
+    folder = every_kind(DenseKind.IVF)
+    retriever = opened(folder, nprobe=4)
+    index: Any = retriever._vectors._index  # type: ignore[attr-defined]
+    search, searches = index.search, list[int]()
+    index.search = lambda *given, **options: searches.append(1) or search(*given, **options)
+
+    [hits] = retriever.search(some_vectors(1, seed=8), [rule], 2000)
+
+    assert len(hits) == np.count_nonzero(mask(rule, folder.papers.years))
+    assert len(searches) == 1
+
+
 @pytest.mark.parametrize("kind", [DenseKind.HNSW, DenseKind.IVF])
 def test_a_narrow_rule_does_not_lower_the_recall(
     every_kind: Callable[..., IndexFolder], kind: DenseKind

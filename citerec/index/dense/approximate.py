@@ -15,7 +15,7 @@ import numpy.typing as npt
 from citerec.config import DenseKind
 from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import RowsAndScores
-from citerec.index.dense.library import Vectors, load
+from citerec.index.dense.library import Vectors, load, on_threads
 from citerec.rules.eligible import mask
 from citerec.types import Eligibility
 
@@ -47,6 +47,8 @@ class ApproximateIndex:
         self._search = search
         self._similarity = similarity
         self._years = years
+        if search.kind is DenseKind.IVF:
+            index.make_direct_map()  # `vectors` needs it; here, because threads share this object
 
     def nearest(
         self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
@@ -65,9 +67,8 @@ class ApproximateIndex:
         """Return the vectors of some rows, shape (len(rows), dim), decompressed."""
         if not len(rows):
             return np.zeros((0, self._index.d), np.float32)
-        if self._search.kind is DenseKind.IVF and self._index.direct_map.no():
-            self._index.make_direct_map()
-        return np.stack([self._index.reconstruct(int(row)) for row in rows])
+        with on_threads(1):
+            return self._index.reconstruct_batch(rows.astype(np.int64))
 
     def _nearest(
         self,
@@ -114,12 +115,17 @@ class ApproximateIndex:
         return self._similarity is Similarity.L2
 
     def _scans(self, count: int, fetch: int) -> bool:
-        """Whether to scan all eligible vectors, because they are so few that a search of the graph costs more.
+        """Whether to scan all eligible vectors at once.
 
-        The fewer papers are eligible, the more nodes a search of the graph visits to find its candidates.
+        Either all of them are wanted, or they are so few that a search of the graph costs more: the fewer papers are
+        eligible, the more nodes it visits to find its candidates. A search of all lists is a scan, too.
         """
+        if fetch == count:
+            return True
+        if self._search.kind is DenseKind.IVF:
+            return self._search.effort * len(self._years) >= self._index.nlist * count
         candidates = max(self._search.effort, fetch) * len(self._years)
-        return self._search.kind is DenseKind.HNSW and count**2 <= _SCAN_WORTH * candidates
+        return count**2 <= _SCAN_WORTH * candidates
 
 
 def find(

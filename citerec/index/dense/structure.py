@@ -11,6 +11,7 @@ from citerec.index.dense.library import load
 
 # first bytes of a file; faiss could open a hundred other kinds
 BEGINS = {DenseKind.HNSW: b"IHNs", DenseKind.IVF: b"IwPQ"}
+_BLOCK = 2**18  # links that are checked at once: all of them would take hundreds of megabytes
 
 
 def map_approximate(path: Path, kind: DenseKind) -> Any:
@@ -62,7 +63,7 @@ def _check_hnsw(index: Any, rows: int) -> None:
     if quantizer.qtype != faiss.ScalarQuantizer.QT_8bit:
         raise ValueError("its vectors are packed in another way")
     ends, levels = faiss.vector_to_array(graph.offsets), faiss.vector_to_array(graph.levels)
-    neighbours = faiss.vector_to_array(graph.neighbors)
+    neighbours = _mapped(graph.neighbors)
     widths = faiss.vector_to_array(graph.cum_nneighbor_per_level)
     if len(levels) != rows or len(ends) != rows + 1:
         raise ValueError("its graph is of other vectors")
@@ -71,11 +72,18 @@ def _check_hnsw(index: Any, rows: int) -> None:
     check_range("its graph", levels - 1, len(widths) - 1)
     if np.any(np.diff(ends.astype(np.int64)) != widths[levels]):
         raise ValueError("its graph has other levels than neighbours")
-    check_range("its graph", neighbours + 1, rows + 1)  # -1 stands for no neighbour
+    for start in range(0, len(neighbours), _BLOCK):  # -1 stands for no neighbour
+        check_range("its graph", neighbours[start : start + _BLOCK] + 1, rows + 1)
     _check_levels(neighbours, ends, levels, widths)
     entry, top = int(graph.entry_point), int(graph.max_level)
     if rows and not (0 <= entry < rows and levels[entry] == top + 1 == levels.max()):
         raise ValueError("its graph has no valid entry point")
+
+
+def _mapped(vector: Any) -> Any:
+    """Return the numbers of a vector of a mapped file without a copy; valid as long as its index is."""
+    size = vector.size()
+    return load().rev_swig_ptr(vector.data(), size) if size else np.zeros(0, np.int32)
 
 
 def _check_levels(neighbours: Any, ends: Any, levels: Any, widths: Any) -> None:

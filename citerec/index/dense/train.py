@@ -101,6 +101,9 @@ def tuned(
 ) -> Measured:
     """Double the effort of a search until it reaches the target recall or the maximal effort.
 
+    The codes of ivf may lose so much that even a search of all lists misses the target. Then the target is that share
+    of the recall of all lists: more lists would cost time and find little.
+
     Args:
         index: A complete faiss index.
         kind: The kind of `index`.
@@ -112,13 +115,16 @@ def tuned(
     hnsw = kind is DenseKind.HNSW
     effort = config.ef_search if hnsw else min(config.nprobe, index.nlist)
     most = max(MOST_CANDIDATES, effort) if hnsw else index.nlist
-    while True:
-        recall = _recall(index, kind, queries, own, truth, effort)
-        if recall >= config.recall_target or effort >= most:
-            return Measured(
-                effort=effort, recall=recall, depth=truth.shape[1], queries=len(queries)
-            )
+    recalls = {effort: _recall(index, kind, queries, own, truth, effort)}
+    while recalls[effort] < config.recall_target and effort < most:
         effort = min(2 * effort, most)
+        recalls[effort] = _recall(index, kind, queries, own, truth, effort)
+    if not hnsw and recalls[effort] < config.recall_target:
+        least = config.recall_target * recalls[effort]
+        effort = next(tried for tried, recall in recalls.items() if recall >= least)
+    return Measured(
+        effort=effort, recall=recalls[effort], depth=truth.shape[1], queries=len(queries)
+    )
 
 
 def _recall(

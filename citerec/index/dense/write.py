@@ -25,12 +25,14 @@ from citerec.index.dense.train import (
     trained,
     tuned,
 )
-from citerec.types import Progress
+from citerec.types import Progress, no_progress
 
 Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]  # each pass reads them again
 
 EXACT_UP_TO = 1_000_000  # papers; the search of so many takes well under a second
-_ADDED = 16 * BLOCK  # vectors that are added to an approximate index in one step
+_ADDED = (
+    2 * BLOCK
+)  # vectors that are added to an approximate index in one step; hnsw takes seconds for them
 
 
 def resolve(kind: DenseKind, rows: int) -> DenseKind:
@@ -61,7 +63,7 @@ def write_dense(
         dim: The dimension of each vector.
         similarity: How vectors are compared; they must have unit length for cosine.
         config: The kind of index and its parameters.
-        progress: Receives the step, and how many vectors of how many are done.
+        progress: Receives the step, and how many vectors (of a measurement: queries) of how many are done.
 
     Returns:
         The settings for the manifest: the kind, its parameters, and the measured recall.
@@ -72,15 +74,14 @@ def write_dense(
         OutputError: If the file cannot be written, or is read differently than written.
         ValueError: If there are not `rows` vectors of `dim` dimensions.
     """
-    config = config or DenseIndexConfig()
+    config, report = config or DenseIndexConfig(), progress or no_progress
     kind, path = resolve(config.kind, rows), folder / NAME
     check_rows(kind, rows)
 
     def blocks(size: int, step: str) -> Iterator[tuple[int, Vectors]]:
         for first, block in _blocks_of(shards, size, rows=rows, dim=dim, similarity=similarity):
             yield first, block
-            if progress:
-                progress(step, first + len(block), rows)
+            report(step, first + len(block), rows)
 
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ def write_dense(
         vectors = blocks(BLOCK, "writing vectors")
         write_flat(path, vectors, rows=rows, dim=dim, similarity=similarity)
     else:
-        settings = _write_approximate(path, kind, blocks, rows, similarity, config)
+        settings = _write_approximate(path, kind, blocks, rows, similarity, config, report)
     base = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
     return base | {"bytes": path.stat().st_size, "faiss": load().__version__} | settings
 
@@ -101,6 +102,7 @@ def _write_approximate(
     rows: int,
     similarity: Similarity,
     config: DenseIndexConfig,
+    report: Progress,
 ) -> dict[str, Any]:
     rng = np.random.default_rng(config.seed)
     training = sample(rows, config.training_papers, rng=rng)
@@ -109,12 +111,16 @@ def _write_approximate(
         sampled = np.union1d(training, query_rows)
         vectors = _pick(blocks(BLOCK, "reading vectors"), sampled)
         queries = vectors[np.searchsorted(sampled, query_rows)]
+        report("training", 0, len(training))
         index = trained(kind, vectors[np.searchsorted(sampled, training)], rows, similarity, config)
+        report("training", len(training), len(training))
         del vectors
         truth = _fill(
             index, kind, blocks, queries, query_rows, depth_of(rows, config), similarity, config
         )
+        report("measuring recall", 0, len(queries))
         measured = tuned(index, kind, queries, query_rows, truth, config)
+        report("measuring recall", len(queries), len(queries))
     try:
         load().write_index(index, str(path))
     except RuntimeError as error:
