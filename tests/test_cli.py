@@ -926,6 +926,24 @@ def test_a_reader_that_has_enough_is_no_error(
         assert process.wait() == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_stdout_is_one_line(sample_index: IndexFolder, tmp_path: Path) -> None:
+    arguments = ["recommend", "--title", TITLE, "--index", str(sample_index.path)]
+
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [str(COMMAND), *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            text=True,
+            check=False,
+        )
+
+    message = "citerec: error: cannot write standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
 def test_head_takes_what_it_wants(sample_index: IndexFolder, tmp_path: Path) -> None:
     done = subprocess.run(
         f"set -o pipefail; {COMMAND} recommend --title 'a model of data' --k 300 --format trec "
