@@ -609,6 +609,17 @@ def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
     ]
 
 
+def test_many_entries_without_a_name_have_some_lines(sample: Cli, tmp_path: Path) -> None:
+    records = "TY  - JOUR\nER  - \n" * 3_000
+    (tmp_path / "mine.ris").write_text(f"{records}TY  - JOUR\nTI  - Any title\nER  - \n")
+
+    done = sample("recommend", "--title", TITLE, "--exclude", "mine.ris")
+
+    lines = done.err.splitlines()
+    assert (done.code, len(lines)) == (0, 22)
+    assert lines[20].endswith("2,980 more entries are ignored (list them: citerec check)")
+
+
 def test_own_output_as_an_exclusion_leaves_nothing_of_it(sample: Cli, tmp_path: Path) -> None:
     for format in ("bibtex", "ris", "csl"):
         first = sample("recommend", "--title", TITLE, "--format", "json", "--k", 10).ids
