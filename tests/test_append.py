@@ -306,6 +306,19 @@ def test_ris_gets_records_in_its_line_ends(tmp_path: Path) -> None:
     assert [r.fields["title"] for r in ris.read_records(new.decode())] == ["Maps", "Leaves"]
 
 
+@pytest.mark.parametrize("old", [None, b"", b"\n"])
+def test_a_new_or_empty_ris_gets_records(tmp_path: Path, old: bytes | None) -> None:
+    path = tmp_path / "refs.ris"
+    if old is not None:
+        path.write_bytes(old)
+
+    assert append_papers(path, [LEAVES]).keys == ("leaf2022leaves",)
+    assert append_papers(path, [LEAVES]).keys == ()  # the file has it now
+
+    [record] = ris.read_records(path.read_text())
+    assert record.fields["title"] == "Leaves"
+
+
 def test_ris_with_one_space_stays_readable(tmp_path: Path) -> None:
     path = tmp_path / "refs.ris"
     path.write_bytes(b"TY - JOUR\nTI - Maps\nER - \n")

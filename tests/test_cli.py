@@ -609,6 +609,17 @@ def test_a_bibliography_excludes_by_title(sample: Cli, tmp_path: Path) -> None:
     ]
 
 
+def test_many_entries_without_a_name_have_some_lines(sample: Cli, tmp_path: Path) -> None:
+    records = "TY  - JOUR\nER  - \n" * 3_000
+    (tmp_path / "mine.ris").write_text(f"{records}TY  - JOUR\nTI  - Any title\nER  - \n")
+
+    done = sample("recommend", "--title", TITLE, "--exclude", "mine.ris")
+
+    lines = done.err.splitlines()
+    assert (done.code, len(lines)) == (0, 22)
+    assert lines[20].endswith("2,980 more entries are ignored (list them: citerec check)")
+
+
 def test_own_output_as_an_exclusion_leaves_nothing_of_it(sample: Cli, tmp_path: Path) -> None:
     for format in ("bibtex", "ris", "csl"):
         first = sample("recommend", "--title", TITLE, "--format", "json", "--k", 10).ids
@@ -924,6 +935,24 @@ def test_a_reader_that_has_enough_is_no_error(
         process.stdout.close()  # as `head` does
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_stdout_is_one_line(sample_index: IndexFolder, tmp_path: Path) -> None:
+    arguments = ["recommend", "--title", TITLE, "--index", str(sample_index.path)]
+
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [str(COMMAND), *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            text=True,
+            check=False,
+        )
+
+    message = "citerec: error: cannot write standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_head_takes_what_it_wants(sample_index: IndexFolder, tmp_path: Path) -> None:

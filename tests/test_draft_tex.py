@@ -244,6 +244,22 @@ def test_cited_keys_are_looked_up(tmp_path: Path, text: str, keys: str, command:
     assert file.cited_from == f"{tmp_path / 'draft.tex'} (refs.bib)"
 
 
+def test_a_broken_entry_of_the_bibliography_is_named(tmp_path: Path) -> None:
+    broken = "@misc{six, title={Never closed\n" * 7
+    draft = write(tmp_path, draft=titled(r"\cite{one,six}\bibliography{refs}"), refs=BIB + broken)
+
+    file = read_queries(draft)
+
+    assert titles(file) == ("The one paper",)
+    said = [notice.split(": ", 1)[1] for notice in file.notices[2:]]
+    assert said[0].startswith("refs.bib, line 6: '@misc{six, title={Never closed' cannot be read")
+    assert all(one.endswith("; the entry is ignored") for one in said[:5])
+    assert said[5:] == [
+        "refs.bib: 2 more entries are ignored",
+        "1 citation key is not in refs.bib: six",
+    ]
+
+
 ITEMS = r"""\begin{thebibliography}{9}
 \bibitem{plain} A. Lovelace and C. Babbage. \newblock Engines that count. \newblock {\em Journal of X}, 1943.
 \bibitem[Lovelace(1943)]{natbib} Ada Lovelace. Notes on the engine. In \emph{Memoirs}, 1943.

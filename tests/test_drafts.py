@@ -67,6 +67,18 @@ def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None
     assert file.notices[1].endswith("2 citation keys are not in refs.bib: third, hidden")
 
 
+def test_an_abstract_in_front_matter_cites_like_the_text(tmp_path: Path) -> None:
+    front = f'title: {TITLE}\nbibliography: refs.bib\nabstract: |\n  {ABSTRACT} [@first; `@other`]'
+    (tmp_path / "draft.md").write_text(f"---\n{front}\n---\nAs @second says.\n")
+    (tmp_path / "refs.bib").write_text(BIB)
+
+    file = read_queries(tmp_path / "draft.md")
+
+    assert file.queries[0].abstract == ABSTRACT
+    assert file.cited is not None
+    assert file.cited.titles == ("The first paper", "The second paper")
+
+
 def test_headings_of_markdown_are_title_and_abstract_by_their_content() -> None:
     text = f"# {TITLE}\n\n## Abstract\n\n{ABSTRACT}\n\n## Introduction\n\nMore text.\n"
 

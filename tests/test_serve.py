@@ -239,6 +239,10 @@ def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx
         ({"title": "a", "query": {}, "text": "b"}, "query and text are both given"),
         ({"query": {"abstract": "no title"}}, "title"),
         ({"title": "a", "retriever": ["x"]}, "no retriever 'x'"),
+        ({"title": "a" * 20_001}, "/title: String should have at most 20000 characters"),
+        ({"query": []}, "/query: List should have at least 1 item"),
+        ({"query": [1]}, "/query/0: Input should be a valid dictionary"),
+        ({"cited": {}}, "/cited: Input should be a valid list, or Input should be a valid string"),
     ],
 )
 def test_a_wrong_request_is_answered_by_a_problem(
@@ -277,6 +281,26 @@ def test_a_body_that_is_no_json_is_answered_by_the_place_of_the_fault(client: ht
         "the body is not JSON: line 2, character 10: expecting value; send an object, such as "
         '{"title": "Late interaction"}'
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "detail"),
+    [
+        (b"[]", "application/json", "the body: it is no JSON object of the Content-Type"),
+        (b'{"title": "a"}', "text/plain", "the body: it is no JSON object of the Content-Type"),
+        (b"", "application/json", "the body: it is no JSON object of the Content-Type"),
+        (b'{"title": "\xff"}', "application/json", "the body is not UTF-8; send an object"),
+        (b"[" * 200_000, "application/json", "the body is nested too deeply; send an object"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_answered_by_what_to_send(
+    client: httpx.Client, content: bytes, media_type: str, detail: str
+) -> None:
+    answer = client.post("/v1/recommend", content=content, headers={"content-type": media_type})
+
+    assert answer.status_code in {400, 422}
+    assert detail in answer.json()["detail"]
+    assert all(one["pointer"] == "" for one in answer.json().get("errors", []))
 
 
 def test_too_many_queries_are_told_when_to_come_again(lone: Callable[..., Service]) -> None:

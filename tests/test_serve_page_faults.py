@@ -155,6 +155,27 @@ def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
 
 
 @pytest.mark.slow
+def test_the_year_of_a_file_does_not_stay_for_the_next_file(page: Any) -> None:
+    def take(front: str) -> None:
+        data = f"---\n{front}\n---\n\n# Abstract\n\n{ABSTRACT}\n".encode()
+        page.set_input_files("#file", {"name": "a.md", "mimeType": "", "buffer": data})
+
+    year = page.locator("#year")
+    page.locator("details:has(#year) summary").click()
+    take("title: A first draft\ndate: 2015")
+    expect(year).to_have_value("2015")
+
+    take("title: A second draft")
+    expect(page.locator("#title")).to_have_value("A second draft")
+    expect(year).to_have_value("")
+
+    page.fill("#year", "2012")  # what the author states stays
+    take("title: A third draft")
+    expect(page.locator("#title")).to_have_value("A third draft")
+    expect(year).to_have_value("2012")
+
+
+@pytest.mark.slow
 def test_a_search_survives_a_server_that_is_restarted(
     browser: Any, sample_index: IndexFolder
 ) -> None:

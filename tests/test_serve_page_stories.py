@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,20 @@ def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> N
     n = int(venue.locator(".n").inner_text())
     venue.click()
     assert len(ids(page)) == n
+
+
+@pytest.mark.slow
+def test_names_in_the_map_do_not_lie_over_each_other(page: Any) -> None:
+    find(page)
+
+    boxes = page.eval_on_selector_all(
+        "#map-figure .labels text",
+        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.right, b.top, b.bottom])",
+    )
+    assert boxes
+    for (left, right, top, bottom), other in combinations(boxes, 2):
+        beside = right <= other[0] or other[1] <= left
+        assert beside or abs((top + bottom) - (other[2] + other[3])) / 2 >= (bottom - top) / 2
 
 
 @pytest.mark.slow

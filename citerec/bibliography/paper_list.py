@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any, cast
 
@@ -84,10 +85,17 @@ def parse_paper_list(text: str, name: str) -> PaperList:
         BadInputError: If it is broken JSON, or LaTeX.
     """
     entries, unread = _read(text, name)
-    empty = [entry for entry in entries if not (entry.ids or title_key(entry.title))]
+    named = [bool(entry.ids or title_key(entry.title)) for entry in entries]
     return PaperList(
-        entries=tuple(entry for entry in entries if entry not in empty),
-        unread=(*unread, *(f"{e.place} has neither a title nor an id" for e in empty)),
+        entries=tuple(compress(entries, named)),
+        unread=(
+            *unread,
+            *(
+                f"{entry.place} has neither a title nor an id"
+                for entry, has_name in zip(entries, named, strict=True)
+                if not has_name
+            ),
+        ),
     )
 
 
@@ -96,8 +104,13 @@ def paper_list_of(texts: Iterable[str]) -> PaperList:
     return PaperList(entries=tuple(_from_text(text) for t in texts if (text := t.strip())))
 
 
-def entries_by_key(data: bytes, name: str) -> dict[str, Entry]:
+def entries_by_key(data: bytes, name: str, unread: list[str] | None = None) -> dict[str, Entry]:
     """Read a bibliography whose entries a draft cites by key: BibTeX, or CSL-JSON with ids.
+
+    Args:
+        data: The bibliography.
+        name: Its name in messages.
+        unread: Receives descriptions of the entries that cannot be read.
 
     Returns:
         The entries that have a title or an id, by key; the first one of a repeated key counts.
@@ -110,7 +123,10 @@ def entries_by_key(data: bytes, name: str) -> dict[str, Entry]:
     refuse_long(text, kind, name)
     pairs: list[tuple[str, Entry]] = []
     if kind is Kind.BIBTEX:
-        pairs = [(record.key, _from_bibtex(record)) for record in bibtex.read_records(text)[0]]
+        records, broken = bibtex.read_records(text)
+        pairs = [(record.key, _from_bibtex(record)) for record in records]
+        if unread is not None:
+            unread += _faults(broken)
     elif kind is Kind.JSON:
         items = [item for item in read_items(text, name) if isinstance(item.value, dict)]
         pairs = [(str(item.value.get("id", "")), _from_json(item)) for item in items]
@@ -134,13 +150,16 @@ def _read(text: str, name: str) -> tuple[list[Entry], list[str]]:
             return [_from_ris(record) for record in ris.read_records(text)], []
         case Kind.BIBTEX:
             records, broken = bibtex.read_records(text)
-            unread = [f"line {b.line}: {b.fault}" for b in broken]
-            return [_from_bibtex(record) for record in records], unread
+            return [_from_bibtex(record) for record in records], _faults(broken)
         case Kind.TEXT:
             if _LATEX_SOURCE.search(text):
                 message = f"this is LaTeX; pass the .bib file that it cites from; {_READS}"
                 raise BadInputError(name, message)
             return _from_lines(text), []
+
+
+def _faults(broken: Iterable[bibtex.Broken]) -> list[str]:
+    return [f"line {one.line}: {one.fault}" for one in broken]
 
 
 def _from_lines(text: str) -> list[Entry]:

@@ -25,10 +25,9 @@ def read_records(text: str) -> list[Record]:
     if not _START.search(text):  # some programs write one space before the dash
         text = _ONE_SPACE.sub(r"\1  -", text)
     preamble, *records = _START.split(text)
-    lines = accumulate(
-        (part.count("\n") for part in records[:-1]), initial=preamble.count("\n") + 1
-    )
-    return [_record(f"TY  -{rest}", line) for rest, line in zip(records, lines, strict=True)]
+    lines = accumulate((part.count("\n") for part in records), initial=preamble.count("\n") + 1)
+    # not strict: the last line is where a next record would begin
+    return [_record(f"TY  -{rest}", line) for rest, line in zip(records, lines, strict=False)]
 
 
 def _record(text: str, line: int) -> Record:

@@ -1,6 +1,7 @@
 """Shared by all commands: options, messages and progress on stderr, results on stdout."""
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -199,9 +200,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         OutputError: If it cannot be written.
     """
     if output is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece.encode())
-            sys.stdout.buffer.flush()
+        for piece in pieces:  # errors of the producer are not output errors
+            _write_stdout(piece.encode())
         return
     check_output(output)
     if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
@@ -223,6 +223,17 @@ def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
             with _naming(output):
                 while left:
                     left = left[stream.write(left) :]
+
+
+def _write_stdout(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # its reader wants no more, which is no error
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
+        raise OutputError(f"cannot write standard output: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from citerec.drafts import QueryFile
     from citerec.recommend import BatchRecommender
 
+_SHOWN = 20  # entries that cannot be read which have a line each
+
 
 def given_drafts(query: str | None, title: str | None, abstract: str | None) -> "QueryFile":
     """Return the drafts of a query file, or the one of a title and an abstract; with both, these override the file's.
@@ -62,8 +64,10 @@ def listed_rows(
     if file is None:
         return frozenset()
     listed = file.read()
-    for fault in listed.unread:
+    for fault in listed.unread[:_SHOWN]:
         console.warn(f"{file.path}: {fault}; the entry is ignored")
+    if (more := len(listed.unread) - _SHOWN) > 0:
+        console.warn(f"{file.path}: {more:,} more entries are ignored (list them: citerec check)")
     return _rows(listed, f"in {file.path}", recommender, console)
 
 

@@ -9,7 +9,7 @@ from citerec.drafts.document import CitedReferences
 from citerec.errors import BadInputError
 
 EVERY_KEY = "*"  # as in \nocite{*}
-_SHOWN = 5  # missing keys that a notice names
+_SHOWN = 5  # missing keys that a notice names, and broken entries that have a notice
 
 
 def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | None:
@@ -43,7 +43,8 @@ def read_bibliographies(
         folder: The folder of the draft.
         names: The files as the draft names them.
         suffixes: What may be missing at the end of a name.
-        notices: Receives a line for each file that is missing, outside the folder or unreadable.
+        notices: Receives a line for each file that is missing, outside the folder or unreadable, and for each of some
+            broken entries.
 
     Returns:
         The entries by citation key; the first one of a repeated key counts. And the names of the files read.
@@ -57,9 +58,13 @@ def read_bibliographies(
                 notices.append(f"the bibliography {name} is missing; its references are not used")
                 continue
             data, _ = read_bytes(file)
-            for key, entry in entries_by_key(data, name).items():
+            unread: list[str] = []
+            for key, entry in entries_by_key(data, name, unread).items():
                 entries.setdefault(key, entry)
             read.append(file.name)
+            notices += [f"{file.name}, {fault}; the entry is ignored" for fault in unread[:_SHOWN]]
+            if len(unread) > _SHOWN:
+                notices.append(f"{file.name}: {len(unread) - _SHOWN:,} more entries are ignored")
         except PermissionError:
             notices.append(
                 f"the bibliography {name} is outside the folder of the draft; it is not read"

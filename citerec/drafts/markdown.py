@@ -205,9 +205,10 @@ def _year(fields: dict[str, Any]) -> int | None:
 def _cited(
     text: str, fields: dict[str, Any], draft: tuple[Path | None, str], notices: list[str]
 ) -> CitedReferences:
-    """Return the references that the text and `nocite` cite, from `bibliography` and `references`."""
+    """Return the references that text, abstract and `nocite` cite, from `bibliography` and `references`."""
     path, name = draft
-    found = _CITATION.findall(f"{text}\n{_nocite(fields)}")
+    abstract = _without_code(_string(fields.get("abstract")))
+    found = _CITATION.findall(f"{abstract}\n{text}\n{_nocite(fields)}")
     keys = [key for braced, bare in found if (key := braced or bare.rstrip(":.#$%&-+?<>~/"))]
     keys = [key for key in dict.fromkeys(keys) if not _CROSS_REFERENCE.match(key)]
     if re.search(r"@\*", _nocite(fields)):

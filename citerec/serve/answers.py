@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from typing import Any, TypeVar
 
 import orjson
@@ -20,6 +22,8 @@ from citerec.serve.service import Service
 LOG = logging.getLogger("citerec.serve")
 Found = TypeVar("Found")
 MAX_ERRORS = 20  # faults of one request that an answer names
+EXPECTED = 'send an object, such as {"title": "Late interaction"}'
+_NO_OBJECT = ("missing", "model_attributes_type", "model_type", "dict_type")  # Pydantic's names
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -107,9 +111,7 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     if found and found[0].get("type") == "json_invalid":
         detail = _not_json(str(error.body), int(found[0]["loc"][1]), found[0]["ctx"]["error"])
         return _response(request, ProblemError("invalid-request", detail, status_code=400))
-    faults = [
-        {"pointer": _pointer(one["loc"]), "detail": str(one["msg"])} for one in found[:MAX_ERRORS]
-    ]
+    faults = list(islice(_faults(found, error.body), MAX_ERRORS))
     first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}" if faults else "invalid"
     return _response(request, ProblemError("invalid-request", first, faults))
 
@@ -120,6 +122,9 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     kind = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-request")
     headers = dict(error.headers or {})
     detail = str(error.detail)
+    if isinstance(error.__cause__, (UnicodeDecodeError, RecursionError)):  # of the body's JSON
+        fault = "not UTF-8" if isinstance(error.__cause__, UnicodeError) else "nested too deeply"
+        detail = f"the body is {fault}; {EXPECTED}"
     return _response(
         request, ProblemError(kind, detail, headers=headers, status_code=error.status_code)
     )
@@ -139,13 +144,49 @@ def _not_json(body: str, position: int, reason: str) -> str:
     """Return the message for a body that is not JSON."""
     line = body.count("\n", 0, position) + 1
     character = position - body.rfind("\n", 0, position)
-    return (
-        f"the body is not JSON: line {line}, character {character}: {reason.lower()}; send an object, such as "
-        '{"title": "Late interaction"}'
-    )
+    return f"the body is not JSON: line {line}, character {character}: {reason.lower()}; {EXPECTED}"
 
 
-def _pointer(location: tuple[int | str, ...]) -> str:
-    """Return where a fault is, as a JSON pointer into the body, or the name of a parameter."""
-    inside = [str(part).replace("~", "~0").replace("/", "~1") for part in location[1:]]
+def _faults(found: Sequence[Mapping[str, Any]], body: object) -> Iterator[dict[str, str]]:
+    """Yield the faults, one for each place.
+
+    A value that may be of several types has a fault for each of them; of these, the one counts whose type it has.
+    """
+    by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
+    for one in found:
+        by_place.setdefault(_place(one, body), []).append(one)
+    for place, ones in by_place.items():
+        if place == () and ones[0]["type"] in _NO_OBJECT:
+            fault = "it is no JSON object of the Content-Type application/json"
+            yield {"pointer": "", "detail": f"{fault}; {EXPECTED}"}
+            continue
+        kept = [one for one in ones if not one["type"].endswith("_type")]
+        if kept or not any(other[: len(place)] == place != other for other in by_place):
+            texts = dict.fromkeys(str(one["msg"]) for one in kept or ones)
+            yield {"pointer": _pointer(place), "detail": ", or ".join(texts)}
+
+
+def _place(fault: Mapping[str, Any], body: object) -> tuple[int | str, ...]:
+    """Return the keys that lead to a fault; Pydantic's names of the types that it tried are left out."""
+    source, *parts = fault["loc"]
+    if source != "body":
+        return tuple(parts)
+    place: list[int | str] = []
+    value: Any = body
+    for part in parts:
+        is_there = (
+            part in value
+            if isinstance(value, dict)
+            else isinstance(value, list) and isinstance(part, int)
+        )
+        if is_there:
+            value = value[part]
+        if is_there or fault["type"] == "missing":
+            place.append(part)
+    return tuple(place)
+
+
+def _pointer(place: tuple[int | str, ...]) -> str:
+    """Return a place as a JSON pointer into the body, or the name of a parameter."""
+    inside = [str(part).replace("~", "~0").replace("/", "~1") for part in place]
     return "".join(f"/{part}" for part in inside)

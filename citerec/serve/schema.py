@@ -9,9 +9,12 @@ from citerec.config import StopWords
 from citerec.export.jsonl import FIELDS
 from citerec.serve.settings import MAX_RESULTS
 from citerec.text import QueryForm
+from citerec.valid import MAX_ABSTRACT, MAX_TITLE
 
 MAX_LISTED = 10_000  # entries of a list of papers
 Text = Annotated[StrictStr, Field(max_length=16_000_000)]
+Title = Annotated[StrictStr, Field(max_length=MAX_TITLE)]
+Abstract = Annotated[StrictStr, Field(max_length=MAX_ABSTRACT)]
 Papers = Annotated[
     list[Annotated[StrictStr, Field(max_length=10_000)]], Field(max_length=MAX_LISTED)
 ]
@@ -86,8 +89,8 @@ class RecommendRequest(Options):
         default=None,
         description="The content of a query file: plain text, LaTeX, Markdown, BibTeX, ...",
     )
-    title: Text | None = Field(default=None, description="In place of the title of query or text.")
-    abstract: Text | None = None
+    title: Title | None = Field(default=None, description="In place of the title of query or text.")
+    abstract: Abstract | None = None
     year: Year | None = Field(default=None, description="The year of the draft that `title` names.")
     context: Text | None = Field(default=None, description="The sentence; [CITE] marks the place.")
     cited: Papers | Text | None = Field(

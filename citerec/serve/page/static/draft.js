@@ -109,7 +109,8 @@ export async function take(files) {
   if (draft) {
     state.mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
     Object.assign(state, { title: draft.title, abstract: draft.abstract, meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi }, metaTitle: draft.title });
-    if (draft.year) state.year = draft.year;
+    if (draft.year || state.year === state.metaYear) state.year = draft.year; // that of a former file does not stay
+    state.metaYear = draft.year;
   }
   const fresh = cited.filter(paper => !marks().cited.some(one => one.id === paper.id));
   for (const paper of fresh) mark("cited", paper);

@@ -62,13 +62,27 @@ function placed(rows, links, width, height) {
   return cache.get(key);
 }
 
+// Names of the papers with the most links, at most `most`; a name that would lie over an earlier one is left out.
+function names(rows, places, degree, size, width, most) {
+  const ranked = degree.map((n, i) => [n, i]).filter(([n]) => n).sort(([a], [b]) => b - a).map(([, i]) => i);
+  const shown = [];
+  for (const i of ranked) {
+    if (shown.length === most) break;
+    const { x } = places[i], y = places[i].y - size(i) - 3, long = nameOf(rows[i]).length * 6;
+    const anchor = x < 50 ? "start" : x > width - 50 ? "end" : "middle";
+    const left = { start: x, middle: x - long / 2, end: x - long }[anchor];
+    if (shown.some(one => Math.abs(one.y - y) < 11 && left < one.left + one.long && one.left < left + long)) continue;
+    shown.push({ i, x, y, long, left, anchor });
+  }
+  return shown.map(one => s("text", { x: one.x.toFixed(1), y: one.y.toFixed(1), "text-anchor": one.anchor }, nameOf(rows[one.i])));
+}
+
 export function draw(place, rows, links, passes, on, { width = 340, height = 250, labels = 6 } = {}) {
   const figure = $("#map-figure");
   figure.hidden = links.length === 0;
   if (figure.hidden) return;
   const places = placed(rows, links, width, height);
   const degree = rows.map((_, i) => links.filter(link => link.includes(i)).length);
-  const named = new Set(degree.map((n, i) => [n, i]).filter(([n]) => n).sort(([a], [b]) => b - a).slice(0, labels).map(([, i]) => i));
   const size = i => radius(rows[i].citations, width > 400 ? 1.3 : 0.9);
   const years = rows.map(row => row.year).filter(year => year !== null);
   const [first, last] = [Math.min(...years), Math.max(...years)];
@@ -88,6 +102,6 @@ export function draw(place, rows, links, passes, on, { width = 340, height = 250
       return s("circle", { cx: places[i].x.toFixed(1), cy: places[i].y.toFixed(1), r: size(i).toFixed(1), class: `node age${age(row)}${passes(row) ? "" : " out"}`, "data-id": row.id, on: { click: () => on.open(row), pointerenter: () => { light(true); on.point(row.id); }, pointerleave: () => { light(false); on.point(null); } } },
         s("title", {}, `${plain(row.title)}${row.year ? ` (${row.year})` : ""}`));
     })),
-    s("g", { class: "labels" }, [...named].map(i => s("text", { x: places[i].x.toFixed(1), y: (places[i].y - size(i) - 3).toFixed(1), "text-anchor": places[i].x < 50 ? "start" : places[i].x > width - 50 ? "end" : "middle" }, nameOf(rows[i])))));
+    s("g", { class: "labels" }, names(rows, places, degree, size, width, labels)));
   place.replaceChildren(svg);
 }

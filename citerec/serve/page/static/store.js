@@ -4,7 +4,7 @@ const KEY = "citerec";
 const MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
 const EMPTY = {
-  index: "", mode: "draft", title: "", abstract: "", context: "", withDraft: false, meta: {}, metaTitle: "",
+  index: "", mode: "draft", title: "", abstract: "", context: "", withDraft: false, meta: {}, metaTitle: "", metaYear: null,
   k: 20, year: null, yearMax: null, marks: {}, theme: "auto", shortcuts: true, searched: false,
 };
 
