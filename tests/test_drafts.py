@@ -68,7 +68,7 @@ def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None
 
 
 def test_an_abstract_in_front_matter_cites_like_the_text(tmp_path: Path) -> None:
-    front = f'title: {TITLE}\nbibliography: refs.bib\nabstract: |\n  {ABSTRACT} [@first; `@other`]'
+    front = f"title: {TITLE}\nbibliography: refs.bib\nabstract: |\n  {ABSTRACT} [@first; `@other`]"
     (tmp_path / "draft.md").write_text(f"---\n{front}\n---\nAs @second says.\n")
     (tmp_path / "refs.bib").write_text(BIB)
 
