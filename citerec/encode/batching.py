@@ -30,6 +30,25 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return groups
 
 
+def even_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Group texts as `batches` does, in an even number of groups at most, of about the same number of tokens.
+
+    Args:
+        lengths: Tokens of each text; not empty.
+        budget: The limit of the number of texts in a group times the longest of them.
+    """
+    groups = batches(lengths, budget)
+    most = len(groups) + len(groups) % 2
+    low, high = max(lengths), budget
+    while low < high:
+        middle = (low + high) // 2
+        if len(batches(lengths, middle)) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return batches(lengths, high)
+
+
 def padded(tokens: Sequence[Sequence[int]], padding: int, at_most: int) -> tuple[Numbers, Numbers]:
     """Return ids and mask, shape (texts, width) each; width is the longest text, rounded up to a multiple of 8.
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.encode.batching import batches, padded, token_types
+from citerec.encode.batching import batches, even_batches, padded, token_types
 
 Chunk = dict[str, Any]  # torch tensors, by the name of the model's argument
 
@@ -18,6 +18,7 @@ def chunked(
     padding: int,
     most: int,
     firsts: Sequence[int] | None = None,
+    even: bool = False,
 ) -> tuple[list[Chunk], npt.NDArray[np.int64]]:
     """Return texts in chunks of similar length, and the position of each text in the reading order.
 
@@ -27,10 +28,13 @@ def chunked(
         padding: The id of the padding token.
         most: Tokens of a text at most.
         firsts: For a model with token types: the length of the first segment of each text.
+        even: Whether the chunks have about the same number of tokens, and their number is even: a CPU computes several
+            at once.
     """
     import torch
 
-    groups = batches([len(ids) for ids in tokens], budget)
+    group = even_batches if even else batches
+    groups = group([len(ids) for ids in tokens], budget)
     positions = np.empty(len(tokens), np.int64)
     positions[np.concatenate([np.array(group) for group in groups])] = np.arange(len(tokens))
     chunks: list[Chunk] = []

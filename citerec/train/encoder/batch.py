@@ -29,6 +29,7 @@ class Collator:
         tokens = min(config.train_tokens or parts.spec.max_tokens, parts.spec.max_tokens)
         self._parts = Parts(parts.model, parts.tokenizer, replace(parts.spec, max_tokens=tokens))
         self._examples = examples
+        self._on_cpu = on_cpu
         self._budget = CPU_TOKENS if on_cpu else GPU_TOKENS
         self._token_cache: dict[int, list[int]] = {}
         self._memory = None
@@ -84,7 +85,7 @@ class Collator:
         tokens = self._tokens(rows.tolist())
         parts = self._parts
         padding, most = parts.tokenizer.pad_token_id, parts.spec.max_tokens
-        return chunked(tokens, self._budget, padding=padding, most=most)
+        return chunked(tokens, self._budget, padding=padding, most=most, even=self._on_cpu)
 
     def _tokens(self, rows: list[int]) -> list[list[int]]:
         unknown = [row for row in rows if row not in self._token_cache]

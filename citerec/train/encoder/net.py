@@ -1,10 +1,13 @@
 """The network that is trained: the encoder, its pooling and its loss as one torch module."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from citerec.encode.encoder import Vectors
 from citerec.encode.model import Parts, pool
-from citerec.encode.spec import Similarity
+from citerec.encode.spec import Pooling, Similarity
+from citerec.train.bert.states import is_supported, states_of
+from citerec.train.chunks import Chunk
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, similarity, triplet
 from citerec.train.encoder.memory import over_memory
@@ -35,7 +38,7 @@ def make_net(parts: Parts, config: EncoderTraining, initial_memory: Vectors | No
                 self.register_buffer("memory", torch.from_numpy(initial_memory))
 
         def forward(self, chunks: Any, **where: Any) -> Any:
-            vectors = torch.cat([self.read(**chunk) for chunk in chunks])
+            vectors = torch.cat(self.read(chunks))
             with torch.autocast(vectors.device.type, enabled=False):
                 if config.loss is EncoderLoss.MEMORY:
                     return self.memory_loss(vectors, **where)
@@ -49,11 +52,16 @@ def make_net(parts: Parts, config: EncoderTraining, initial_memory: Vectors | No
             self.memory[live] = vectors.detach()
             return over_memory(scores, where, temperature=config.temperature)
 
-        def read(self, input_ids: Any, attention_mask: Any) -> Any:
-            states = self.model(input_ids=input_ids, attention_mask=attention_mask)
-            vectors = pool(states.last_hidden_state, attention_mask, parts.spec.pooling)
+        def read(self, chunks: Sequence[Chunk]) -> list[Any]:
+            pooling = parts.spec.pooling
+            if is_supported(self.model):
+                states = states_of(self.model, chunks, first=pooling is Pooling.CLS)
+            else:
+                states = [self.model(**chunk).last_hidden_state for chunk in chunks]
+            masks = [chunk["attention_mask"] for chunk in chunks]
+            vectors = [pool(*pair, pooling) for pair in zip(states, masks, strict=True)]
             if parts.spec.similarity is Similarity.COSINE:
-                return torch.nn.functional.normalize(vectors, dim=-1)
+                return [torch.nn.functional.normalize(of, dim=-1) for of in vectors]
             return vectors
 
     return EncoderLossNet()

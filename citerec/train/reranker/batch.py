@@ -70,6 +70,7 @@ class PairReader:
     def __init__(self, parts: RerankerParts, texts: Texts, *, on_cpu: bool) -> None:
         self.parts, self._texts = parts, texts
         self._budget = CPU_TOKENS if on_cpu else GPU_TOKENS
+        self._on_cpu = on_cpu
         self.pairs_at_once = CPU_PAIRS if on_cpu else GPU_PAIRS
         query, candidate = SHORT
         spec = parts.spec
@@ -118,6 +119,7 @@ class PairReader:
             padding=self.parts.tokenizer.pad_token_id,
             most=self.parts.spec.tokens,
             firsts=[first for _, first in pairs] if self.parts.typed else None,
+            even=self._on_cpu,
         )
 
 

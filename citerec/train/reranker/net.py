@@ -9,6 +9,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.rerank.model import EXPANDER, KIND, RerankerParts
 from citerec.rerank.pair import Specials
 from citerec.rerank.spec import RerankerSpec
+from citerec.train.bert.states import is_supported, states_of
 from citerec.train.chunks import Chunk
 from citerec.train.reranker import losses
 from citerec.train.reranker.config import RerankerLoss, RerankerTraining
@@ -83,12 +84,16 @@ def make_net(parts: RerankerParts, config: RerankerTraining) -> Any:
         def forward(
             self, chunks: Sequence[Chunk], at: Any, warm: bool = False, **labels: Any
         ) -> Any:
-            read = torch.cat([self.read(chunk) for chunk in chunks])
+            read = self.read(chunks)
             with torch.autocast(read.device.type, enabled=False):
                 return loss_of(read[at], config, warm=warm, **labels).sum()
 
-        def read(self, chunk: Chunk) -> Any:
-            return self.model(**chunk).logits[:, 0].float()
+        def read(self, chunks: Sequence[Chunk]) -> Any:
+            model = self.model
+            if not is_supported(model.base_model):
+                return torch.cat([model(**chunk).logits[:, 0].float() for chunk in chunks])
+            first = torch.cat(states_of(model.bert, chunks, first=True))
+            return model.classifier(model.dropout(model.bert.pooler(first)))[:, 0].float()
 
     return RerankerLossNet()
 
