@@ -14,7 +14,10 @@ from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder import memory as encoder_memory
-from citerec.train.encoder.memory import Memory, learners, over_memory
+from citerec.train.encoder import memoryloss
+from citerec.train.encoder.losses import similarity
+from citerec.train.encoder.memory import Memory, learners
+from citerec.train.encoder.memoryloss import MemoryScores
 from citerec.train.encoder.train import train_encoder
 from citerec.train.lists import Lists
 
@@ -125,18 +128,54 @@ def test_the_loss_is_minus_the_log_of_the_share_of_each_positive() -> None:
     import torch
 
     scores = torch.tensor([[0.2, 0.1, 0.0], [0.3, 0.2, 0.1]])
+    papers = torch.cat([torch.eye(3), scores])  # the queries are the last two
+    denied = torch.zeros(2, 2, dtype=torch.bool)
     compared = {
         "segment_ids": torch.tensor([0, 1, 1]),
         "targets": torch.tensor([0, 0, 1]),
         "weights": torch.tensor([0.5, 0.25, 0.25]),
         "allowed": torch.tensor([[True, True, False], [True, True, True]]),
     }
+    compared["allowed"] = torch.cat([compared["allowed"], denied], 1)
 
-    loss = over_memory(scores, compared, temperature=0.1)
+    over_memory = MemoryScores(Similarity.COSINE, 0.1, papers, torch.tensor([3, 4]), compared)
+    loss = over_memory.loss(papers[:1], torch.tensor([0]))
 
     first = np.exp(2) / (np.exp(2) + np.exp(1))  # the third paper does not stand against it
     rest = np.exp([3, 2]) / np.exp([3, 2, 1]).sum()
     assert float(loss) == pytest.approx(-0.5 * np.log(first) - 0.25 * np.log(rest).sum())
+
+
+@pytest.mark.parametrize("kind", Similarity)
+def test_the_gradient_of_the_loss_is_what_torch_derives_from_all_scores(
+    kind: Similarity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(memoryloss, "BLOCK", 3)
+    rng = torch.Generator().manual_seed(0)
+    papers = torch.randn(12, 4, generator=rng, dtype=torch.float64)
+    live, queries = torch.tensor([7, 2, 9]), torch.tensor([0, 2, 3, 7, 8, 11, 1])
+    vectors = papers[live].clone().requires_grad_()
+    compared = {
+        "segment_ids": torch.tensor([0, 0, 1, 2, 3, 4, 5, 6, 6]),
+        "targets": torch.tensor([7, 2, 7, 9, 4, 2, 5, 9, 9]),
+        "weights": torch.linspace(0.1, 0.9, 9, dtype=torch.float64),
+        "allowed": torch.rand(7, 12, generator=rng) > 0.3,
+    }
+    compared["allowed"][compared["segment_ids"], compared["targets"]] = True
+
+    memory = papers.index_put((live,), vectors)
+    logits = similarity(kind, memory[queries], memory) / 0.5
+    logits = logits.masked_fill(~compared["allowed"], float("-inf"))
+    terms = torch.log_softmax(logits, 1)[compared["segment_ids"], compared["targets"]]
+    expected = -(compared["weights"] * terms).sum()
+    [gradient] = torch.autograd.grad(expected, vectors)
+    loss = MemoryScores(kind, 0.5, papers, queries, compared).loss(vectors, live)
+
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()))
+    [found] = torch.autograd.grad(loss, vectors)
+    assert found.numpy() == pytest.approx(gradient.numpy())
 
 
 def test_training_over_the_memory_finds_citations_better(

@@ -56,7 +56,9 @@ def _function() -> Any:
                 added = padding.repeat_interleave(heads, 0)
                 scores = torch.baddbmm(added, query, key.transpose(1, 2), alpha=scale)
             weights = torch.softmax(scores, -1)
-            kept, mask = torch.native_dropout(weights, dropout, True) if dropout else (weights, None)
+            kept, mask = (
+                torch.native_dropout(weights, dropout, True) if dropout else (weights, None)
+            )
             ctx.save_for_backward(projected, weights, mask)
             ctx.dropout = dropout
             out = torch.bmm(kept, value).view(texts, heads, tokens, dim)

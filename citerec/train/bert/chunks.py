@@ -1,7 +1,7 @@
 """The layers of BERT over the chunks of a step, several chunks in parallel, as one node of torch's graph.
 
 On a CPU a thread per chunk is faster than threads that share each matrix product. The sums over chunks have a fixed
-order: the number of threads changes no bit.
+order, so the same number of threads gives the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -95,9 +95,9 @@ def _function() -> Any:
             ]
 
             def work(number: int) -> Any:
-                with torch.set_grad_enabled(any(ctx.needs_input_grad)):
-                    with torch.autocast("cpu", enabled=False):
-                        return stack.chunk(number, inputs[number], weights)
+                recorded = torch.set_grad_enabled(any(ctx.needs_input_grad))
+                with recorded, torch.autocast("cpu", enabled=False):
+                    return stack.chunk(number, inputs[number], weights)
 
             outputs = stack.in_parallel(work, range(len(inputs)))
             ctx.stack, ctx.flags, ctx.graph = stack, flags, (inputs, weights, outputs)

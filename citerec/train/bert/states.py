@@ -70,4 +70,6 @@ def _padding(mask: Any, dtype: Any) -> Any:
 
     if mask.all():
         return None
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill(mask == 0, torch.finfo(dtype).min)[:, None]
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(mask == 0, torch.finfo(dtype).min)[
+        :, None
+    ]

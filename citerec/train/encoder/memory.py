@@ -8,7 +8,6 @@ place of a queue, and all positives of a query at once.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -152,17 +151,3 @@ class Memory:
         return chosen, np.where(
             np.isin(chosen, more), rest_weight, len(concerned) / max(len(some), 1)
         )
-
-
-def over_memory(scores: Any, comparison: dict[str, Any], *, temperature: float) -> Any:
-    """Return the weighted mean of -log softmax(scores / temperature) over the positives.
-
-    Args:
-        scores: Similarity of each query to each paper, shape (queries, papers).
-        comparison: `segment_ids`, `targets`, `weights` and `allowed` of a `MemoryComparison`, as tensors.
-        temperature: Below 1 sharpens.
-    """
-    logits = (scores / temperature).masked_fill(~comparison["allowed"], float("-inf"))
-    segment_ids, targets = comparison["segment_ids"], comparison["targets"]
-    terms = logits.logsumexp(1)[segment_ids] - logits[segment_ids, targets]
-    return (comparison["weights"] * terms).sum()

@@ -10,7 +10,7 @@ from citerec.train.bert.states import is_supported, states_of
 from citerec.train.chunks import Chunk
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, similarity, triplet
-from citerec.train.encoder.memory import over_memory
+from citerec.train.encoder.memoryloss import MemoryScores
 
 
 def make_net(parts: Parts, config: EncoderTraining, initial_memory: Vectors | None = None) -> Any:
@@ -47,10 +47,10 @@ def make_net(parts: Parts, config: EncoderTraining, initial_memory: Vectors | No
         memory: Any
 
         def memory_loss(self, vectors: Any, live: Any, queries: Any, **where: Any) -> Any:
-            memory = self.memory.index_put((live,), vectors)
-            scores = similarity(parts.spec.similarity, memory[queries], memory)
             self.memory[live] = vectors.detach()
-            return over_memory(scores, where, temperature=config.temperature)
+            kind, temperature = parts.spec.similarity, config.temperature
+            scores = MemoryScores(kind, temperature, self.memory, queries, where)
+            return scores.loss(vectors, live)
 
         def read(self, chunks: Sequence[Chunk]) -> list[Any]:
             pooling = parts.spec.pooling
