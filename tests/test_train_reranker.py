@@ -331,6 +331,32 @@ def test_the_gradient_of_an_update_does_not_depend_on_its_steps(
     assert gradients[0].tolist() == pytest.approx(gradients[1].tolist(), abs=1e-5)
 
 
+def test_the_path_of_a_gpu_has_bfloat16_fused_attention_and_the_gradient_of_all_steps(
+    data: TrainingData, found: CandidateLists, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr("citerec.train.reranker.net.is_supported", lambda body: False)
+    how = lists(base, loss="bce", dropout=0.0, attention_dropout=0.0)
+    parts = load_base(base, how)
+    net = make_net(parts, how).train()
+    reader = PairReader(parts, Texts(parts, data.index.papers), on_cpu=False)
+    drawn = examples(data, found, how).epoch(0)[:6]
+
+    gradients: list[Any] = []
+    for micro, dtype in ((24, torch.float32), (24, torch.bfloat16), (12, torch.bfloat16)):
+        net.zero_grad()
+        for step in Steps(reader, known(data, found, how), micro)(drawn):
+            with torch.autocast("cpu", dtype=dtype, enabled=dtype is torch.bfloat16):
+                (net(**step) / len(drawn)).backward()
+        gradients.append(torch.cat([p.grad.ravel() for p in net.parameters()]))
+
+    assert parts.model.config._attn_implementation == "sdpa"
+    exact, whole, halves = gradients
+    assert float((whole - exact).norm() / exact.norm()) < 0.1
+    assert float((halves - whole).norm() / exact.norm()) < 0.1
+
+
 class Alone:
     """What an update needs of transformers' Trainer, on one device."""
 
