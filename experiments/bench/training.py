@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -22,7 +23,25 @@ UPDATES = 6  # timed, after one that is not
 PREFIX = "train-"
 PLAIN = "plain"
 
-Train = Callable[[], float]  # pairs per second
+Rates = tuple[float, float]  # pairs per second, and per second of processor time
+Train = Callable[[], Rates]
+
+
+class Clock(NamedTuple):
+    """A point in time, in seconds."""
+
+    wall: float
+    cpu: float  # of this process
+
+
+def clock() -> Clock:
+    """Return the time now."""
+    return Clock(time.perf_counter(), time.process_time())
+
+
+def rates(start: Clock, end: Clock, pairs: int) -> Rates:
+    """Return the rates of some pairs between two points in time."""
+    return pairs / (end.wall - start.wall), pairs / (end.cpu - start.cpu)
 
 
 def citerec(work: Work) -> Train:
@@ -37,7 +56,7 @@ def citerec(work: Work) -> Train:
         "candidate_tokens": TOKENS,
         "batch": PAIRS // 8,
         "queries": 100,
-        "steps": UPDATES,
+        "steps": UPDATES + 1,
         "eval_steps": 0,
         "dev_queries": 0,
         "warm_steps": 0,
@@ -45,10 +64,15 @@ def citerec(work: Work) -> Train:
     }
     config, index = RerankerTraining.of(settings), open_index(work.index)
 
-    def train() -> float:
-        output = work.folder / "trained"
-        rates = train_reranker(index, output, config, force=True).history[-1].items_per_second
-        return rates or 0.0
+    def train() -> Rates:
+        ends: list[Clock] = []  # of the updates
+
+        def progress(task: str, done: int, total: int) -> None:
+            if task == "training":
+                ends.append(clock())
+
+        train_reranker(index, work.folder / "trained", config, force=True, progress=progress)
+        return rates(ends[0], ends[-1], (len(ends) - 1) * PAIRS)
 
     return train
 
@@ -71,14 +95,14 @@ def plain(work: Work) -> Train:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-5)
     papers = open_index(work.index).papers
 
-    def train() -> float:
+    def train() -> Rates:
         import numpy as np
 
         rows = np.random.default_rng(0).integers(0, len(papers), (UPDATES + 1, PAIRS, 2))
-        start = 0.0
+        start = clock()
         for number, drawn in enumerate(rows.tolist()):
             if number == 1:  # the first one warms up
-                start = time.perf_counter()
+                start = clock()
             texts = [[pair_text(papers[row]) for row in pair] for pair in drawn]
             sides = [
                 tokenizer.batch_decode(
@@ -97,7 +121,7 @@ def plain(work: Work) -> Train:
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
-        return UPDATES * PAIRS / (time.perf_counter() - start)
+        return rates(start, clock(), UPDATES * PAIRS)
 
     return train
 
@@ -116,25 +140,27 @@ def measure_training(work: Work, script: Path, rounds: int) -> list[Row]:
     """Train a few updates by each, in turns."""
     build(work)
     workers = [Worker(PREFIX + name, work, script) for name in TRAINERS]
-    rates: dict[str, list[float]] = {name: [] for name in TRAINERS}
+    found: dict[str, list[Rates]] = {name: [] for name in TRAINERS}
     for number in range(rounds):
         for worker in workers if number % 2 else reversed(workers):
             name = worker.name.removeprefix(PREFIX)
-            rates[name].append(worker.ask("round")["rate"])
-            log(f"round {number + 1}: {name} {rates[name][-1]:.1f} pairs/s")
+            wall, cpu = worker.ask("round")["rates"]
+            found[name].append((wall, cpu))
+            log(f"round {number + 1}: {name} {wall:.1f} pairs/s, {cpu:.1f} per processor second")
     for worker in workers:
         worker.close()
     return [
         Row(
-            name=f"train.{name}",
-            what=TRAINERS[name][1],
+            name=f"train.{name}{suffix}",
+            what=f"{what}{', per second of processor time' if suffix else ''}",
             unit="pairs/s",
-            values=tuple(values),
-            ratio=ratio(values, rates[PLAIN]),
-            ratio_to=f"train.{PLAIN}",
-            goal=TRAINERS[name][2],
+            values=tuple(of[kind] for of in found[name]),
+            ratio=ratio([of[kind] for of in found[name]], [of[kind] for of in found[PLAIN]]),
+            ratio_to=f"train.{PLAIN}{suffix}",
+            goal=goal,
         )
-        for name, values in rates.items()
+        for name, (_, what, goal) in TRAINERS.items()
+        for kind, suffix in enumerate(("", ".cpu"))
     ]
 
 
@@ -146,5 +172,5 @@ def serve_training(name: str, work: Work) -> None:
     answers.write(orjson.dumps({"queries": 1}) + b"\n")
     answers.flush()
     for _ in sys.stdin:
-        answers.write(orjson.dumps({"rate": train()}) + b"\n")
+        answers.write(orjson.dumps({"rates": train()}) + b"\n")
         answers.flush()
