@@ -81,7 +81,7 @@ def document(paper: Paper, vector: npt.NDArray[np.float32] | None) -> dict[str, 
 
 
 def eligible_filter(rule: Eligibility, excluded: Sequence[str]) -> dict[str, Any]:
-    """Return the filter of eligible papers; a paper without a year passes every bound.
+    """Return the filter of eligible papers, empty if all are; a paper without a year passes every bound.
 
     Args:
         rule: The rule of a query.
@@ -92,7 +92,7 @@ def eligible_filter(rule: Eligibility, excluded: Sequence[str]) -> dict[str, Any
         without.append({"range": {YEAR: {"gt": rule.year_max}}})
     if excluded:
         without.append({"ids": {"values": list(excluded)}})
-    return {"bool": {"must_not": without}} if without else {"match_all": {}}
+    return {"bool": {"must_not": without}} if without else {}
 
 
 def term_search(counts: Mapping[str, int], accepted: Mapping[str, Any], k: int) -> dict[str, Any]:
@@ -105,15 +105,19 @@ def term_search(counts: Mapping[str, int], accepted: Mapping[str, Any], k: int) 
     """
     most = sorted(counts.items(), key=lambda item: -item[1])[:MOST_TERMS]  # ties: the earlier one
     terms = [{"term": {CONTENTS: {"value": term, "boost": count}}} for term, count in most]
-    query = {"bool": {"should": terms, "minimum_should_match": 1, "filter": [accepted]}}
-    return _search(query, k)
+    query: dict[str, Any] = {"should": terms, "minimum_should_match": 1}
+    return _search({"bool": query | ({"filter": [accepted]} if accepted else {})}, k)
 
 
 def vector_search(
     vector: npt.NDArray[np.float32], accepted: Mapping[str, Any], k: int
 ) -> dict[str, Any]:
-    """Return a search by a vector, shape (dim,); the filter holds while the graph is searched."""
-    return _search({"knn": {VECTOR: {"vector": vector.tolist(), "k": k, "filter": accepted}}}, k)
+    """Return a search by a vector, shape (dim,); the filter holds while the graph is searched.
+
+    Without a filter the engine does not visit all papers to apply it.
+    """
+    nearest: dict[str, Any] = {"vector": vector.tolist(), "k": k}
+    return _search({"knn": {VECTOR: nearest | ({"filter": accepted} if accepted else {})}}, k)
 
 
 def similarity_of(score: float, similarity: Similarity) -> float:

@@ -153,10 +153,8 @@ class OpenSearchIndex:
             )
         if response["timed_out"]:
             raise self._error("the search ended before all papers were compared")
-        hits = response["hits"]["hits"]
-        return Found(
-            tuple(hit["sort"][1] for hit in hits), tuple(float(hit["_score"]) for hit in hits)
-        )
+        hits = [hit["sort"] for hit in response["hits"]["hits"]]
+        return Found(tuple(docid for _, docid in hits), tuple(float(score) for score, _ in hits))
 
     @contextmanager
     def _answers(self) -> Generator[None]:

@@ -121,12 +121,12 @@ class Shelf:
         [(kind, content)] = query.items()
         if kind == "knn":
             return self._nearest(content)
-        if kind != "bool" or not {"should", "filter"} <= {*content}:
+        if kind != "bool" or "should" not in content:
             raise RefusedError(400, "parsing_exception", f"unknown query [{kind}]")
         if len(content["should"]) > 1024:
             raise RefusedError(400, "too_many_clauses", "maxClauseCount is set to 1024")
         assert content["minimum_should_match"] == 1
-        accepted = [self._accepts(one) for one in content["filter"]]
+        accepted = [self._accepts(one) for one in content.get("filter", [])]
         scores: Counter[str] = Counter()
         for clause in content["should"]:
             [(kind, [(name, spec)])] = [(k, [*v.items()]) for k, v in clause.items()]
@@ -168,7 +168,10 @@ class Shelf:
                 f"Query vector has invalid dimension: {len(spec['vector'])}. "
                 f"Dimension should be: {field['dimension']}",
             )
-        accepts, query = self._accepts(spec["filter"]), np.array(spec["vector"])
+        accepts, query = (
+            self._accepts(spec.get("filter", {"match_all": {}})),
+            np.array(spec["vector"]),
+        )
         found: dict[str, float] = {}
         for docid, document in self.visible.items():
             if not accepts(docid):
