@@ -27,6 +27,10 @@ $(VENV)/dev.ok: $(VENV)/citerec.ok
 	$(PIP) install --constraint constraints.txt --group dev
 	@touch $@
 
+$(VENV)/all.ok: $(VENV)/dev.ok
+	$(PIP) install --constraint constraints.txt --editable '.[ray,opensearch]'
+	@touch $@
+
 $(VENV)/bench.ok: $(VENV)/dev.ok
 	$(PIP) install --constraint constraints.txt --group bench
 	@touch $@
@@ -42,7 +46,7 @@ demo: $(VENV)/citerec.ok ## Index the bundled sample and recommend papers for a 
 test: $(VENV)/dev.ok ## Run the tests but the slow ones
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-test-all: $(VENV)/dev.ok ## Run every test; those on real corpora need ../shared/data
+test-all: $(VENV)/all.ok ## Run every test; those on real corpora need ../shared/data
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m ""
 
 check: $(VENV)/dev.ok ## Lint, format, types, layers

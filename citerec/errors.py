@@ -21,6 +21,7 @@ CiterecError
 ├── DatasetError            a dataset that cannot be fetched, or has changed (citerec.lab.datasets)
 ├── OutputError             a folder or file that cannot be written, or a full disk
 ├── ClusterError            a Ray cluster that cannot be reached, or whose workers fail
+├── OpenSearchError         an OpenSearch server that does not answer, or not completely
 ├── ServerError             the server that CITEREC_SERVER names does not answer
 └── JavaError               no Java that can run Lucene
 """
@@ -206,6 +207,10 @@ class OutputError(CiterecError):
 
 class ClusterError(CiterecError):
     """A Ray cluster that cannot be reached, or whose workers fail."""
+
+
+class OpenSearchError(CiterecError):
+    """An OpenSearch server that does not answer, or not completely, or whose index holds other papers."""
 
 
 class ServerError(CiterecError):

@@ -2,10 +2,10 @@
 
     python experiments/ray_overhead.py INDEX --papers 20000 --queries 500
 
-The index needs vectors. Both sides encode the same shards and recommend for the same drafts, which are papers of the
-index. Processor time is that of all processes with those of Ray; `steady` leaves out the time until the first result of
-each side, in which workers start and open their models. On a machine with other load, compare processor times: Ray runs
-workers at a lower priority.
+The index needs vectors and as many papers; `--papers 0` or `--queries 0` leaves one part out. Both sides encode the
+same shards and recommend for the same drafts, which are papers of the index. Processor time is that of all processes
+with those of Ray; `steady` leaves out the time until the first result of each side, in which workers start and open
+their models. On a machine with other load, compare processor times: Ray runs workers at a lower priority.
 """
 
 import argparse
@@ -43,21 +43,24 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=AT_ONCE)
     given = parser.parse_args()
     index = open_index(given.index)
+    if max(given.papers, given.queries) > len(index.papers):
+        parser.error(f"{given.index} has only {len(index.papers):,} papers")
     load = os.getloadavg()[0]
     print(f"{processor(about_cpu())[0]}, {os.cpu_count()} processors, load {load:.1f}")
     start = perf_counter()
     with connected(LOCAL) as cluster:
         print(f"Ray started: {perf_counter() - start:.1f} s")
-        encoding(index, cluster, given.papers, given.shard)
-        recommending(index, cluster, given.queries, given.block)
+        if given.papers:
+            encoding(index, cluster, given.papers, given.shard)
+        if given.queries:
+            recommending(index, cluster, given.queries, given.block)
 
 
 def encoding(index: IndexFolder, cluster: Cluster, papers: int, size: int) -> None:
     recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
     encoder = reopen(recorded, index.path, EncodeConfig())
-    total = min(papers, len(index.papers))
-    starts = range(0, total, size)
-    shards = [PlannedShard(Path(str(i)), range(i, min(i + size, total))) for i in starts]
+    starts = range(0, papers, size)
+    shards = [PlannedShard(Path(str(i)), range(i, min(i + size, papers))) for i in starts]
 
     def plain() -> Iterable[tuple[Path, Any]]:
         for shard in shards:
@@ -67,7 +70,10 @@ def encoding(index: IndexFolder, cluster: Cluster, papers: int, size: int) -> No
         for shard, vectors in RayShards(cluster)(encoder, index.path, index.papers, shards):
             yield shard.file, vectors
 
-    expected, found = timed("encode, plain", plain(), total), timed("encode, Ray", by_ray(), total)
+    expected, found = (
+        timed("encode, plain", plain(), papers),
+        timed("encode, Ray", by_ray(), papers),
+    )
     one, other = dict(expected), dict(found)
     print("vectors identical:", all(np.array_equal(one[file], other[file]) for file in one))
 

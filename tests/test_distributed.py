@@ -15,9 +15,10 @@ from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, Rera
 from citerec.distributed.cluster import check_reachable, connected
 from citerec.distributed.embedding import worker_config as encoding_config
 from citerec.distributed.recommending import worker_config
+from citerec.distributed.records import write_list
 from citerec.distributed.scoring import RayCrossEncoder, RayRunner, open_worker
 from citerec.distributed.sharded import merged, open_shards
-from citerec.distributed.shards import split_rows, write_list, write_shard
+from citerec.distributed.shards import split_rows, write_shard
 from citerec.embed import EmbedConfig, embed_anew, shard_folder
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.encoder import open_encoder
@@ -157,7 +158,7 @@ def sharded(index: IndexFolder, folder: Path, count: int) -> Path:
     parts = enumerate(split_rows(len(index.papers), count))
     created = index.manifest.created
     records = [write_shard(index.papers, rows, folder / f"s{i}", created) for i, rows in parts]
-    write_list(folder, records)
+    write_list(folder / "shards.json", records)
     return folder
 
 

@@ -31,6 +31,7 @@ from citerec.distributed.recommending import RayRecommender
 from citerec.distributed.scoring import RayScorers
 from citerec.distributed.sharded import open_shards
 from citerec.distributed.shards import build_shards
+from citerec.distributed.vectors import build_vector_shards, open_vector_shards
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder
 from citerec.errors import ClusterError
@@ -39,6 +40,7 @@ from citerec.missing import stream_any
 from citerec.recommend import BatchRecommender
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import eligible
 from citerec.types import Hits, Query, no_progress
 
@@ -294,6 +296,28 @@ def test_shards_written_and_searched_by_workers_give_the_hits_of_the_whole_index
         for worker in holders():
             os.kill(worker, signal.SIGKILL)
         again = bm25.retrieve(queries, rules, 30)  # Ray starts the actors again
+
+    for one, other, third in zip(found, expected, again, strict=True):
+        assert one.rows.tolist() == other.rows.tolist() == third.rows.tolist()
+        assert one.scores.tolist() == other.scores.tolist() == third.scores.tolist()
+
+
+def test_vectors_in_shards_give_the_hits_of_the_whole_index_though_workers_are_killed(
+    dense_sample: IndexFolder, tiny_model: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers") for i in range(20)]
+    rules, folder = eligible(queries, dense_sample.papers), tmp_path / "shards"
+    encoder = open_encoder(tiny_model)
+    expected = DenseRetriever(dense_sample, encoder).retrieve(queries, rules, 30)
+
+    records = build_vector_shards(dense_sample, folder, 3, cluster)
+    assert build_vector_shards(dense_sample, folder, 3, cluster) == records
+    with open_vector_shards(dense_sample, folder, cluster) as vectors:
+        dense = DenseRetriever(dense_sample, encoder, search=vectors)
+        found = dense.retrieve(queries, rules, 30)
+        for worker in holders():
+            os.kill(worker, signal.SIGKILL)
+        again = dense.retrieve(queries, rules, 30)  # Ray starts the actors again
 
     for one, other, third in zip(found, expected, again, strict=True):
         assert one.rows.tolist() == other.rows.tolist() == third.rows.tolist()

@@ -9,21 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config
 from citerec.distributed.cluster import Cluster
-from citerec.distributed.shards import (
-    ShardRecord,
-    open_files,
-    read_shards,
-    shard_faults,
-    total,
-)
-from citerec.errors import ClusterError, ConfigError
+from citerec.distributed.holders import Ask, asking
+from citerec.distributed.records import present, read_list
+from citerec.distributed.shards import LIST, Bm25Shard, open_files, total
+from citerec.errors import ClusterError
 from citerec.folder import IndexFolder
 from citerec.index.lucene_postings import Statistics
 from citerec.index.postings import NO_TERM
@@ -33,10 +28,8 @@ from citerec.retrieve.terms import counted_terms, terms_of
 from citerec.types import Eligibility, Hits, Log, Query
 
 PARTIAL = "bm25-partial"  # the name of hits of an index whose shards are not all there
-RESTARTS = 3  # of the actor of a shard
 
 Found = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]  # rows and scores
-Ask = Callable[..., list[Any]]  # the name of a method of `OpenShard`, and its arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,80 +189,18 @@ def open_shards(
         ConfigError: If the shards are of another index.
         ClusterError: If a shard is missing or damaged, unless `allow_missing` is set; if all are.
     """
-    records = read_shards(folder)
-    rows = [(record.first, record.end) for record in records]
-    if any(record.index != index.manifest.created for record in records) or (
-        sum(end - first for first, end in rows) != len(index.papers)
-    ):
-        raise ConfigError(f"{folder} holds shards of another index than {index.path}; build anew")
-    there = _present(folder, records, allow_missing=allow_missing, log=log)
+    records = read_list(folder / LIST, Bm25Shard)
+    there = present(
+        folder, records, index, index.manifest.created, allow_missing=allow_missing, log=log
+    )
     name = "bm25" if len(there) == len(records) else PARTIAL
     statistics, settings = total(records), resolve(config or Bm25Config(), index)
     opens = [
         _opener(folder.absolute() / one.name, statistics, settings.k1, settings.b) for one in there
     ]
-    with _asking(opens, cluster) as ask:
+    with asking(opens, cluster) as ask:
         yield ShardedBm25(index, ask, statistics, config, name=name)
-
-
-def _present(
-    folder: Path, records: Sequence[ShardRecord], *, allow_missing: bool, log: Log | None
-) -> list[ShardRecord]:
-    faults = {record.name: shard_faults(folder, record) for record in records}
-    there = [record for record in records if not faults[record.name]]
-    for record in records:
-        if not (wrong := faults[record.name]):
-            continue
-        what = (
-            f"{folder / record.name}, one of {len(records)} shards, cannot be searched: {wrong[0]}"
-        )
-        if not allow_missing or not there:
-            raise ClusterError(
-                f"{what}; build the shards again, which keeps the others, or accept partial answers: allow_missing=True"
-            )
-        if log:
-            log(f"{what}; the answers are partial")
-    return there
 
 
 def _opener(folder: Path, statistics: Statistics, k1: float, b: float) -> Callable[[], OpenShard]:
     return partial(OpenShard, folder, statistics, k1, b)
-
-
-@contextmanager
-def _asking(opens: Sequence[Callable[[], OpenShard]], cluster: Cluster | None) -> Generator[Ask]:
-    """Open shards; yield what calls a method of all of them."""
-    if cluster is None:
-        shards = [open_shard() for open_shard in opens]
-
-        def ask_here(method: str, *arguments: Any) -> list[Any]:
-            return [getattr(shard, method)(*arguments) for shard in shards]
-
-        yield ask_here
-        return
-    ray = cluster.ray
-    holder = ray.remote(num_cpus=0, max_restarts=RESTARTS, max_task_retries=RESTARTS)(_Holder)
-    actors = [holder.options(scheduling_strategy="SPREAD").remote(one) for one in opens]
-
-    def ask(method: str, *arguments: Any) -> list[Any]:
-        try:
-            return ray.get([actor.call.remote(method, *arguments) for actor in actors])
-        except ray.exceptions.RayError as error:
-            reason = str(error).strip().split("\n")[0]
-            raise ClusterError(f"a shard was lost while it was searched: {reason}") from error
-
-    try:
-        yield ask
-    finally:
-        for actor in actors:
-            ray.kill(actor)
-
-
-class _Holder:
-    """An actor with an open shard."""
-
-    def __init__(self, open_shard: Callable[[], OpenShard]) -> None:
-        self._shard = open_shard()
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        return getattr(self._shard, method)(*arguments)

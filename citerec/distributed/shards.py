@@ -11,7 +11,7 @@ Scores use the statistics of all shards, so that they equal those of the whole i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,38 +19,30 @@ from shutil import rmtree
 from typing import Any, Self
 
 import numpy as np
-import orjson
 
 from citerec.arrays import open_array
-from citerec.atomic import building, replacing
+from citerec.atomic import building
 from citerec.corpus.papers import Papers
 from citerec.distributed.cluster import Cluster
 from citerec.distributed.pool import Pool
-from citerec.entries import read_record
+from citerec.distributed.records import ShardRecord, complete, sealed, write_list, write_record
 from citerec.errors import ClusterError, ConfigError, writing
 from citerec.folder import BM25, IndexFolder, open_index
 from citerec.index.bm25 import ROWS, Bm25Builder, write_rows
 from citerec.index.lucene_postings import Statistics
 from citerec.index.postings import Postings, open_postings
 from citerec.index.write_postings import add_postings
-from citerec.sums import checksums_of, content_faults, files_in, sizes_of
 from citerec.types import Log
 
-LIST, RECORD, YEARS = "shards.json", "shard.json", "years.npy"
+LIST, YEARS = "shards.json", "years.npy"
 AT_ONCE = 4096  # papers that are handed to Lucene at once
 
 
-@dataclass(frozen=True, slots=True)
-class ShardRecord:
-    """What is recorded of a shard."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bm25Shard(ShardRecord):
+    """What is recorded of a shard of postings; `index` is when the index was built."""
 
-    name: str  # of its folder
-    index: str  # when the index was built
-    first: int  # row
-    end: int  # row after the last one
     statistics: Statistics
-    sums: Mapping[str, str]  # the sha256 of each file
-    sizes: Mapping[str, int]  # bytes
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -79,7 +71,7 @@ def build_shards(
     *,
     heap: str | None = None,
     log: Log | None = None,
-) -> list[ShardRecord]:
+) -> list[Bm25Shard]:
     """Write the shards of an index in parallel; those that an interrupted run completed are kept.
 
     Args:
@@ -99,21 +91,15 @@ def build_shards(
     make = partial(open_builder, index.path.absolute(), index.manifest.created, target, heap)
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
-        with Pool[tuple[int, range], ShardRecord](cluster, make, log=log) as pool:
+        with Pool[tuple[int, range], Bm25Shard](cluster, make, log=log) as pool:
             records = list(pool.in_order(enumerate(parts)))
-        write_list(target, records)
+        write_list(target / LIST, records)
     return records
-
-
-def write_list(target: Path, records: Sequence[ShardRecord]) -> None:
-    """Write the records of all shards into their folder."""
-    with replacing(target / LIST) as temporary:
-        temporary.write_bytes(orjson.dumps([asdict(record) for record in records]))
 
 
 def open_builder(
     path: Path, created: str, target: Path, heap: str | None
-) -> Callable[[tuple[int, range]], ShardRecord]:
+) -> Callable[[tuple[int, range]], Bm25Shard]:
     """Open an index in a worker; return what writes a shard: its number and rows in, its record out.
 
     Raises:
@@ -126,14 +112,14 @@ def open_builder(
         raise ClusterError(f"{path} on a worker's machine is another index; copy it to all nodes")
     start_jvm(heap)
 
-    def written(item: tuple[int, range]) -> ShardRecord:
+    def written(item: tuple[int, range]) -> Bm25Shard:
         number, rows = item
         return write_shard(index.papers, rows, target / f"shard-{number:05}", created)
 
     return written
 
 
-def write_shard(papers: Papers, rows: range, target: Path, created: str) -> ShardRecord:
+def write_shard(papers: Papers, rows: range, target: Path, created: str) -> Bm25Shard:
     """Write the shard of some papers, unless it is there and complete.
 
     Args:
@@ -142,8 +128,8 @@ def write_shard(papers: Papers, rows: range, target: Path, created: str) -> Shar
         target: Its folder, which appears complete or not at all.
         created: When the index was built.
     """
-    record = _complete(target)
-    if record and (record.index, record.first, record.end) == (created, rows.start, rows.stop):
+    record = complete(target, Bm25Shard)
+    if record and record.is_of(created, rows):
         return record
     with building(target) as folder:
         builder = Bm25Builder(folder / BM25, threads=1)  # documents keep the order of rows
@@ -161,41 +147,19 @@ def write_shard(papers: Papers, rows: range, target: Path, created: str) -> Shar
         postings = open_postings(folder, {})
         if postings is None:
             raise ClusterError(f"the postings of {target} cannot be stored exactly")
-        names = [*files_in(folder)]
-        record = ShardRecord(
-            target.name,
-            created,
-            rows.start,
-            rows.stop,
-            postings.statistics,
-            checksums_of(folder, names),
-            sizes_of(folder, names),
+        record = Bm25Shard(
+            name=target.name,
+            index=created,
+            first=rows.start,
+            end=rows.stop,
+            statistics=postings.statistics,
+            **sealed(folder),
         )
-        (folder / RECORD).write_bytes(orjson.dumps(asdict(record)))
+        write_record(folder, record)
     return record
 
 
-def read_shards(folder: Path) -> list[ShardRecord]:
-    """Read the records of the shards in a folder.
-
-    Raises:
-        ClusterError: If there are none, or they cannot be read.
-    """
-    try:
-        found = orjson.loads(read_record(folder / LIST))
-        return [ShardRecord.from_json(content) for content in found]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ClusterError(f"{folder} has no list of shards that can be read ({error})") from error
-
-
-def shard_faults(folder: Path, record: ShardRecord) -> list[str]:
-    """Compare every file of a shard with its record; return the faults, one line each."""
-    if not (folder / record.name).is_dir():
-        return ["the folder does not exist"]
-    return content_faults(folder / record.name, record.sums, record.sizes, whole=True)
-
-
-def total(records: Sequence[ShardRecord]) -> Statistics:
+def total(records: Sequence[Bm25Shard]) -> Statistics:
     """Return what Lucene would count in the index of all shards."""
     parts = [record.statistics for record in records]
     return Statistics(
@@ -219,12 +183,3 @@ def open_files(folder: Path) -> tuple[Postings, Any, Any]:
     rows = open_array(folder / ROWS, np.int32, length=length)
     years = open_array(folder / YEARS, np.int32, np.int16, length=length)
     return postings, rows, years
-
-
-def _complete(folder: Path) -> ShardRecord | None:
-    """Return the record of a shard that is there and as it was written, else None."""
-    try:
-        record = ShardRecord.from_json(orjson.loads(read_record(folder / RECORD)))
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-    return None if shard_faults(folder.parent, record) else record

@@ -14,8 +14,9 @@ from citerec.errors import (
     ModelError,
 )
 from citerec.folder import DENSE, IndexFolder
+from citerec.index.dense.exact import RowsAndScores
 from citerec.index.dense.library import Vectors, on_threads
-from citerec.index.dense.read import open_dense
+from citerec.index.dense.read import DenseIndex, open_dense
 from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
 from citerec.types import Eligibility, Hits, Query, QueryVector
 
@@ -33,15 +34,40 @@ class QueryEncoder(Protocol):
         ...
 
 
+class VectorSearch(Protocol):
+    """Finds the nearest vectors of an index elsewhere, such as on other machines."""
+
+    @property
+    def name(self) -> str:
+        """The name of the hits."""
+        ...
+
+    def nearest(
+        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
+    ) -> list[RowsAndScores]:
+        """Return rows and scores of the `k` best eligible papers of each query; see `DenseIndex.nearest`."""
+        ...
+
+
 class DenseRetriever:
     """Finds papers by their vectors."""
 
-    name = "dense"
-
     def __init__(
-        self, index: IndexFolder, encoder: QueryEncoder, config: DenseConfig | None = None
+        self,
+        index: IndexFolder,
+        encoder: QueryEncoder,
+        config: DenseConfig | None = None,
+        *,
+        search: VectorSearch | None = None,
     ) -> None:
         """Open the dense part of an index.
+
+        Args:
+            index: The index.
+            encoder: What encodes queries; it must have embedded the papers.
+            config: The search parameters.
+            search: What searches the vectors in place of the file of the index; the ranking still reads single vectors
+                from the file.
 
         Raises:
             ConfigError: If the index has no vectors.
@@ -49,6 +75,7 @@ class DenseRetriever:
             IndexDamagedError: If the vectors were changed.
             IndexReplacedError: If a build put another index in its place meanwhile.
         """
+        self.name = search.name if search else "dense"
         self.config = config or DenseConfig()
         dense_settings = _dense_settings(index, encoder)
         self._encoder = encoder
@@ -60,6 +87,12 @@ class DenseRetriever:
             self._vectors = open_dense(
                 index.path / DENSE, dense_settings, index.papers.years, self.config
             )
+        self._search: VectorSearch | DenseIndex = search or self._vectors
+
+    @property
+    def encoder(self) -> QueryEncoder:
+        """What encodes queries."""
+        return self._encoder
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -106,7 +139,7 @@ class DenseRetriever:
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
         with on_threads(self.config.threads):
-            nearest = self._vectors.nearest(
+            nearest = self._search.nearest(
                 np.ascontiguousarray(vectors, np.float32), eligible, most
             )
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]

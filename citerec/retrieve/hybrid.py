@@ -19,7 +19,7 @@ from citerec.types import CandidateSet, Eligibility, Hits, Log, Query
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
-    from citerec.retrieve.dense import DenseRetriever
+    from citerec.retrieve.dense import DenseRetriever, QueryEncoder
 
 
 class HybridRetriever:
@@ -33,7 +33,7 @@ class HybridRetriever:
         *,
         bm25: Bm25Retriever | None = None,
         dense: "DenseRetriever | None" = None,
-        encoder: "Encoder | None" = None,
+        encoder: "QueryEncoder | None" = None,
     ) -> None:
         """Prepare.
 
@@ -118,10 +118,30 @@ def open_dense(
         log: Receives a message before a download from the hub.
 
     Raises:
+        CiterecError: As `encoder_of` raises.
+        IndexDamagedError: If the vectors are damaged.
+    """
+    if (encoder := encoder_of(index, config, log)) is None:
+        return None
+    from citerec.retrieve.dense import DenseRetriever  # not needed for BM25 alone
+
+    return DenseRetriever(index, encoder, config.dense), encoder
+
+
+def encoder_of(
+    index: IndexFolder, config: RecommendConfig, log: Log | None = None
+) -> "Encoder | None":
+    """Open the encoder of an index; None for BM25 alone.
+
+    Args:
+        index: The index.
+        config: The name of the encoder, and how many queries there are.
+        log: Receives a message before a download from the hub.
+
+    Raises:
         ConfigError: If an encoder is named and the index has no vectors.
         EncoderMismatchError: If the index was embedded by another encoder.
         ModelError: If the encoder is missing.
-        IndexDamagedError: If the vectors are damaged.
     """
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
@@ -129,15 +149,12 @@ def open_dense(
     from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
     from citerec.encode.encoder import open_encoder, reopen
     from citerec.encode.spec import Fingerprint
-    from citerec.retrieve.dense import DenseRetriever
 
     how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":
-        encoder = open_encoder(config.encoder, how, base=index.path, log=log)
-    else:
-        recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
-        encoder = reopen(recorded, index.path, how, log=log)
-    return DenseRetriever(index, encoder, config.dense), encoder
+        return open_encoder(config.encoder, how, base=index.path, log=log)
+    recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
+    return reopen(recorded, index.path, how, log=log)
 
 
 def open_hybrid(
@@ -163,7 +180,10 @@ def open_hybrid(
             raise ConfigError(
                 "retrievers are given both as objects and by name; give all as objects"
             )
-        return HybridRetriever(index, retrievers, config.fuse_with(None))
+        dense = _dense_of(retrievers)
+        encoder = dense.encoder if dense else None
+        fusion = config.fuse_with(None)
+        return HybridRetriever(index, retrievers, fusion, dense=dense, encoder=encoder)
     all_retrievers: list[Retriever] = [Bm25Retriever(index, config.bm25)]
     vectors, encoder = open_dense(index, config, log) or (None, None)
     all_retrievers += [vectors] if vectors else []
@@ -172,6 +192,12 @@ def open_hybrid(
         return HybridRetriever(index, all_retrievers)
     fusion = config.fuse_with(tuned_fusion(index, config))
     return HybridRetriever(index, all_retrievers, fusion, dense=vectors, encoder=encoder)
+
+
+def _dense_of(retrievers: Sequence[Retriever]) -> "DenseRetriever | None":
+    from citerec.retrieve.dense import DenseRetriever  # not needed for BM25 alone
+
+    return next((one for one in retrievers if isinstance(one, DenseRetriever)), None)
 
 
 def open_registered(name: str, index: IndexFolder) -> Retriever:

@@ -1,0 +1,424 @@
+"""OpenSearch finds what the index itself finds, over HTTP, at a small server that follows its documentation.
+
+It is no server of OpenSearch. With CITEREC_TEST_OPENSEARCH=http://localhost:9200 the searches run at one.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from secrets import token_hex
+from shutil import copytree
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("opensearchpy", reason="opensearch-py is not installed")
+
+from support.opensearch import FakeServer, Shelf, opensearch_server
+
+from citerec.cli import run
+from citerec.config import Bm25Config, RecommendConfig
+from citerec.embed import EmbedConfig, embed_anew
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import Similarity
+from citerec.errors import ConfigError, MissingExtraError, OpenSearchError
+from citerec.folder import IndexFolder, open_index
+from citerec.opensearch import (
+    OpenSearchBm25,
+    OpenSearchIndex,
+    OpenSearchVectors,
+    load,
+    open_retrievers,
+)
+from citerec.opensearch.bodies import index_body, similarity_of, term_search
+from citerec.recommend import BatchRecommender
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.dense import DenseRetriever
+from citerec.rules.eligible import eligible
+from citerec.text import QueryForm
+from citerec.types import Eligibility, Hits, Query
+
+Build = Callable[..., IndexFolder]
+PAPERS = [
+    {"id": "b", "title": "Drawing graphs", "year": 2001},
+    {"id": "a", "title": "Drawing graphs", "year": 2001},
+    {"id": "c", "title": "Drawing graphs of trees"},
+    {"id": "d", "title": "Drawn graphs, drawn trees", "year": 2010},
+    {"id": "e", "title": "Neural parsing", "year": 2005},
+]
+DRAFT = Query(id="q", title="How to draw a graph", year=2005)
+ALL = Eligibility()
+
+
+@pytest.fixture(scope="module")
+def fake() -> Generator[FakeServer]:
+    with opensearch_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def sample(fake: FakeServer, dense_sample: IndexFolder) -> Generator[OpenSearchIndex]:
+    """The sample, loaded: at the server of the environment, or at the small one."""
+    import opensearchpy
+
+    url = os.environ.get("CITEREC_TEST_OPENSEARCH")
+    server = OpenSearchIndex(url or fake.url, f"citerec-{token_hex(4)}")
+    assert load(server, dense_sample, body=index_body(dense_sample, shards=3)) == 300
+    yield server
+    opensearchpy.OpenSearch(hosts=[url]).indices.delete(index=server.name) if url else None
+
+
+@pytest.fixture(autouse=True)
+def healthy(fake: FakeServer) -> Iterator[None]:
+    yield
+    fake.failed_shards, fake.timed_out, fake.answers_html = 0, False, False
+
+
+@pytest.fixture
+def made(fake: FakeServer, build: Build) -> tuple[OpenSearchIndex, IndexFolder]:
+    """Five papers, loaded."""
+    index, server = build(PAPERS), OpenSearchIndex(fake.url, f"made-{token_hex(4)}")
+    load(server, index)
+    return server, index
+
+
+def drafts(index: IndexFolder) -> list[Query]:
+    papers = index.papers.at(range(0, 300, 17)).values()
+    return [Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers]
+
+
+def ids(index: IndexFolder, hits: Hits) -> list[str]:
+    return index.papers.ids_at(hits.rows)
+
+
+def test_bm25_finds_what_lucene_finds_in_the_index(
+    sample: OpenSearchIndex, dense_sample: IndexFolder
+) -> None:
+    queries = drafts(dense_sample)
+    rules = eligible(queries, dense_sample.papers, excluded=frozenset({5, 150, 290}))
+
+    expected = Bm25Retriever(dense_sample).retrieve(queries, rules, 50)
+    found = OpenSearchBm25(sample, dense_sample).retrieve(queries, rules, 50)
+
+    for one, other in zip(found, expected, strict=True):
+        assert one.rows.tolist() == other.rows.tolist()
+        scale = one.scores[:1] / other.scores[:1]  # k1 + 1 in OpenSearch 2
+        assert one.scores == pytest.approx(scale * other.scores, rel=1e-5)
+
+
+def test_vectors_find_what_the_index_finds(
+    sample: OpenSearchIndex, dense_sample: IndexFolder, tiny_model: str
+) -> None:
+    queries, encoder = drafts(dense_sample), open_encoder(tiny_model)
+    rules = eligible(queries, dense_sample.papers, excluded=frozenset({5, 150, 290}))
+    vectors = OpenSearchVectors(sample, dense_sample)
+
+    expected = DenseRetriever(dense_sample, encoder).retrieve(queries, rules, 50)
+    found = DenseRetriever(dense_sample, encoder, search=vectors).retrieve(queries, rules, 50)
+
+    for one, other in zip(found, expected, strict=True):
+        assert one.scores == pytest.approx(other.scores, abs=1e-6)
+        sure = other.scores > other.scores[-1:] + 1e-6  # the last ones are as near as the next
+        assert {*other.rows[sure].tolist()} <= {*one.rows.tolist()}
+
+
+def test_papers_are_recommended_as_without_opensearch(
+    sample: OpenSearchIndex, dense_sample: IndexFolder
+) -> None:
+    config = RecommendConfig(k=10, ranker="none", reranker="none", diversity=0.3)
+    queries = drafts(dense_sample)[:6]
+
+    retrievers = open_retrievers(sample, dense_sample, config)
+    recommender = BatchRecommender(dense_sample, config, retrievers=retrievers)
+    expected = BatchRecommender(dense_sample, config).recommend(queries)
+    found = recommender.recommend(queries)
+
+    assert recommender.retriever_names == ("bm25", "dense")
+    assert recommender.encoder  # whose vectors the ranking reads from the index folder
+    for one, other in zip(found, expected, strict=True):
+        assert [item.paper.id for item in one] == [item.paper.id for item in other]
+
+
+def test_a_paper_without_a_year_is_eligible_and_ties_are_ordered_by_id(
+    made: tuple[OpenSearchIndex, IndexFolder],
+) -> None:
+    server, index = made
+    bm25 = OpenSearchBm25(server, index)
+    bound, without_a = Eligibility(2005), Eligibility(2005, frozenset({1}))
+
+    hits = bm25.retrieve([DRAFT] * 3, [ALL, bound, without_a], 10)
+
+    assert [ids(index, one) for one in hits] == [
+        ["a", "b", "c", "d"],
+        ["a", "b", "c"],
+        ["b", "c"],
+    ]
+    assert bm25.retrieve([DRAFT], [bound], 1)[0].rows.tolist() == [1]
+
+
+def test_a_query_of_stop_words_finds_nothing_and_one_of_many_words_is_shortened(
+    made: tuple[OpenSearchIndex, IndexFolder],
+) -> None:
+    server, index = made
+    words = " ".join(f"word{number}" for number in range(2000))
+    queries = [Query(id="q", title="the of"), Query(id="r", title=f"{words} graph graph")]
+
+    empty, long = OpenSearchBm25(server, index).retrieve(queries, [ALL] * 2, 10)
+
+    assert len(empty) == 0
+    assert ids(index, long)[:2] == ["a", "b"]  # the most frequent terms are searched
+    clauses = term_search({f"t{number}": 1 for number in range(2000)}, {}, 10)
+    assert len(clauses["query"]["bool"]["should"]) == 1024
+
+
+def test_statistics_are_those_of_all_shards(fake: FakeServer, build: Build) -> None:
+    index = build(PAPERS)
+    whole, parts = OpenSearchIndex(fake.url, "whole"), OpenSearchIndex(fake.url, "parts")
+    load(whole, index)
+    load(parts, index, body=index_body(index, shards=4))
+
+    [one] = OpenSearchBm25(whole, index).retrieve([DRAFT], [ALL], 10)
+    [other] = OpenSearchBm25(parts, index).retrieve([DRAFT], [ALL], 10)
+
+    assert len({fake.shelves["parts"].shard(paper["id"]) for paper in PAPERS}) > 1
+    assert one.rows.tolist() == other.rows.tolist()
+    assert one.scores.tolist() == other.scores.tolist()
+
+
+def test_the_parameters_of_bm25_are_those_of_the_settings(fake: FakeServer, build: Build) -> None:
+    index, config = build(PAPERS), Bm25Config(k1=0.5, b=0)
+    server = OpenSearchIndex(fake.url, "flat")
+    load(server, index, body=index_body(index, config))
+
+    [hits] = OpenSearchBm25(server, index, config).retrieve([DRAFT], [ALL], 10)
+
+    [expected] = Bm25Retriever(index, config).retrieve([DRAFT], [ALL], 10)
+    assert hits.rows.tolist() == expected.rows.tolist()
+    assert hits.scores == pytest.approx(1.5 * expected.scores, rel=1e-6)
+
+
+# --- loading
+
+
+def test_a_load_may_be_repeated(
+    fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
+) -> None:
+    server, index = made
+    shelf = fake.shelves[server.name]
+    before = dict(shelf.visible)
+    calls: list[tuple[str, int, int]] = []
+
+    written = load(server, index, progress=lambda *call: calls.append(call))
+
+    assert (written, calls) == (5, [("loading", 5, 5)])
+    assert shelf.visible == before
+    assert shelf.visible["c"] == {"id": "c", "contents": "Drawing graphs of trees"}
+
+
+def test_a_load_that_was_not_completed_is_not_searched(
+    fake: FakeServer, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, server = build(PAPERS), OpenSearchIndex(fake.url, "half")
+
+    def progress(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load(server, index, progress=progress)
+    with pytest.raises(OpenSearchError, match="'half': no load of papers was completed"):
+        OpenSearchBm25(server, index)
+
+    load(server, index)
+    assert OpenSearchBm25(server, index).retrieve([DRAFT], [ALL], 1)
+
+
+def test_papers_that_were_appended_are_loaded_alone(
+    fake: FakeServer, build: Build, tmp_path: Path, write_jsonl: Callable[..., Path]
+) -> None:
+    server, index = OpenSearchIndex(fake.url, "grown"), build(PAPERS[:3])
+    load(server, index)
+    more = write_jsonl(PAPERS[3:])
+    assert run(["index", "--index", str(index.path), "--append", str(more)]) == 0
+    other = open_index(index.path)
+
+    with pytest.raises(OpenSearchError, match="it holds other papers than"):
+        OpenSearchBm25(server, other)
+    assert load(server, other, first=3) == 2
+
+    [hits] = OpenSearchBm25(server, other).retrieve([DRAFT], [ALL], 10)
+    assert ids(other, hits) == ["a", "b", "c", "d"]
+
+
+def test_papers_that_the_index_does_not_have_any_more_are_noticed(
+    made: tuple[OpenSearchIndex, IndexFolder], tmp_path: Path
+) -> None:
+    server, index = made
+    (tmp_path / "gone.txt").write_text("e\n")
+    assert run(["index", "--index", str(index.path), "--delete", str(tmp_path / "gone.txt")]) == 0
+    smaller = open_index(index.path)
+
+    with pytest.raises(OpenSearchError, match=r"it holds 5 papers, .* holds 4; load all of them"):
+        load(server, smaller)
+    with pytest.raises(OpenSearchError, match="no load of papers was completed"):
+        OpenSearchBm25(server, smaller)
+
+
+def test_an_id_that_is_too_long_is_refused(fake: FakeServer, build: Build) -> None:
+    index = build([{"id": "é" * 300, "title": "Maps"}])
+
+    with pytest.raises(OpenSearchError, match="has more than 512 bytes"):
+        load(OpenSearchIndex(fake.url, "long"), index)
+
+
+def test_vectors_of_another_dimension_are_refused(
+    fake: FakeServer, dense_sample: IndexFolder, made: tuple[OpenSearchIndex, IndexFolder]
+) -> None:
+    body = index_body(dense_sample)
+    body["mappings"]["properties"]["vector"]["dimension"] += 1
+    server = OpenSearchIndex(fake.url, "wide")
+
+    with pytest.raises(OpenSearchError, match=r"refuses the paper .* Vector dimension mismatch"):
+        load(server, dense_sample, body=body)
+    with pytest.raises(ConfigError, match="has no vectors"):
+        OpenSearchVectors(*made)
+
+
+def test_vectors_of_another_encoder_are_refused(
+    sample: OpenSearchIndex, dense_sample: IndexFolder, tmp_path: Path, tiny_model: str
+) -> None:
+    folder = copytree(dense_sample.path, tmp_path / "index")
+    copytree(tiny_model, tmp_path / "title")
+    import json
+
+    spec = json.loads((tmp_path / "title" / "citerec_encoder.json").read_text())
+    (tmp_path / "title" / "citerec_encoder.json").write_text(json.dumps(spec | {"max_tokens": 8}))
+    embed_anew(folder, open_encoder(str(tmp_path / "title")), EmbedConfig())
+    changed = open_index(folder)
+
+    assert OpenSearchBm25(sample, changed)  # the papers are the same
+    with pytest.raises(OpenSearchError, match="it holds other vectors than"):
+        OpenSearchVectors(sample, changed)
+
+
+# --- what goes wrong
+
+
+def test_a_server_that_is_not_there_is_one_line_without_the_password(build: Build) -> None:
+    server = OpenSearchIndex("http://me:secret@127.0.0.1:1", "papers", timeout=5)
+
+    with pytest.raises(OpenSearchError) as error:
+        OpenSearchBm25(server, build(PAPERS))
+
+    assert str(error.value).startswith(
+        "OpenSearch at http://127.0.0.1:1, index 'papers': the server"
+    )
+    assert "refused" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_an_index_that_is_not_there_says_how_to_load_it(fake: FakeServer, build: Build) -> None:
+    server = OpenSearchIndex(fake.url, "nothing")
+
+    with pytest.raises(OpenSearchError, match="'nothing': there is no such index; copy the papers"):
+        OpenSearchBm25(server, build(PAPERS))
+
+
+def test_an_index_that_was_deleted_meanwhile_is_an_error(
+    fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
+) -> None:
+    bm25 = OpenSearchBm25(*made)
+    del fake.shelves[made[0].name]
+
+    with pytest.raises(OpenSearchError, match="there is no such index"):
+        bm25.retrieve([DRAFT], [ALL], 10)
+
+
+def test_a_shard_that_does_not_answer_is_an_error(
+    fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
+) -> None:
+    bm25 = OpenSearchBm25(*made)
+    fake.failed_shards = 2
+
+    with pytest.raises(OpenSearchError, match=r"2 of 5 shards did not answer \(Data too large\)"):
+        bm25.retrieve([DRAFT], [ALL], 10)
+
+
+def test_a_search_that_ended_early_is_an_error(
+    fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
+) -> None:
+    bm25 = OpenSearchBm25(*made)
+    fake.timed_out = True
+
+    with pytest.raises(OpenSearchError, match="ended before all papers were compared"):
+        bm25.retrieve([DRAFT], [ALL], 10)
+
+
+def test_a_query_that_the_server_refuses_states_its_reason(
+    sample: OpenSearchIndex, dense_sample: IndexFolder
+) -> None:
+    vectors = OpenSearchVectors(sample, dense_sample)
+
+    with pytest.raises(OpenSearchError, match="dimension"):
+        vectors.nearest(np.ones((1, 3), np.float32), [ALL], 5)
+
+
+def test_another_kind_of_server_is_an_error(build: Build, fake: FakeServer) -> None:
+    fake.shelves["papers"] = Shelf({}, {"properties": {}})
+    fake.answers_html = True
+
+    with pytest.raises(
+        OpenSearchError, match="index 'papers': the answer is not one of OpenSearch"
+    ):
+        OpenSearchBm25(OpenSearchIndex(fake.url, "papers"), build(PAPERS))
+
+
+def test_what_opensearch_cannot_do_is_refused(made: tuple[OpenSearchIndex, IndexFolder]) -> None:
+    server, index = made
+
+    with pytest.raises(ConfigError, match="not by key-terms"):
+        OpenSearchBm25(server, index, Bm25Config(form=QueryForm.KEY_TERMS))
+    with pytest.raises(ConfigError, match="at most 10,000 papers"):
+        OpenSearchBm25(server, index).retrieve([DRAFT], [ALL], 10_001)
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        OpenSearchBm25(server, index).retrieve([DRAFT], [ALL], 0)
+
+
+def test_a_missing_client_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opensearchpy", None)
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'citerec\[opensearch\]'"):
+        OpenSearchIndex("http://127.0.0.1:9200", "papers")
+
+
+@pytest.mark.parametrize(
+    ("score", "similarity", "expected"),
+    [
+        (1.75, Similarity.COSINE, 0.75),
+        (1.0, Similarity.COSINE, 0.0),
+        (0.8, Similarity.COSINE, -0.25),  # 1 / (1 + 0.25)
+        (1.0, Similarity.L2, 0.0),
+        (0.2, Similarity.L2, -2.0),  # 1 / (1 + 2 * 2)
+    ],
+)
+def test_scores_of_vectors_become_similarities(
+    score: float, similarity: Similarity, expected: float
+) -> None:
+    assert similarity_of(score, similarity) == pytest.approx(expected)
+
+
+def test_the_block_of_the_guide_runs(
+    fake: FakeServer, dense_sample: IndexFolder, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    guide = Path(__file__).parent.parent / "docs" / "guides" / "opensearch.md"
+    [code] = re.findall(r"^```py\n(.*?)^```", guide.read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "acm").symlink_to(dense_sample.path)
+    monkeypatch.chdir(tmp_path)
+
+    exec(code.replace("http://localhost:9200", fake.url), {})
+
+    assert len(capsys.readouterr().out.splitlines()) > 5
+    assert fake.shelves["acm"].settings["number_of_shards"] == 8
