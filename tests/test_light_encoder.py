@@ -121,6 +121,23 @@ def test_texts_are_read_as_torchs_side_reads_them(copied: Path, spec: EncoderSpe
     assert light.encode(PAPERS) == pytest.approx(torch.encode(PAPERS), abs=1e-5)
 
 
+def test_texts_that_come_together_have_their_own_vectors(folder: Path) -> None:
+    encoders = [
+        open_encoder(str(folder), EncodeConfig(few_texts=True, threads=threads))
+        for threads in (1, 3)
+    ]
+    assert all(isinstance(encoder, TransformerEncoder) for encoder in encoders)
+
+    for papers in (PAPERS, PAPERS[:1], []):
+        alone = np.array([encoders[0].encode([paper])[0] for paper in papers])
+        batches = [encoder.encode(papers) for encoder in encoders]
+        together = [encoder.encode_together(papers) for encoder in encoders]  # type: ignore[union-attr]
+
+        assert [batch.tolist() for batch in batches] == [alone.tolist()] * 2
+        assert together[0].tolist() == together[1].tolist()
+        assert together[0] == pytest.approx(alone.reshape(together[0].shape), abs=1e-5)
+
+
 def as_float16(folder: Path) -> None:
     save_as(folder, "float16")
 

@@ -1,6 +1,6 @@
 """Runs an encoder: papers in, vectors out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ __all__ = [
 TRANSFORMER = "config.json"  # marks the folder of a transformer
 
 Vectors = npt.NDArray[np.float32]
+_Run = Callable[[list[list[int]]], Iterator[tuple[list[int], Vectors]]]  # see `Runner.run`
 
 
 class EncoderChangedError(EncoderMismatchError):
@@ -153,14 +154,24 @@ class TransformerEncoder:
 
             pieces, owners = pieces_of(papers, self.spec.form)
             return summed(self._encode(pieces, progress), owners, len(papers))
-        texts = [encoder_text(p, self.spec.form, self.parts.separator) for p in papers]
-        return self._encode(texts, progress)
+        return self._encode(self._texts(papers), progress)
 
-    def _encode(self, texts: Sequence[str], progress: Progress | None) -> Vectors:
+    def encode_together(self, papers: Sequence[Paper | Query]) -> Vectors:
+        """Return what `encode` returns, but for rounding; for short texts that always come together NumPy is faster."""
+        if self._by_sentence or not papers or not isinstance(self._backend, NumpyBackend):
+            return self.encode(papers)
+        return self._encode(self._texts(papers), None, self._backend.run_together)
+
+    def _texts(self, papers: Sequence[Paper | Query]) -> list[str]:
+        return [encoder_text(p, self.spec.form, self.parts.separator) for p in papers]
+
+    def _encode(
+        self, texts: Sequence[str], progress: Progress | None, run: _Run | None = None
+    ) -> Vectors:
         vectors = np.empty((len(texts), self.dim), np.float32)
         done = 0
         with self._turn:
-            for rows, found in self._backend.run(self.parts.tokens(texts)):
+            for rows, found in (run or self._backend.run)(self.parts.tokens(texts)):
                 vectors[rows] = found
                 done += len(rows)
                 if progress:
@@ -285,7 +296,7 @@ def _plugin(folder: Path) -> str | None:
 
 def _runner(parts: "Parts | LightParts", config: EncodeConfig, log: Log | None) -> "Runner":
     if isinstance(parts, LightParts):
-        return NumpyBackend(parts)
+        return NumpyBackend(parts, config.thread_count)
     from citerec.encode.backend import open_backend
     from citerec.encode.model import encoder_net
 

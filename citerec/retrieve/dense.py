@@ -110,8 +110,12 @@ class DenseRetriever:
         return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
 
     def encode(self, queries: Sequence[Query]) -> Vectors:
-        """Return the vectors of queries, shape (len(queries), dim); those of `query_vectors` are kept."""
-        return self._encoder.encode(queries)
+        """Return the vectors of queries that always come together, shape (len(queries), dim).
+
+        Those of `query_vectors` are kept.
+        """
+        encode = getattr(self._encoder, "encode_together", self._encoder.encode)
+        return encode(queries)
 
     def _encoded(self, queries: Sequence[Query]) -> Vectors:
         batch, vectors = self._last

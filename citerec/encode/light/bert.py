@@ -1,10 +1,10 @@
 """BERT's forward pass in NumPy, in float32: token ids in, the states of the last layer out.
 
-Texts are computed one at a time, without padding and mask. Source: Devlin et al., NAACL 2019,
-https://aclanthology.org/N19-1423; names and details are those of transformers' BertModel.
+Texts are computed without padding and mask: one at a time, or several with their tokens in one matrix. Source: Devlin
+et al., NAACL 2019, https://aclanthology.org/N19-1423; names and details are those of transformers' BertModel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -97,6 +97,17 @@ class Bert:
             states = self._layer(states, number)
         return states
 
+    def states_together(self, texts: Sequence[Ids]) -> list[States]:
+        """Return what `states` returns for each text, but for rounding; of short texts in half the time.
+
+        A product of matrices of a few rows takes as long as one of twice as many.
+        """
+        ends = np.cumsum([len(ids) for ids in texts])[:-1]
+        states = np.concatenate([self._embedded(ids, 0) for ids in texts])
+        for number in range(self.config.num_hidden_layers):
+            states = self._layer(states, number, ends=ends)
+        return np.split(states, ends)
+
     def first_state(self, ids: Ids, types: Ids | int = 0) -> States:
         """Return the state of the first token in the last layer, shape (1, hidden), for one text or pair.
 
@@ -122,10 +133,19 @@ class Bert:
     def _read(self, name: str, shape: tuple[int, ...]) -> Tensor:
         return self._tensors.read(self.prefix + name, shape)
 
-    def _layer(self, states: States, number: int, first: int | None = None) -> States:
-        """Return the output of a layer, shape (tokens, hidden); of the `first` tokens only, if given."""
+    def _layer(
+        self, states: States, number: int, first: int | None = None, ends: Ids | None = None
+    ) -> States:
+        """Return the output of a layer, shape (tokens, hidden).
+
+        Args:
+            states: The states before it.
+            number: Of the layer.
+            first: Only the output of this many tokens is computed; None for all.
+            ends: Where each text ends but the last; None for one text.
+        """
         layer = f"encoder.layer.{number}"
-        mixed = self._attention(states, layer, first)
+        mixed = self._attention(states, layer, first, ends)
         attended = self._linear(mixed, f"{layer}.attention.output.dense")
         states = self._normed(attended + states[:first], f"{layer}.attention.output.LayerNorm")
         inner = self._activation(self._linear(states, f"{layer}.intermediate.dense"))
@@ -150,19 +170,26 @@ class Bert:
         up = ACTIVATIONS[config.non_linearity](down) @ tensors["up.weight"].T + tensors["up.bias"]
         return self._normed(up * np.float32(config.scaling) + residual + states, norm)
 
-    def _attention(self, states: States, layer: str, first: int | None = None) -> States:
+    def _attention(self, states: States, layer: str, first: int | None, ends: Ids | None) -> States:
+        parts = {"query": states[:first], "key": states, "value": states}
+        queries, keys, values = (
+            self._linear(part, f"{layer}.attention.self.{name}") for name, part in parts.items()
+        )
+        if ends is None:
+            return self._attended(queries, keys, values)
+        of_texts = zip(*(np.split(part, ends) for part in (queries, keys, values)), strict=True)
+        return np.concatenate([self._attended(*of_text) for of_text in of_texts])
+
+    def _attended(self, queries: States, keys: States, values: States) -> States:
+        """Return the mean of the values of one text for each query, shape (queries, hidden)."""
         heads, hidden = self.config.num_attention_heads, self.config.hidden_size
 
-        def split(part: str, states: States) -> States:
-            projected = self._linear(states, f"{layer}.attention.self.{part}")
-            return projected.reshape(len(states), heads, -1).transpose(
-                1, 0, 2
-            )  # (heads, tokens, size)
+        def split(part: States) -> States:  # shape (heads, tokens, size)
+            return part.reshape(len(part), heads, -1).transpose(1, 0, 2)
 
-        queries = split("query", states[:first])
-        scores = queries @ split("key", states).transpose(0, 2, 1)
+        scores = split(queries) @ split(keys).transpose(0, 2, 1)
         scores *= np.float32(1 / sqrt(hidden // heads))
-        mixed = softmax(scores) @ split("value", states)
+        mixed = softmax(scores) @ split(values)
         return mixed.transpose(1, 0, 2).reshape(-1, hidden)
 
     def _linear(self, states: States, name: str) -> States:

@@ -1,9 +1,10 @@
 """Opens the folder of an encoder without torch, and runs the model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from citerec.errors import ModelError
 
 if TYPE_CHECKING:
     from citerec.encode.backend import Outputs, Tokens
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 SMALLEST_NORM = 1e-12  # as in torch.nn.functional.normalize
 
@@ -68,16 +72,22 @@ def open_light(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
 
 
 class NumpyBackend:
-    """Runs a BERT text by text on one thread: on a busy machine OpenBLAS's threads cost more than they gain."""
+    """Runs a BERT, each text on one thread: on a busy machine OpenBLAS's threads cost more than they gain."""
 
     precision = "float32"
     device = "cpu"
 
-    def __init__(self, parts: LightParts) -> None:
+    def __init__(self, parts: LightParts, threads: int = 1) -> None:
+        """Prepare.
+
+        Args:
+            parts: The model.
+            threads: How many texts, or groups of texts, are computed at the same time.
+        """
         from threadpoolctl import ThreadpoolController
 
-        self._bert, self._spec = parts.bert, parts.spec
-        self._threads = ThreadpoolController().select(internal_api="openblas")
+        self._bert, self._spec, self._threads = parts.bert, parts.spec, threads
+        self._openblas = ThreadpoolController().select(internal_api="openblas")
 
     def run(
         self, tokens: "Tokens", firsts: Sequence[int] | None = None
@@ -85,10 +95,37 @@ class NumpyBackend:
         """Yield the position of each text, and its vector, shape (1, dim); see `Runner`. Token types are refused."""
         if firsts is not None:
             raise ValueError("NumPy does not encode texts of two segments")
-        for row, ids in enumerate(tokens):
-            with self._threads.limit(limits=1):
-                states = self._bert.states(np.array(ids, np.int64))
+        texts = [np.array(ids, np.int64) for ids in tokens]
+        for row, states in enumerate(self._in_threads(self._bert.states, texts)):
             yield [row], self._vector(states)[None]
+
+    def run_together(self, tokens: "Tokens") -> "Iterator[tuple[list[int], Outputs]]":
+        """Yield what `run` yields, but for rounding, from two computations of half of the texts."""
+        texts = [np.array(ids, np.int64) for ids in tokens]
+        cut = (
+            len(texts) // 2
+        )  # whatever the number of threads, so that it does not change the vectors
+        halves = [half for half in (texts[:cut], texts[cut:]) if half]
+        row = 0
+        for of_texts in self._in_threads(self._bert.states_together, halves):
+            for states in of_texts:
+                yield [row], self._vector(states)[None]
+                row += 1
+
+    def _in_threads(
+        self, work: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[Result]:
+        """Yield the result of each item."""
+        threads = min(self._threads, len(items))
+        with self._openblas.limit(limits=1):
+            if threads <= 1:
+                yield from map(work, items)
+                return
+            with ThreadPoolExecutor(threads) as pool:
+                try:
+                    yield from pool.map(work, items)
+                finally:
+                    pool.shutdown(cancel_futures=True)
 
     def _vector(self, states: States) -> "Outputs":
         """Pool the states of one text, shape (tokens, dim), to a vector; see `citerec.encode.model.pool`."""
