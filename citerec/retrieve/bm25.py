@@ -35,13 +35,13 @@ from citerec.types import Eligibility, Hits, Query
 # eligible share below which Lucene filters by year; above, more hits are fetched
 FILTER_BELOW = 0.4
 BY_LUCENE = "CITEREC_BM25"  # an environment variable: with "lucene" Lucene searches
-Table = npt.NDArray[np.float32]  # shape (queries, papers)
-
 WORTH_STORING = 50  # queries after which storing the postings, one to two seconds, has paid off
 # number of hits and characters from which Lucene scores every match
 MANY_HITS, LONG_QUERY = (500, 400)
 # share of papers with an abstract below which function words are dropped from queries
 ABSTRACT_SHARE = 0.5
+
+Table = npt.NDArray[np.float32]  # shape (queries, papers)
 
 
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
@@ -115,6 +115,7 @@ class Bm25Retriever:
             queries: The queries.
             rows: Distinct papers, eligible or not.
         """
+        self._count(WORTH_STORING)  # Lucene would score all papers for each query
         documents = self._documents[rows]
         has_text = documents >= 0
         table = np.zeros((len(queries), len(rows)), np.float32)
@@ -185,15 +186,15 @@ class Bm25Retriever:
         return self._scorer.table(terms, documents)
 
     def _score_by_lucene(self, queries: Sequence[Query], documents: npt.NDArray[np.int32]) -> Table:
-        """Have Lucene score all papers."""
-        everything = np.zeros((len(queries), len(self._rows)), np.float32)
-        for query, scores in zip(queries, everything, strict=True):
-            bag = self._open_lucene.bag(query)
-            found, found_scores = self._open_lucene.top(
-                bag, max(len(self._rows), 1), exhaustive=True
-            )
-            scores[found] = found_scores
-        return everything[:, documents]
+        """Have Lucene score all papers, which is slow."""
+        table = np.zeros((len(queries), len(documents)), np.float32)
+        for query, scores in zip(queries, table, strict=True):
+            bag, most = self._open_lucene.bag(query), max(len(self._rows), 1)
+            found, found_scores = self._open_lucene.top(bag, most, exhaustive=True)
+            of_all = np.zeros(most, np.float32)
+            of_all[found] = found_scores
+            scores[:] = of_all[documents]
+        return table
 
     def _search_lucene(self, query: Query, eligible: Eligibility, k: int) -> Hits:
         """Fetch until there are `k` eligible hits and no hit that was not fetched ties with the last of them."""
@@ -234,13 +235,17 @@ class Bm25Retriever:
         return weights
 
     def _expect(self, queries: int) -> None:
-        """Prepare for more queries: store the postings if there are none, and all queries are worth it."""
+        """Prepare for more searches."""
+        self._count(queries)
+        if self._scorer:
+            self._scorer.expect(queries)
+
+    def _count(self, queries: int) -> None:
+        """Store the postings if there are none, and all queries so far are worth it."""
         self._queries += queries
         if self._unstored and self._queries >= WORTH_STORING:
             index, self._unstored = self._unstored, None
             self._scorer = self._scorer_of(store_postings(index))
-        if self._scorer:
-            self._scorer.expect(queries)
 
     def _scorer_of(self, postings: Postings | None) -> PostingsScorer | None:
         """Return what scores the postings; None if there are none, or they cannot be scored as Lucene does."""

@@ -22,7 +22,10 @@ from citerec.types import Eligibility, Hits, Query, QueryVector
 
 
 class QueryEncoder(Protocol):
-    """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one."""
+    """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one.
+
+    It may have `encode_together`, which is faster for the sentences of one query.
+    """
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from citerec.encode.difference.folder import is_difference, tokenizer_folder
 from citerec.encode.difference.tensors import DifferenceTensors
 from citerec.encode.light import UnsupportedError
-from citerec.encode.light.bert import Adapter, Bert
+from citerec.encode.light.bert import Adapter, Bert, Ids
 from citerec.encode.light.converted import weights_file
 from citerec.encode.light.functions import ACTIVATIONS, States
 from citerec.encode.light.tensors import Tensors
@@ -96,21 +97,23 @@ class NumpyBackend:
         if firsts is not None:
             raise ValueError("NumPy does not encode texts of two segments")
         texts = [np.array(ids, np.int64) for ids in tokens]
-        for row, states in enumerate(self._in_threads(self._bert.states, texts)):
-            yield [row], self._vector(states)[None]
+        for row, vector in enumerate(self._in_threads(self._encoded, texts)):
+            yield [row], vector[None]
 
     def run_together(self, tokens: "Tokens") -> "Iterator[tuple[list[int], Outputs]]":
         """Yield what `run` yields, but for rounding, from two computations of half of the texts."""
         texts = [np.array(ids, np.int64) for ids in tokens]
-        cut = (
-            len(texts) // 2
-        )  # whatever the number of threads, so that it does not change the vectors
+        cut = len(texts) // 2  # for any number of threads, so that it does not change the vectors
         halves = [half for half in (texts[:cut], texts[cut:]) if half]
-        row = 0
-        for of_texts in self._in_threads(self._bert.states_together, halves):
-            for states in of_texts:
-                yield [row], self._vector(states)[None]
-                row += 1
+        parts = self._in_threads(self._encoded_together, halves)
+        for row, vector in enumerate(chain.from_iterable(parts)):
+            yield [row], vector[None]
+
+    def _encoded(self, ids: Ids) -> "Outputs":
+        return self._vector(self._bert.states(ids))
+
+    def _encoded_together(self, texts: Sequence[Ids]) -> "list[Outputs]":
+        return [self._vector(states) for states in self._bert.states_together(texts)]
 
     def _in_threads(
         self, work: Callable[[Item], Result], items: Sequence[Item]

@@ -30,9 +30,8 @@ from citerec.types import Progress, no_progress
 Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]  # each pass reads them again
 
 EXACT_UP_TO = 1_000_000  # papers; the search of so many takes well under a second
-_ADDED = (
-    2 * BLOCK
-)  # vectors that are added to an approximate index in one step; hnsw takes seconds for them
+# vectors that are added to an approximate index in one step; hnsw takes seconds for them
+_ADDED = 2 * BLOCK
 
 
 def resolve(kind: DenseKind, rows: int) -> DenseKind:
