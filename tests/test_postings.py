@@ -295,6 +295,18 @@ def test_an_old_index_gets_postings_when_they_are_worth_it(
     verify_index(index.path)
 
 
+def test_an_old_index_gets_postings_before_papers_are_scored(build: Build) -> None:
+    index = build(papers(30, 1))
+    shutil.rmtree(index.path / POSTINGS)
+    retriever = Bm25Retriever(index)
+    [hits] = retriever.retrieve([ask("tree graph")], [Eligibility()], 5)
+
+    table = retriever.scores([ask("tree graph")], hits.rows)
+
+    assert scored(retriever)
+    assert table.tolist() == [hits.scores.tolist()]
+
+
 def test_without_permission_to_write_lucene_searches(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
