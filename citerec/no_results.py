@@ -1,10 +1,10 @@
-"""Explains why a query has no recommendations, with numbers and a remedy."""
+"""Explains why a query has no recommendations, with numbers and a remedy; or why those that it has mean little."""
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import within
 from citerec.text import plural
-from citerec.types import Eligibility, QueryKind
+from citerec.types import CandidateSet, Eligibility, Query, QueryKind
 
 
 def explain_no_results(
@@ -55,6 +55,19 @@ def explain_no_results(
     return (
         f"{no_match}, and this index has no vectors for a semantic search; add an abstract, or vectors: "
         f"citerec encode --index {index.path} --encoder MODEL"
+    )
+
+
+def unmatched_notice(query: Query, candidates: CandidateSet) -> str:
+    """Return a notice if BM25 was searched and found no word of the query in any eligible paper; else nothing."""
+    words = candidates.hits_by_source.get("bm25")
+    if words is None or len(words) or not len(candidates.hits):
+        return ""
+    if query.kind is QueryKind.REFERENCES:
+        return ""
+    return (
+        f"no word of this {query.kind} occurs in an eligible paper: the list is by vectors alone and may be "
+        "unreliable; check the spelling and the language, or add an abstract"
     )
 
 

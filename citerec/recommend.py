@@ -11,7 +11,7 @@ from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.matching.recognise import RecognisedQuery, recognise
-from citerec.no_results import explain_no_results
+from citerec.no_results import explain_no_results, unmatched_notice
 from citerec.pipeline import (
     Pipeline,
     configure_for_ranker,
@@ -236,7 +236,8 @@ class BatchRecommender:
                         shown = (
                             self._with_reasons(query, ranked, items) if next(explains) else items
                         )
-                        yield BatchResult(shown, tuple(filter(None, [next(notices)])))
+                        unmatched = self._logged(unmatched_notice(query, ranked))
+                        yield BatchResult(shown, tuple(filter(None, [next(notices), unmatched])))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
         """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""
@@ -248,9 +249,13 @@ class BatchRecommender:
     def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
         recognised = recognise(queries, self.index.papers)
         for query in recognised:
-            if self._log and query.notice:
-                self._log(query.notice)
+            self._logged(query.notice)
         return recognised
+
+    def _logged(self, notice: str) -> str:
+        if self._log and notice:
+            self._log(notice)
+        return notice
 
     def checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
         """Return rows as a set; a `ConfigError` if one is not in the corpus."""

@@ -196,3 +196,36 @@ def test_a_terminal_shows_what_is_loading_unless_it_is_to_be_quiet(
         on_a_terminal(sample_index).split()
     )
     assert on_a_terminal(sample_index, "--quiet") == ""
+
+
+def test_formats_without_words_say_on_stderr_why_a_list_is_empty(
+    build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = build(PAPERS)
+    lines = [{"id": "d1", "title": "Drawing"}, {"id": "d2", "title": "Zebras"}]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+    assert recommend(index, "--title", "Zebras", "--format", "bibtex") == 0
+    one = capsys.readouterr()
+    assert recommend(index, "--query", tmp_path / "q.jsonl", "--format", "trec") == 0
+    several = capsys.readouterr()
+
+    assert one.out == ""
+    assert "nothing was found: no word of the draft occurs in the 2 eligible papers" in one.err
+    assert {line.split()[0] for line in several.out.splitlines()} == {"d1"}
+    assert "nothing was found for 1 of 2 drafts (the first: d2): no word" in several.err
+
+
+def test_a_list_by_vectors_alone_says_that_no_word_was_found(
+    dense_sample: IndexFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notice = "no word of this draft occurs in an eligible paper"
+
+    assert recommend(dense_sample, "--title", "zxqwv", "--k", 3, "--format", "json") == 0
+    unknown = capsys.readouterr()
+    assert recommend(dense_sample, "--title", "zxqwv citation", "--k", 3, "--format", "json") == 0
+    known = capsys.readouterr()
+
+    assert len(json.loads(unknown.out)) == 3
+    assert unknown.err.count(notice) == 1
+    assert notice not in known.err

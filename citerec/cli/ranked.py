@@ -24,6 +24,20 @@ def ranked_results(
         progress("queries", number, len(queries))
 
 
+def telling_of_empty(results: Iterable[Result], log: Callable[[str], None]) -> Iterator[Result]:
+    """Yield results, and log at the end why lists are empty, for formats that only show papers."""
+    drafts, empty = 0, list[Result]()
+    for result in results:
+        drafts += 1
+        if not result.recommendations:
+            empty.append(result)
+        yield result
+    if not empty:
+        return
+    many = f" for {len(empty):,} of {drafts:,} drafts (the first: {empty[0].query.id})"
+    log(f"nothing was found{many if drafts > 1 else ''}: {empty[0].why_nothing}")
+
+
 def is_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()

@@ -28,7 +28,7 @@ from citerec.cli.rank import (
     NoPopularityOption,
     RankerOption,
 )
-from citerec.cli.ranked import is_terminal
+from citerec.cli.ranked import is_terminal, telling_of_empty
 from citerec.cli.remote import NoServerOption, opened_request
 from citerec.cli.request import ListedFile, Options, RecommendRequest
 from citerec.cli.rerank import (
@@ -209,6 +209,8 @@ def recommend(
         (ConsoleOutput(quiet=True) if shown else console).progress() as progress,
     ):
         results = adds.collected(opened.results(progress))
+        if format != "table":
+            results = telling_of_empty(results, console.log)
         write_pieces(
             pieces(
                 results,
