@@ -60,14 +60,17 @@ paired t-test. *Without*: 21 features. *With*: these and the group. The features
 the rows are no test. They were made before there were features of sentences. Beside those, author topics raised no mean
 any more and took the most time, so they were dropped; commit 6fe140f has their code.
 
-Dropped after a screening whose rows are not kept, so read this as a record of what was tried: BM25 of the query and the
-titles of the papers that cite a candidate; the cosines of the query and the mean, and the closest, of their vectors;
-citations compared with those of papers of the same age (none raised the mean F1@20 of the left-out indexes by more than
-another seed did); and new candidates from a walk of two steps, which added few cited papers except on vis. Commit
-397175d has their code. Tried in the same way beside the features of sentences, and dropped: a metric of the vectors
-learned from the corpus' citations (within-class covariance), neighbours by that metric, a second pass that compares
-candidates with the best ones of a first (similarity, co-citation, coupling), further candidates found by sentences, and
-2,500 train queries of each index in place of 1,000.
+Dropped after a screening whose rows are not kept, so read this as a record of what was tried: BM25 of the query and
+the titles of the papers that cite a candidate; the cosines of the query and the mean, and the closest, of their
+vectors; citations compared with those of papers of the same age (none raised the mean F1@20 of the left-out indexes by
+more than another seed did); and new candidates from a walk of two steps, which added few cited papers except on vis.
+Commit 397175d has their code. Tried in the same way beside the features of sentences, and dropped: a metric of the
+vectors learned from the corpus' citations (within-class covariance), neighbours by that metric, a second pass that
+compares candidates with the best ones of a first (similarity, co-citation, coupling), further candidates found by
+sentences, and 2,500 train queries of each index in place of 1,000. Tried later, before the gradients of a query were
+scaled, and dropped, too: vectors of the candidates' titles; the closest of a candidate's sentences; what the papers
+close to one sentence cite; the citing or cited paper of a candidate that is closest to a sentence; and vectors of
+sentences from the states of the whole draft (late chunking), which need no time of their own but lost on biomed.
 
 """
 Measures = npt.NDArray[np.float64]  # shape (queries, 2): F1@20 and 1 / rank

@@ -48,7 +48,7 @@ RISING = frozenset(
     }
 )
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
-LEARNING_RATE = 0.05
+LEARNING_RATE = 0.08
 LEAVES = 31
 PATIENCE = 30  # trees without a gain on dev until the training stops
 
@@ -147,7 +147,7 @@ def _parameters(features: Sequence[str], config: RankerTraining) -> dict[str, An
         **_QUIET,
         "objective": "lambdarank",
         "lambdarank_truncation_level": DEEP,
-        "lambdarank_norm": False,
+        "lambdarank_norm": True,  # a query with many references counts little more than others
         "feature_fraction": 0.5,
         "lambda_l2": 20.0,
         "label_gain": [0, 1],

@@ -19,7 +19,7 @@ class RankerTraining(TrainingSettings):
     """The settings of the training of the learning-to-rank model."""
 
     seed: Annotated[int, at_least(0), less_than_2_to(31)] = 0
-    queries: From0 = 20_000  # train queries per index, drawn at random; 0 for all
+    queries: From0 = 5_000  # train queries per index, drawn at random; 0 for all
     dev_queries: From0 = 2_000  # dev queries per index; their candidate sets are in memory
     # auto for that of the index, else the default one, if it is installed; none; a folder or hub id; or a list with
     # one of these per index
@@ -33,13 +33,13 @@ class RankerTraining(TrainingSettings):
     REMOVED: ClassVar[Mapping[str, Any]] = {
         "depth": 1000,
         "neighbours": 50,
-        "negatives": 150,
+        "negatives": 400,
         "copies": 1,
         "citation_lag": 5,
         "rerank_depth": 0,  # a setting again; records of some versions have it although it is 0
         "known_fraction": 0.15,
         "leaves": 31,
-        "learning_rate": 0.05,
+        "learning_rate": 0.08,
         "patience": 30,
         "folds": 3,
         "monotone": True,

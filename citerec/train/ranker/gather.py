@@ -37,7 +37,7 @@ from citerec.train.workspace import CheckpointTimer, Workspace
 from citerec.types import CandidateSet, Hits, Log, Progress, Query
 
 BLOCK = 64  # queries whose candidates are in memory at once
-NEGATIVES = 150  # sampled candidates per query that it does not cite, at most
+NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
 CITATION_LAG = 5  # years; half of the queries do not know the newest citations, of 1 to so many
 KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
 EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
