@@ -232,7 +232,9 @@ def test_doc2vec_infers_the_same_in_another_process(tmp_path: Path) -> None:
         env={"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "1"},
     )
 
-    assert said.stdout == doc2vec().vectors([paper]).tobytes().hex()
+    # the last bits differ on some processors, between this process and a bare one
+    elsewhere = np.frombuffer(bytes.fromhex(said.stdout), np.float32)
+    assert elsewhere == pytest.approx(doc2vec().vectors([paper])[0], abs=1e-6)
 
 
 # --- as an encoder
