@@ -19,7 +19,7 @@ class RankerTraining(TrainingSettings):
     """The settings of the training of the learning-to-rank model."""
 
     seed: Annotated[int, at_least(0), less_than_2_to(31)] = 0
-    queries: From0 = 5_000  # train queries per index, drawn at random; 0 for all
+    queries: From0 = 2_000  # train queries per index, drawn at random; 0 for all
     dev_queries: From0 = 2_000  # dev queries per index; their candidate sets are in memory
     # auto for that of the index, else the default one, if it is installed; none; a folder or hub id; or a list with
     # one of these per index
