@@ -66,8 +66,8 @@ def unmatched_notice(query: Query, candidates: CandidateSet) -> str:
     if query.kind is QueryKind.REFERENCES:
         return ""
     return (
-        f"no word of this {query.kind} occurs in an eligible paper: the list is by vectors alone and may be "
-        "unreliable; check the spelling and the language, or add an abstract"
+        f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "
+        "check the spelling and the language, or add an abstract"
     )
 
 
