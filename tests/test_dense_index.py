@@ -111,6 +111,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from citerec.encode.spec import Similarity
+from citerec.index.dense import kernel  # imports numba, which takes memory of its own
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.write import write_dense
 from citerec.types import Eligibility

@@ -1,5 +1,7 @@
 """Searches an exact index: compares every vector, read from the mapped file.
 
+Where there are rounded vectors, the search of a few queries reads these, and the exact ones of the best papers only.
+
 Each thread scans its own rows with one faiss thread: faiss's own threads wait for each other after each block by
 spinning, which takes several times as long as the work when the machine is busy.
 """
@@ -13,8 +15,10 @@ import numpy.typing as npt
 
 from citerec.encode.spec import Similarity
 from citerec.index.dense.library import Vectors, load, on_threads
+from citerec.index.dense.rounded import Rounded
 from citerec.index.dense.scan import (
     BLOCK,
+    FEW,
     Closeness,
     MaskOut,
     dropped_bound,
@@ -36,11 +40,16 @@ class ExactIndex:
     """Searches the vectors of a flat file."""
 
     def __init__(
-        self, raw: npt.NDArray[np.uint8], similarity: Similarity, years: npt.NDArray[np.int32]
+        self,
+        raw: npt.NDArray[np.uint8],
+        similarity: Similarity,
+        years: npt.NDArray[np.int32],
+        rounded: Rounded | None = None,
     ) -> None:
         self._raw = raw
         self._similarity = similarity
         self._years = years
+        self._rounded = rounded
 
     def nearest(
         self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
@@ -52,7 +61,9 @@ class ExactIndex:
         threads = load().omp_get_max_threads()
         # Sorted by year, so that one mask serves many queries; the sort only has to be deterministic.
         pending = sorted(range(len(vectors)), key=lambda i: _year(eligible[i]))
-        fetch, pending = k + k // 8 + 32, pending if len(self._raw) else []
+        # more by rounded vectors, whose order is less certain
+        fetch = (2 * k if self._rounded and len(vectors) <= FEW else k + k // 8) + 32
+        pending = pending if len(self._raw) else []
         with on_threads(1), ThreadPoolExecutor(threads, initializer=_use_one_thread) as pool:
             while pending:
                 unfinished: list[int] = []
@@ -76,13 +87,15 @@ class ExactIndex:
     def _scan(
         self, pool: ThreadPoolExecutor, threads: int, queries: Vectors, k: int, mask_out: MaskOut
     ) -> tuple[Closeness, npt.NDArray[np.int64]]:
-        """Scan all rows, a range of whole blocks per thread."""
+        """Scan all rows, a range of whole blocks per thread; closeness may be an upper bound of it."""
         blocks = -(-len(self._raw) // BLOCK)
         cuts = np.linspace(0, blocks, min(threads, blocks) + 1).astype(int) * BLOCK
 
         def part(i: int) -> tuple[Closeness, npt.NDArray[np.int64]]:
-            size = self._blocks(int(cuts[i]), int(cuts[i + 1]))
-            return scan(queries, size, k, self._similarity, mask_out)
+            start, stop = int(cuts[i]), min(int(cuts[i + 1]), len(self._raw))
+            if self._rounded and len(queries) <= FEW:
+                return self._rounded.scan(queries, k, mask_out, start, stop)
+            return scan(queries, self._blocks(start, stop), k, self._similarity, mask_out)
 
         return merged(list(pool.map(part, range(len(cuts) - 1))))
 
@@ -101,8 +114,8 @@ class ExactIndex:
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, Vectors]]:
         """Yield the vectors of some rows block by block; a block is overwritten by the next one."""
         aligned = np.empty((min(BLOCK, len(self._raw)), self._raw.shape[1]), np.uint8)
-        for first in range(start, min(stop, len(self._raw)), BLOCK):
-            part = self._raw[first : first + BLOCK]
+        for first in range(start, stop, BLOCK):
+            part = self._raw[first : min(first + BLOCK, stop)]
             np.copyto(aligned[: len(part)], part)
             yield first, aligned[: len(part)].view(np.float32)
 

@@ -12,6 +12,7 @@ from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import ExactIndex, RowsAndScores
 from citerec.index.dense.flat import map_flat
 from citerec.index.dense.library import NAME, Vectors, metric_of
+from citerec.index.dense.rounded import Rounded
 from citerec.types import Eligibility
 
 MAX_DIM = 2**16
@@ -65,7 +66,10 @@ def open_dense(
         raise ValueError(f"it has {path.stat().st_size} bytes, expected {settings['bytes']}")
     if kind is DenseKind.EXACT:
         raw = map_flat(path, rows=rows, dim=dim, similarity=similarity)
-        return ExactIndex(raw, similarity, years)
+        rounded = None
+        if settings.get("rounded"):
+            rounded = Rounded.open(folder, rows=rows, dim=dim, similarity=similarity)
+        return ExactIndex(raw, similarity, years, rounded)
     from citerec.index.dense.approximate import ApproximateIndex, Search
     from citerec.index.dense.structure import check_approximate, map_approximate
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import ModelError, OutputError, writing
+from citerec.index.dense import rounded
 from citerec.index.dense.approximate import Numbers
 from citerec.index.dense.flat import write_flat
 from citerec.index.dense.library import NAME, Vectors, load, on_threads
@@ -87,7 +88,12 @@ def write_dense(
     settings: dict[str, Any] = {}
     if kind is DenseKind.EXACT:
         vectors = blocks(BLOCK, "writing vectors")
-        write_flat(path, vectors, rows=rows, dim=dim, similarity=similarity)
+        if rows >= rounded.FROM:
+            settings["rounded"] = True
+            with rounded.RoundedWriter(folder, rows=rows, dim=dim) as writer:
+                write_flat(path, writer.through(vectors), rows=rows, dim=dim, similarity=similarity)
+        else:
+            write_flat(path, vectors, rows=rows, dim=dim, similarity=similarity)
     else:
         settings = _write_approximate(path, kind, blocks, rows, similarity, config, report)
     base = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}

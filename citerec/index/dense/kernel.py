@@ -1,0 +1,48 @@
+"""The loop of `rounded`, compiled by numba on first use; the compiled code is cached on disk."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def upper_bounds(
+    codes: Any,
+    scales: Any,
+    lost: Any,
+    lengths: Any,
+    query: Any,
+    scale: float,
+    length: float,
+    query_lost: float,
+    by_distance: bool,
+    bounds: Any,
+) -> None:
+    """Compute an upper bound of the closeness of each vector and a query: q x, less x x / 2 by distance.
+
+    With x = s c + e and q = t d + g: q x <= s t (d c) + |q| |e| + |g| |s c|, and |s c| <= |x| + |e|.
+
+    Args:
+        codes: c, int8, shape (vectors, dim).
+        scales: s, float32, shape (vectors,).
+        lost: At least |e|, float32, shape (vectors,).
+        lengths: |x|, float32, shape (vectors,).
+        query: d, int16, shape (dim,); no sum of products with codes exceeds 31 bits.
+        scale: t.
+        length: |q|.
+        query_lost: |g|.
+        by_distance: Whether x x / 2 is subtracted.
+        bounds: Receives the bounds, float32, shape (vectors,).
+    """
+    for i in range(len(codes)):
+        product = np.int32(0)
+        row = codes[i]
+        for j in range(len(query)):
+            product += np.int32(row[j]) * np.int32(query[j])
+        size, rest = np.float64(lengths[i]), np.float64(lost[i])
+        bound = np.float64(scales[i]) * scale * np.float64(product)
+        bound += length * rest + query_lost * (size + rest)
+        if by_distance:
+            bound -= size * size / 2
+        bounds[i] = np.float32(bound)

@@ -1,0 +1,168 @@
+"""Vectors rounded to 8 bits: a bound of every paper, and the same hits as without them."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from citerec.encode.spec import Similarity
+from citerec.index.dense import rounded
+from citerec.index.dense.exact import ExactIndex
+from citerec.index.dense.read import open_dense
+from citerec.index.dense.rounded import Rounded, RoundedWriter
+from citerec.index.dense.write import write_dense
+from citerec.types import Eligibility
+
+Vectors = npt.NDArray[np.float32]
+
+L2, COSINE = Similarity
+PAPERS = 9_000  # more than two blocks of 4,096
+DIM = 24
+
+
+def in_topics(n: int, *, seed: int = 1) -> Vectors:
+    """Unit vectors in 50 topics; every tenth is a copy of another one, so that scores tie."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((50, DIM))[rng.integers(50, size=n)]
+    vectors += 0.3 * rng.standard_normal((n, DIM))
+    vectors[::10] = vectors[-1]
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def write_rounded(folder: Path, vectors: Vectors, similarity: Similarity) -> Rounded:
+    rows, dim = vectors.shape
+    blocks = ((start, vectors[start : start + 4096]) for start in range(0, rows, 4096))
+    with RoundedWriter(folder, rows=rows, dim=dim) as writer:
+        assert sum(len(block) for _, block in writer.through(blocks)) == rows
+    return Rounded.open(folder, rows=rows, dim=dim, similarity=similarity)
+
+
+def both(folder: Path, vectors: Vectors, similarity: Similarity) -> tuple[ExactIndex, ExactIndex]:
+    """The index with the rounded vectors, and the one without."""
+    years = (2000 + np.arange(len(vectors)) % 20).astype(np.int32)
+    raw = vectors.view(np.uint8)
+    with_rounded = write_rounded(folder, vectors, similarity)
+    return (
+        ExactIndex(raw, similarity, years, with_rounded),
+        ExactIndex(raw, similarity, years),
+    )
+
+
+def best(index: ExactIndex, query: Vectors, rule: Eligibility, k: int) -> list[tuple[float, int]]:
+    """The first k hits, by score and then by row; the scores with all their bits."""
+    [(rows, scores)] = index.nearest(query[None], [rule], k)
+    return sorted(zip((-scores).tolist(), rows.tolist(), strict=True))[:k]
+
+
+@pytest.mark.parametrize("similarity", Similarity)
+@pytest.mark.parametrize("k", [1, 20, 1000, PAPERS])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Eligibility(),
+        Eligibility(year_max=2009),
+        Eligibility(year_max=2001, excluded=frozenset(range(0, PAPERS, 3))),
+        Eligibility(year_max=1990),
+    ],
+    ids=["all", "half", "few", "none"],
+)
+def test_the_hits_are_those_of_the_exact_vectors(
+    tmp_path: Path, similarity: Similarity, k: int, rule: Eligibility
+) -> None:
+    fast, plain = both(tmp_path, in_topics(PAPERS), similarity)
+
+    for query in in_topics(4, seed=2):
+        assert best(fast, query, rule, k) == best(plain, query, rule, k)
+
+
+def test_few_queries_and_many_find_the_same(tmp_path: Path) -> None:
+    """Up to four queries read the rounded vectors, more are multiplied with the exact ones."""
+    fast, _ = both(tmp_path, in_topics(PAPERS), COSINE)
+    queries = in_topics(9, seed=2)
+
+    together = fast.nearest(queries, [Eligibility()] * 9, 50)
+
+    for query, (rows, scores) in zip(queries, together, strict=True):
+        hits = sorted(zip((-scores).tolist(), rows.tolist(), strict=True))[:50]
+        assert hits == best(fast, query, Eligibility(), 50)
+
+
+def test_vectors_that_rounding_hardly_tells_apart_are_found_in_their_order(tmp_path: Path) -> None:
+    """All vectors lie within 0.001 of one: less than a step of 1/127, so every bound is about the same."""
+    rng = np.random.default_rng(5)
+    one = np.full(DIM, DIM**-0.5)
+    vectors = one + 0.001 / DIM**0.5 * rng.standard_normal((PAPERS, DIM))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    fast, plain = both(tmp_path, vectors, COSINE)
+    query = in_topics(1, seed=3)[0]
+
+    assert best(fast, query, Eligibility(), 30) == best(plain, query, Eligibility(), 30)
+
+
+numbers = st.floats(-1e3, 1e3, width=32)
+
+
+@given(
+    vectors=arrays(np.float32, st.tuples(st.integers(1, 6), st.just(5)), elements=numbers),
+    query=arrays(np.float32, 5, elements=numbers),
+    similarity=st.sampled_from(Similarity),
+)
+def test_no_paper_is_closer_than_its_bound(
+    tmp_path_factory: pytest.TempPathFactory,
+    vectors: Vectors,
+    query: Vectors,
+    similarity: Similarity,
+) -> None:
+    index = write_rounded(tmp_path_factory.mktemp("rounded"), vectors, similarity)
+
+    bounds, rows = index.scan(query[None], len(vectors), lambda *_: None, 0, len(vectors))
+
+    exact = vectors.astype(np.float64) @ query.astype(np.float64)
+    if similarity is L2:
+        exact -= (vectors.astype(np.float64) ** 2).sum(axis=1) / 2
+    sizes = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    length = np.linalg.norm(query.astype(np.float64))
+    float32 = 2.0**-21 * (sizes + length) ** 2 + 2.0**-126  # a bound is rounded to this type
+    assert sorted(rows[0].tolist()) == list(range(len(vectors)))
+    assert (bounds[0] >= exact[rows[0]] - float32[rows[0]]).all()
+
+
+def test_an_index_of_fifty_thousand_papers_has_them_and_fewer_do_not(tmp_path: Path) -> None:
+    for papers in (rounded.FROM - 1, rounded.FROM):
+        folder = tmp_path / str(papers)
+        vectors = in_topics(papers)[:, :4].copy()
+
+        settings = write_dense(folder, [vectors], rows=papers, dim=4, similarity=L2)
+
+        files = {path.name for path in folder.glob("rounded_*")}
+        assert settings.get("rounded", False) == (papers == rounded.FROM) == bool(files)
+        index = open_dense(folder, settings, np.zeros(papers, np.int32))
+        [(rows, scores)] = index.nearest(vectors[7:8], [Eligibility()], 1)
+        assert 7 in rows
+        assert scores.max() == 0
+
+
+@pytest.mark.parametrize("name", [rounded.CODES, rounded.SCALES, rounded.LOST, rounded.LENGTHS])
+def test_a_file_that_is_cut_or_missing_is_refused(tmp_path: Path, name: str) -> None:
+    write_rounded(tmp_path, in_topics(10), COSINE)
+    whole = (tmp_path / name).read_bytes()
+
+    (tmp_path / name).write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=name):
+        Rounded.open(tmp_path, rows=10, dim=DIM, similarity=COSINE)
+
+    (tmp_path / name).unlink()
+    with pytest.raises(FileNotFoundError):
+        Rounded.open(tmp_path, rows=10, dim=DIM, similarity=COSINE)
+
+
+def test_a_scale_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
+    write_rounded(tmp_path, in_topics(10), COSINE)
+    np.save(tmp_path / rounded.SCALES, np.full(10, np.nan, np.float32))
+
+    with pytest.raises(ValueError, match=r"rounded_scales\.npy holds a number that is not finite"):
+        Rounded.open(tmp_path, rows=10, dim=DIM, similarity=COSINE)
