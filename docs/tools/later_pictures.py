@@ -4,6 +4,8 @@ from math import exp
 
 from shapes import Picture, arrow, box, curve, dot, line, text
 
+from citerec.rank.catalogue import NAMES
+
 
 def expansion() -> Picture:
     """Neighbours of the draft and the papers that they cite."""
@@ -91,7 +93,14 @@ def ranking() -> Picture:
         ]
     shapes += [
         arrow(232, 136, 262, 136),
-        box(264, 96, 168, 80, ["LambdaMART", "boosted trees over", "21 features"], "b-main"),
+        box(
+            264,
+            96,
+            168,
+            80,
+            ["LambdaMART", "boosted trees over", f"{len(NAMES)} features"],
+            "b-main",
+        ),
         arrow(432, 136, 466, 136),
         box(468, 106, 92, 60, ["score", "orders the list"]),
         arrow(560, 136, 590, 136),

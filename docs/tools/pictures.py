@@ -11,6 +11,8 @@ from pathlib import Path
 from later_pictures import evaluation, expansion, graph, ranking, reranking
 from shapes import DARK, LIGHT, Picture, arrow, box, curve, dot, line, style, svg, text
 
+from citerec.rank.catalogue import NAMES
+
 FOLDER = Path(__file__).parent.parent / "pictures"
 
 
@@ -23,7 +25,7 @@ def pipeline() -> Picture:
         box(156, 132, 132, 62, ["vectors", "semantic · faiss"]),
         box(322, 76, 98, 76, ["fusion", "RRF or", "tuned weights"], "b-main"),
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
-        box(452, 132, 138, 62, ["LambdaMART", "21 features"], "b-main"),
+        box(452, 132, 138, 62, ["LambdaMART", f"{len(NAMES)} features"], "b-main"),
         box(624, 76, 120, 76, ["cross-encoder", "reranks the best,", "if there is one"]),
     ]
     ends = [
