@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from citerec.encode.spec import Similarity
 from citerec.index.dense import rounded
 from citerec.index.dense.exact import ExactIndex
+from citerec.index.dense.grow import add_rounded
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.rounded import Rounded, RoundedWriter
 from citerec.index.dense.write import write_dense
@@ -144,6 +145,21 @@ def test_an_index_of_fifty_thousand_papers_has_them_and_fewer_do_not(tmp_path: P
         [(rows, scores)] = index.nearest(vectors[7:8], [Eligibility()], 1)
         assert 7 in rows
         assert scores.max() == 0
+
+
+def test_an_index_of_an_earlier_version_gets_them(tmp_path: Path) -> None:
+    vectors = in_topics(rounded.FROM)[:, :4].copy()
+    settings = write_dense(tmp_path, [vectors], rows=rounded.FROM, dim=4, similarity=L2)
+    written = {path.name: path.read_bytes() for path in tmp_path.glob("rounded_*")}
+    for name in written:
+        (tmp_path / name).unlink()
+    earlier = {name: value for name, value in settings.items() if name != "rounded"}
+
+    assert add_rounded(tmp_path, earlier) == settings
+
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("rounded_*")} == written
+    assert len(written) == 4
+    assert add_rounded(tmp_path, settings) == settings  # nothing to do
 
 
 @pytest.mark.parametrize("name", [rounded.CODES, rounded.SCALES, rounded.LOST, rounded.LENGTHS])

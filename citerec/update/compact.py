@@ -3,6 +3,7 @@
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.corpus.splits import split_by_year, write_splits
 from citerec.embed import carry
-from citerec.folder import BM25, CITATIONS, IndexFolder, open_index
+from citerec.folder import BM25, CITATIONS, DENSE, IndexFolder, open_index
 from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
 from citerec.index.write_postings import add_postings, old_postings
@@ -37,8 +38,8 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
     """Rewrite the parts of an index in which updates leave traces, as a new build would write them.
 
     Lucene's segments are merged into one, and splits that are not shipped with the corpus are drawn again from all
-    papers, by the protocol. Papers, citations and vectors have no traces; tables that an earlier version did not build
-    are added.
+    papers, by the protocol. Papers, citations and vectors have no traces; tables and rounded vectors that an earlier
+    version did not build are added.
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
@@ -57,7 +58,7 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
             update_bm25(folder / BM25, [], [], merge_all=True)
             ids = index.papers.ids_at(rows[probes(rows)])
             write_updated_rows(folder / BM25, np.array(rows), ids)
-            _add_missing(folder, index)
+            settings = {**manifest.settings, **_add_missing(folder, index)}
             counts = {**manifest.counts}
             corpus = {**manifest.corpus}
             if manifest.settings["splits"] == BY_YEAR:
@@ -70,6 +71,7 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
                 citerec=version("citerec"),
                 corpus=corpus,
                 counts=counts,
+                settings=settings,
                 checksums=checksums(folder, known=linked),
             )
             old = old_postings(index, np.ones(len(index.papers), np.bool_))
@@ -79,12 +81,20 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
     return UpdateReport(path, manifest, {})
 
 
-def _add_missing(folder: Path, index: IndexFolder) -> None:
-    """Write the look-up tables and the citing papers if an earlier version built the index without them."""
+def _add_missing(folder: Path, index: IndexFolder) -> dict[str, Any]:
+    """Write what an earlier version built the index without; return the changed settings.
+
+    These are the look-up tables, the citing papers and the rounded vectors.
+    """
     if index.papers.lookup is None:
         write_tables(folder, index.papers)
     if index.graph.transpose is None:
         write_cited_by(folder / CITATIONS, transpose_of(index.graph, index.papers.years))
+    if not index.is_embedded:
+        return {}
+    from citerec.index.dense.grow import add_rounded
+
+    return {DENSE: add_rounded(folder / DENSE, index.manifest.settings[DENSE])}
 
 
 def _draw_splits(folder: Path, index: IndexFolder, linked: dict[str, str]) -> dict[str, int]:

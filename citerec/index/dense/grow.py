@@ -10,6 +10,7 @@ import numpy.typing as npt
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import OutputError, writing
+from citerec.index.dense import rounded
 from citerec.index.dense.flat import map_flat
 from citerec.index.dense.library import NAME, Vectors, load, on_threads
 from citerec.index.dense.write import write_dense
@@ -72,6 +73,29 @@ def grow_dense(
         _grow_approximate(old / NAME, folder / NAME, kind, settings, old_rows, added)
     size = (folder / NAME).stat().st_size
     return {**settings, "papers": rows, "bytes": size, "faiss": load().__version__}
+
+
+def add_rounded(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the rounded vectors if an earlier version wrote an exact index without them; return the settings.
+
+    Args:
+        folder: The folder of the vectors.
+        settings: Their settings in the manifest.
+
+    Raises:
+        OutputError: If a file cannot be written.
+    """
+    rows, dim = int(settings["papers"]), int(settings["dim"])
+    is_exact = DenseKind(settings["kind"]) is DenseKind.EXACT
+    if not is_exact or rows < rounded.FROM or settings.get("rounded"):
+        return {**settings}
+    raw = map_flat(folder / NAME, rows=rows, dim=dim, similarity=Similarity(settings["similarity"]))
+    starts = range(0, rows, _AT_ONCE)
+    blocks = ((start, raw[start : start + _AT_ONCE].view(np.float32)) for start in starts)
+    with rounded.RoundedWriter(folder, rows=rows, dim=dim) as writer:
+        for _ in writer.through(blocks):
+            pass
+    return {**settings, "rounded": True}
 
 
 def _grow_approximate(
