@@ -121,9 +121,12 @@ def test_a_walk_over_a_random_graph_agrees_with_dense_linear_algebra(index: Inde
     graph = TemporalGraph(with_citations(index, edges), CitationScope.EARLIER)
     snapshot = graph.snapshot_before(2011)  # what 6 cites is unknown
 
-    visits = walk(graph, snapshot, np.array([3, 1], np.int32)).toarray()[0]
+    visited = walk(graph, snapshot, np.array([3, 1], np.int32))
+    visits = visited.at(np.arange(papers, dtype=np.int32), graph.scratch)
 
-    cites = graph.cites.toarray() * snapshot.citing[:, None]
+    cites = np.zeros((papers, papers))
+    cites[graph.index.graph.citing, graph.index.graph.indices] = 1
+    cites *= snapshot.citing[:, None]
     steps = (cites + cites.T) / np.maximum((cites + cites.T).sum(axis=1, keepdims=True), 1)
     start = np.zeros(papers)
     start[[3, 1]] = np.array([1 / 61, 1 / 62]) / (1 / 61 + 1 / 62)

@@ -62,7 +62,8 @@ class _QueryEvidence:
         return self._by_vector(centroid_similarity, self._linked)
 
     def walk(self) -> Scores:
-        visits = walk(self._graph, self._snapshot, self._rows)[:, self._rows].toarray()[0]
+        visited = walk(self._graph, self._snapshot, self._rows)
+        visits = visited.at(self._rows, self._graph.scratch)
         return (visits / max(float(visits.max(initial=0)), 1e-9)).astype(np.float32)
 
     def venue_citations(self) -> Scores:

@@ -85,7 +85,9 @@ def centroid_similarity(query: QueryVector, links: Links) -> Scores:
     It is NaN for a candidate without links.
     """
     distinct, links = compact(links)
-    sums = links @ unit(query.of_papers(distinct))
+    vectors = query.of_papers(distinct)
+    links.data = links.data / _lengths(vectors)[links.indices]
+    sums = links @ vectors
     return np.where(np.diff(links.indptr) > 0, unit(sums) @ unit(query.values), np.nan).astype(
         np.float32
     )
@@ -93,4 +95,9 @@ def centroid_similarity(query: QueryVector, links: Links) -> Scores:
 
 def unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return vectors of length 1."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
+    return vectors / _lengths(vectors)[..., None]
+
+
+def _lengths(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the length of each vector, at least 1e-9; no copy of the vectors is made."""
+    return np.maximum(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)), np.float32(1e-9))

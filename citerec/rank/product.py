@@ -33,16 +33,34 @@ class SparseVector:
             scratch: Any content, shape (columns,); it is overwritten.
         """
         columns, lengths = lists(self.rows)
-        place = np.arange(len(columns), dtype=np.int32)
-        scratch[columns[::-1]] = place[::-1]  # of equal columns the first is written last
-        first = scratch[columns]
+        return self._summed(columns, np.repeat(self.weights, lengths), scratch)
+
+    def plus(self, other: Self, scratch: Rows) -> Self:
+        """Return the sum of two vectors; `scratch` as in `times`."""
+        rows = np.concatenate([self.rows, other.rows])
+        return self._summed(rows, np.concatenate([self.weights, other.weights]), scratch)
+
+    def at(self, rows: Rows, scratch: Rows) -> Weights:
+        """Return the weights of some papers, 0 for those without one; `scratch` as in `times`."""
+        scratch[rows] = -1
+        scratch[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+        place = scratch[rows]
+        found = np.zeros(len(rows))
+        found[place >= 0] = self.weights[place[place >= 0]]
+        return found
+
+    def _summed(self, rows: Rows, weights: Weights, scratch: Rows) -> Self:
+        """Return a vector of some rows, with the weights of equal rows added."""
+        place = np.arange(len(rows), dtype=np.int32)
+        scratch[rows[::-1]] = place[::-1]  # of equal rows the first is written last
+        first = scratch[rows]
         is_first = first == place
         numbers = (np.cumsum(is_first) - 1)[first]
-        sums = np.bincount(numbers, np.repeat(self.weights, lengths))
-        return replace(self, rows=columns[is_first][::-1], weights=sums[::-1])
+        sums = np.bincount(numbers, weights)
+        return replace(self, rows=rows[is_first][::-1], weights=sums[::-1])
 
-    def scaled(self, by: Weights) -> Self:
-        """Return the vector with each weight multiplied; `by` has the shape of `rows`."""
+    def scaled(self, by: Weights | float) -> Self:
+        """Return the vector with each weight multiplied; `by` is a number or has the shape of `rows`."""
         return replace(self, weights=self.weights * by)
 
     def ones(self) -> Self:

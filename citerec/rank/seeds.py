@@ -15,7 +15,7 @@ those of texts and vectors are min-max scaled over its best papers.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from citerec.config import ExpandConfig
 from citerec.errors import ConfigError
 from citerec.fuse import min_max, summed
 from citerec.rank.neighbours import neighbour_scores
+from citerec.rank.product import SparseVector
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.rules.eligible import within
 from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
@@ -176,8 +177,6 @@ def graph_scores(graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> 
         snapshot: The citations that are known.
         seeds: Distinct rows of the list's papers.
     """
-    from scipy.sparse import csr_array
-
     papers = len(graph.index.papers)
     config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
     [of_seeds] = neighbour_scores(graph, snapshot, [seeds], config)
@@ -185,19 +184,20 @@ def graph_scores(graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> 
     shared = np.bincount(citing_seeds, minlength=papers)
     citing = np.flatnonzero(shared).astype(np.int32)
     shared[citing[~snapshot.is_citing(citing)]] = 0
-    sizes = np.maximum(np.diff(graph.cites.indptr), 1)
+    references = graph.index.graph
+    sizes = np.maximum(np.diff(references.indptr), 1)
     coupling = shared / np.sqrt(sizes * len(seeds))
-    citing = np.flatnonzero(shared)
-    weights: Any = csr_array((coupling[citing] ** 2, citing, [0, len(citing)]), shape=(1, papers))
+    citing = np.flatnonzero(shared).astype(np.int32)
+    similar = SparseVector(citing, coupling[citing] ** 2).times(references.lists, graph.scratch)
     return {
         CO_CITATION: _full(of_seeds.rows, of_seeds.co, papers),
-        SIMILAR_LISTS: (weights @ graph.cites).toarray()[0],
+        SIMILAR_LISTS: _full(similar.rows, similar.weights, papers),
         COUPLING: coupling,
         CITED_BY: _full(of_seeds.rows, of_seeds.cites, papers),
     }
 
 
-def _full(rows: Rows, values: npt.NDArray[np.float32], papers: int) -> Points:
+def _full(rows: Rows, values: npt.NDArray[np.floating], papers: int) -> Points:
     """Return the values of some rows as a column of all papers, 0 elsewhere."""
     column = np.zeros(papers)
     column[rows] = values

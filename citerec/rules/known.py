@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from functools import cached_property
 from threading import local
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import check_ends, check_range
 from citerec.corpus.citedby import CitedBy, transpose_of
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
@@ -137,26 +135,6 @@ class TemporalGraph:
     def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:
         """Return the query's own rows whose citations a snapshot would include otherwise."""
         return tuple(row for row in own if citing_before(year, self._years[row : row + 1])[0])
-
-    @cached_property
-    def cites(self) -> Any:
-        """The references of all papers, a sparse matrix of ones, shape (citing papers, cited papers)."""
-        from scipy.sparse import csr_array
-
-        graph, papers = self.index.graph, len(self._years)
-        ones = np.ones(len(graph.indices), np.float32)
-        return csr_array((ones, graph.indices, graph.indptr), shape=(papers, papers))
-
-    @cached_property
-    def cited_by(self) -> Any:
-        """The transpose of `cites`, shape (cited papers, citing papers)."""
-        from scipy.sparse import csr_array
-
-        citers, papers = self.citers, len(self._years)
-        check_ends("the transpose", citers.indptr, len(citers.indices))  # SciPy uses both unchecked
-        check_range("the transpose", citers.indices, papers)
-        ones = np.ones(len(citers.indices), np.float32)
-        return csr_array((ones, citers.indices, citers.indptr), shape=(papers, papers))
 
     @cached_property
     def citers(self) -> CitedBy:
