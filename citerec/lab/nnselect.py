@@ -4,11 +4,11 @@ Source: Bhagavatula et al., NAACL 2018, section 3.1, https://arxiv.org/abs/1802.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.corpus.graph import Graph
 from citerec.encode.encoder import Encoder
 from citerec.evaluate.catalogue import System
 from citerec.evaluate.protocol import EvalConfig, EvalSet
@@ -78,20 +78,20 @@ def nn_select(
     chosen: list[Hits] = []
     snapshots = graph.snapshots(queries, eligible)
     for vector, hits, rule, snapshot in zip(vectors, neighbours, eligible, snapshots, strict=True):
-        rows = with_cited(hits.rows, graph.cites, snapshot)
+        rows = with_cited(hits.rows, graph.index.graph, snapshot)
         rows = rows[within(rule, years, rows)]
         scores = pairwise(vector, dense.vectors(rows), encoder.spec.similarity)
         chosen.append(Hits.ordered(rows, scores, index.id_rank, k))
     return chosen
 
 
-def with_cited(rows: Rows, cites: Any, snapshot: GraphSnapshot) -> Rows:
+def with_cited(rows: Rows, graph: Graph, snapshot: GraphSnapshot) -> Rows:
     """Return papers and the known references of those among them, rising, without duplicates.
 
     Args:
         rows: The papers.
-        cites: The citation matrix, sparse, shape (papers, papers).
+        graph: The citations of the corpus.
         snapshot: The citations that are known for the query.
     """
-    citing = rows[snapshot.is_citing(rows)]
-    return np.union1d(rows, cites[citing].indices).astype(np.int32)
+    cited, _ = graph.lists(rows[snapshot.is_citing(rows)])
+    return np.union1d(rows, cited).astype(np.int32)

@@ -7,20 +7,18 @@ Source: BM25Similarity of Lucene 9.9.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from importlib import import_module
 from threading import local
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.compiled import Loops
 from citerec.corpus.papers import NO_YEAR
 from citerec.index.postings import LENGTHS, Ints, Postings
 
 _ONE = np.float32(1)
 _INT = np.iinfo(np.int32)
-_KERNEL = "citerec.retrieve.kernel"
 WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
 
 Docs = npt.NDArray[np.int32]
@@ -30,8 +28,8 @@ Scores = npt.NDArray[np.float32]
 class PostingsScorer:
     """Finds the best documents of a query; several threads may use it.
 
-    The first queries are scored by NumPy, since the import of numba takes as long as a hundred of them; the others by
-    numba.
+    The first queries are scored by NumPy, since the import of numba takes as long as a hundred of them; the others, or
+    all if numba is imported already, by numba.
     """
 
     def __init__(
@@ -49,7 +47,7 @@ class PostingsScorer:
         unknown = np.int32(_INT.min)  # within every bound
         self._years = np.where(years == NO_YEAR, unknown, years).astype(np.int32)
         self._inverse = _inverse_norms(postings, np.float32(k1), np.float32(b))
-        self._expected = 0
+        self._loops = Loops("citerec.retrieve.kernel", WORTH_COMPILING)
         self._kernel: Any = None
         self._threads = local()
 
@@ -61,11 +59,7 @@ class PostingsScorer:
 
     def expect(self, queries: int) -> None:
         """Prepare for more queries: compile the loops if all queries since the start are worth it."""
-        self._expected += queries
-        if self._kernel is None and self._expected >= WORTH_COMPILING:
-            self._expected = 0
-            with suppress(ImportError, RuntimeError):  # numba finds no place for its cache
-                self._kernel = import_module(_KERNEL)
+        self._kernel = self._loops.after(queries)
 
     def top(
         self,

@@ -9,10 +9,12 @@ spinning, which takes several times as long as the work when the machine is busy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.compiled import Loops
 from citerec.encode.spec import Similarity
 from citerec.index.dense.library import Vectors, load, on_threads
 from citerec.index.dense.rounded import Rounded
@@ -34,6 +36,9 @@ RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 _CELLS = 2**21  # candidates and exclusions of the queries of one batch, per thread
 _MAX_QUERIES = 1024  # queries of one batch
+WORTH_COMPILING = (
+    10_000_000  # rounded vectors whose faster comparison takes as much less time as numba's import
+)
 
 
 class ExactIndex:
@@ -50,6 +55,7 @@ class ExactIndex:
         self._similarity = similarity
         self._years = years
         self._rounded = rounded
+        self._loops = Loops("citerec.index.dense.kernel", WORTH_COMPILING)
 
     def nearest(
         self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
@@ -61,8 +67,9 @@ class ExactIndex:
         threads = load().omp_get_max_threads()
         # Sorted by year, so that one mask serves many queries; the sort only has to be deterministic.
         pending = sorted(range(len(vectors)), key=lambda i: _year(eligible[i]))
+        kernel = self._kernel_for(len(vectors))
         # more by rounded vectors, whose order is less certain
-        fetch = (2 * k if self._rounded and len(vectors) <= FEW else k + k // 8) + 32
+        fetch = (2 * k if kernel else k + k // 8) + 32
         pending = pending if len(self._raw) else []
         with on_threads(1), ThreadPoolExecutor(threads, initializer=_use_one_thread) as pool:
             while pending:
@@ -70,7 +77,9 @@ class ExactIndex:
                 fetch = min(fetch, len(self._raw))
                 for batch in _batches(pending, eligible, fetch):
                     mask_out = _masking([eligible[i] for i in batch], self._years)
-                    closeness, rows = self._scan(pool, threads, vectors[batch], fetch, mask_out)
+                    closeness, rows = self._scan(
+                        pool, threads, vectors[batch], fetch, mask_out, kernel
+                    )
                     for i, near, candidates in zip(batch, closeness, rows, strict=True):
                         hits = self._exact_scores(vectors[i], near, candidates, k)
                         if hits is None:
@@ -84,8 +93,20 @@ class ExactIndex:
         """Return the vectors of some rows, shape (len(rows), dim)."""
         return self._raw[rows].view(np.float32)
 
+    def _kernel_for(self, queries: int) -> Any:
+        """Return the loops that compare rounded vectors; None if they are of no use for so many queries."""
+        if self._rounded is None or queries > FEW:
+            return None
+        return self._loops.after(queries * len(self._raw))
+
     def _scan(
-        self, pool: ThreadPoolExecutor, threads: int, queries: Vectors, k: int, mask_out: MaskOut
+        self,
+        pool: ThreadPoolExecutor,
+        threads: int,
+        queries: Vectors,
+        k: int,
+        mask_out: MaskOut,
+        kernel: Any,
     ) -> tuple[Closeness, npt.NDArray[np.int64]]:
         """Scan all rows, a range of whole blocks per thread; closeness may be an upper bound of it."""
         blocks = -(-len(self._raw) // BLOCK)
@@ -93,8 +114,8 @@ class ExactIndex:
 
         def part(i: int) -> tuple[Closeness, npt.NDArray[np.int64]]:
             start, stop = int(cuts[i]), min(int(cuts[i + 1]), len(self._raw))
-            if self._rounded and len(queries) <= FEW:
-                return self._rounded.scan(queries, k, mask_out, start, stop)
+            if kernel and self._rounded:
+                return self._rounded.scan(kernel, queries, k, mask_out, start, stop)
             return scan(queries, self._blocks(start, stop), k, self._similarity, mask_out)
 
         return merged(list(pool.map(part, range(len(cuts) - 1))))

@@ -57,11 +57,12 @@ class Rounded:
         return cls(codes, numbers(SCALES), numbers(LOST), numbers(LENGTHS), similarity)
 
     def scan(
-        self, queries: Vectors, k: int, mask_out: MaskOut, start: int, stop: int
+        self, kernel: Any, queries: Vectors, k: int, mask_out: MaskOut, start: int, stop: int
     ) -> tuple[Closeness, npt.NDArray[np.int64]]:
         """Return the largest upper bounds of the closeness of some rows and their rows, best first.
 
         Args:
+            kernel: The module `kernel`, whose import takes time.
             queries: Shape (queries, dim).
             k: How many, at most.
             mask_out: Excludes papers; see `citerec.index.dense.scan`.
@@ -73,7 +74,7 @@ class Rounded:
         """
         bounds = np.empty((len(queries), stop - start), np.float32)
         for query, row in zip(queries, bounds, strict=True):
-            self._upper_bounds(query, row, start, stop)
+            self._upper_bounds(kernel, query, row, start, stop)
         mask_out(bounds, start)
         best = np.full((len(queries), k), -np.inf, np.float32)
         rows = np.full((len(queries), k), -1, np.int64)
@@ -84,15 +85,15 @@ class Rounded:
             best[i, : len(found)], rows[i, : len(found)] = row[found], start + found
         return best, rows
 
-    def _upper_bounds(self, query: Vectors, bounds: Closeness, start: int, stop: int) -> None:
-        from citerec.index.dense.kernel import upper_bounds
-
+    def _upper_bounds(
+        self, kernel: Any, query: Vectors, bounds: Closeness, start: int, stop: int
+    ) -> None:
         exact = query.astype(np.float64)
         largest = min(_QUERY_LARGEST, _SUM // (LARGEST * len(query)))
         scale = float(np.abs(exact).max()) / largest or 1.0
         codes = np.rint(exact / scale)
         part = slice(start, stop)
-        upper_bounds(
+        kernel.upper_bounds(
             self.codes[part],
             self.scales[part],
             self.lost[part],
