@@ -21,7 +21,7 @@ from citerec.distributed.sharded import merged, open_shards
 from citerec.distributed.shards import split_rows, write_shard
 from citerec.embed import EmbedConfig, embed_anew, shard_folder
 from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError, ConfigError, MissingExtraError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import BatchRecommender
