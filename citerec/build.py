@@ -96,7 +96,7 @@ def build_index(
         name = detect_format(source, skip_bad=config.skip_bad)
     encoder = None
     if config.encoder:
-        from citerec.encode.encoder import open_encoder
+        from citerec.encode.opening import open_encoder
 
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
     start_jvm(config.heap, more=PATIENT)

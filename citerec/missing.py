@@ -6,9 +6,10 @@ from dataclasses import replace
 from citerec.errors import ConfigError
 from citerec.folder import verifying_on_failure
 from citerec.pipeline import Pipeline, depth_for
+from citerec.rank.reasons import MOST_WORDS
 from citerec.rank.seed_reasons import seed_reasons
 from citerec.rank.seeds import SeedCandidates, SeedFirstStage, SeedRetriever, by_key_terms
-from citerec.recommend import REASON_WORDS, BatchRecommender
+from citerec.recommend import BatchRecommender
 from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
 from citerec.rules.eligible import eligible
 from citerec.stages import DiversityStage
@@ -146,5 +147,5 @@ class MissingReferences:
         self, candidates: CandidateSet, items: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
         assert isinstance(candidates, SeedCandidates)  # no later stage makes others
-        words = self._retriever.matches(candidates, candidates.rows.tolist(), REASON_WORDS)
+        words = self._retriever.matches(candidates, candidates.rows.tolist(), MOST_WORDS)
         return seed_reasons(self._recommender.graph, candidates, items, words)

@@ -22,7 +22,8 @@ with stages left out.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from citerec.config import RANKING_DEPTH, RerankConfig
+from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
+from citerec.folder import IndexFolder
 from citerec.rank.custom import LtrModel
 from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.expansion import CandidateExpander
@@ -30,6 +31,8 @@ from citerec.rank.features import Group
 from citerec.rank.ltr import LtrStage
 from citerec.rank.reads import reads_probability, reranker_notice
 from citerec.rerank.cascade import Cascade
+from citerec.rerank.custom import Reranker, cascade_of
+from citerec.rerank.opening import open_cascade, requested_reranking
 from citerec.rules.known import TemporalGraph
 from citerec.stages import FirstStage, RerankedLtrStage, RerankingStage, Stage
 from citerec.types import CandidateSet, Log, Progress, QueryBatch, no_progress
@@ -104,6 +107,37 @@ def rank_stages(
     return expand, order, RerankingStage(cascade, k, calibrated=False)
 
 
+def open_reranking(
+    index: IndexFolder,
+    config: RecommendConfig,
+    ranker: LtrModel | None,
+    reranker: Reranker | None = None,
+    log: Log | None = None,
+) -> Cascade | None:
+    """Open the rerankers of a recommender, configured for its learning-to-rank model; None for no reranking.
+
+    Args:
+        index: The index of the candidates.
+        config: The settings of the recommender.
+        ranker: The learning-to-rank model; None without one.
+        reranker: Scores the best candidates, in place of the reranker that `config` names.
+        log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
+
+    Raises:
+        ModelError, MissingExtraError, ConfigError: As for `open_cascade`.
+    """
+    requested = requested_reranking(config.reranker, index)
+    weight = _weight_after_ranker(requested) if ranker else requested and requested.weight
+    if reranker is not None:
+        cascade = cascade_of(index, reranker, weight)
+    elif requested:
+        settings = replace(requested, weight=weight)
+        cascade = open_cascade(index, settings, log, few_queries=config.few_queries)
+    else:
+        return None
+    return configure_for_ranker(cascade, ranker, requested, log) if ranker else cascade
+
+
 def configure_for_ranker(
     cascade: Cascade,
     ranker: LtrModel,
@@ -113,7 +147,7 @@ def configure_for_ranker(
     """Return cross-encoders configured for a learning-to-rank model.
 
     For a model that reads their probabilities they score all candidates of their depth. Otherwise they rerank after
-    the model, with the weight of `weight_after_ranker`.
+    the model, with the requested weight, else `WEIGHT_AFTER_RANKER`.
 
     Args:
         cascade: The cross-encoders.
@@ -125,10 +159,10 @@ def configure_for_ranker(
         log(notice)
     if reads_probability(ranker, cascade):
         return replace(cascade.with_weight(1), early_stop=False)
-    return cascade.with_weight(weight_after_ranker(requested))
+    return cascade.with_weight(_weight_after_ranker(requested))
 
 
-def weight_after_ranker(requested: RerankConfig | None) -> float:
+def _weight_after_ranker(requested: RerankConfig | None) -> float:
     """Return the requested weight of a reranker after a learning-to-rank model, else `WEIGHT_AFTER_RANKER`.
 
     A tuned weight is not used, because `citerec tune` finds it without a learning-to-rank model.

@@ -12,25 +12,16 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.matching.recognise import RecognisedQuery, recognise
 from citerec.no_results import explain_no_results, unmatched_notice
-from citerec.pipeline import (
-    Pipeline,
-    configure_for_ranker,
-    depth_for,
-    rank_stages,
-    weight_after_ranker,
-)
-from citerec.rank import explained
+from citerec.pipeline import Pipeline, depth_for, open_reranking, rank_stages
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expansion import CandidateExpander
-from citerec.rank.ltr import RankedCandidates
+from citerec.rank.explained import with_reasons
 from citerec.rank.ranker import ranker_of
 from citerec.rank.words import title_words
 from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
-from citerec.rerank.cascade import Cascade
-from citerec.rerank.custom import Reranker, cascade_of
-from citerec.rerank.opening import open_cascade, requested_reranking
-from citerec.retrieve.context import ContextRetriever, sentence_of
+from citerec.rerank.custom import Reranker
+from citerec.retrieve.context import ContextRetriever
 from citerec.retrieve.coverage import unreadable_share
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.retrieve.retriever import Retriever
@@ -47,7 +38,6 @@ from citerec.types import (
     no_progress,
 )
 
-REASON_WORDS = 6  # maximum number of matching words in a reason
 AT_ONCE = 256  # queries of a batch that are searched together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 
@@ -82,7 +72,7 @@ class BatchRecommender:
         self.config = config or RecommendConfig()
         self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
-        self.cascade = self._open_cascade(reranker)
+        self.cascade = open_reranking(index, self.config, self.ranker, reranker, log)
         self.graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self.pipeline = self._composed()
 
@@ -100,23 +90,6 @@ class BatchRecommender:
             if self.cascade
             else READ_AT_ONCE,
         )
-
-    def _open_cascade(self, reranker: Reranker | None) -> Cascade | None:
-        requested = requested_reranking(self.config.reranker, self.index)
-        weight = weight_after_ranker(requested) if self.ranker else requested and requested.weight
-        if reranker is not None:
-            cascade = cascade_of(self.index, reranker, weight)
-        elif requested:
-            cascade = open_cascade(
-                self.index,
-                replace(requested, weight=weight),
-                self._log,
-                few_queries=self.config.few_queries,
-            )
-        else:
-            return None
-        ranker = self.ranker
-        return configure_for_ranker(cascade, ranker, requested, self._log) if ranker else cascade
 
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()
@@ -233,9 +206,7 @@ class BatchRecommender:
                     best = [self._best(*pair) for pair in pairs]
                     papers = with_papers(self.index.papers, best)
                     for query, ranked, items in zip(group.queries, best, papers, strict=True):
-                        shown = (
-                            self._with_reasons(query, ranked, items) if next(explains) else items
-                        )
+                        shown = self._explained(query, ranked, items) if next(explains) else items
                         unmatched = self._logged(unmatched_notice(query, ranked))
                         yield BatchResult(shown, tuple(filter(None, [next(notices), unmatched])))
 
@@ -245,6 +216,12 @@ class BatchRecommender:
         return replace(
             candidates, hits=candidates.hits.best(self.config.k), probabilities=probabilities
         )
+
+    def _explained(
+        self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
+    ) -> tuple[Recommendation, ...]:
+        bm25, ranker, cascade = self.retriever.bm25, self.ranker, self.cascade
+        return with_reasons(query, candidates, items, bm25=bm25, ranker=ranker, cascade=cascade)
 
     def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
         recognised = recognise(queries, self.index.papers)
@@ -297,13 +274,3 @@ class BatchRecommender:
             return by_vectors(self.retriever.dense.vectors(rows))
         titles = self.index.papers.texts("title", rows).to_pylist()
         return by_words([title_words(title) for title in titles])
-
-    def _with_reasons(
-        self, query: Query, candidates: CandidateSet, result: tuple[Recommendation, ...]
-    ) -> tuple[Recommendation, ...]:
-        rows, bm25 = candidates.rows.tolist(), self.retriever.bm25
-        text = sentence_of(query)
-        words = bm25.matches(text, rows, most=REASON_WORDS) if bm25 else [[] for _ in rows]
-        if isinstance(candidates, RankedCandidates) and self.ranker:
-            return explained.ranker_reasons(self.ranker, candidates, result, words, self.cascade)
-        return explained.stage_reasons(result, words, self.cascade)

@@ -22,7 +22,7 @@ from citerec.distributed.cluster import LOCAL, Cluster, connected
 from citerec.distributed.embedding import RayShards
 from citerec.distributed.recommending import RayRecommender
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import reopen
+from citerec.encode.opening import reopen
 from citerec.encode.spec import Fingerprint
 from citerec.folder import IndexFolder, open_index
 from citerec.machine import about_cpu, processor

@@ -20,7 +20,7 @@ from typing import Any
 
 from citerec.encode.difference.folder import read_difference
 from citerec.encode.difference.write import write_difference
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm

@@ -18,7 +18,7 @@ from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.encode.difference.folder import RECORD
 from citerec.encode.difference.write import write_difference
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED, find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError

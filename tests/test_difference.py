@@ -15,8 +15,8 @@ from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.encode.difference.folder import RECORD, WEIGHTS
 from citerec.encode.difference.tensors import ADDED, LEFT, RIGHT, WHOLE, read_state
 from citerec.encode.difference.write import difference, write_difference
-from citerec.encode.encoder import EncoderChangedError, open_encoder, reopen
 from citerec.encode.light.parts import LightParts
+from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
 from citerec.encode.source import find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import ConfigError, ModelDamagedError, ModelError

@@ -18,10 +18,11 @@ from citerec.distributed.recommending import worker_config
 from citerec.distributed.records import write_list
 from citerec.distributed.scoring import RayCrossEncoder, RayRunner, open_worker
 from citerec.distributed.sharded import merged, open_shards
-from citerec.distributed.shards import split_rows, write_shard
+from citerec.distributed.shards import write_shard
+from citerec.distributed.write import split_rows
 from citerec.embed import EmbedConfig, embed_anew, shard_folder
 from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError, ConfigError, MissingExtraError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import BatchRecommender

@@ -33,7 +33,7 @@ from citerec.distributed.sharded import open_shards
 from citerec.distributed.shards import build_shards
 from citerec.distributed.vectors import build_vector_shards, open_vector_shards
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError
 from citerec.folder import IndexFolder, open_index
 from citerec.missing import stream_any

@@ -9,9 +9,10 @@ import pytest
 
 from citerec.config import RecommendConfig
 from citerec.distributed.records import write_list
-from citerec.distributed.shards import split_rows
 from citerec.distributed.vectors import LIST, identity_of, open_vector_shards, write_vector_shard
-from citerec.encode.encoder import Encoder, open_encoder
+from citerec.distributed.write import split_rows
+from citerec.encode.encoder import Encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError, ConfigError
 from citerec.folder import IndexFolder
 from citerec.recommend import BatchRecommender

@@ -11,7 +11,8 @@ from support.adapters import write_adapter
 from support.tiny import tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
-from citerec.encode.encoder import EncodeConfig, Precision, open_encoder
+from citerec.encode.config import EncodeConfig, Precision
+from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import ModelError
 from citerec.types import Paper

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,11 +17,10 @@ import pytest
 from support.adapters import write_adapter
 from support.tiny import tiny_bert
 
-from citerec.encode.encoder import EncoderChangedError, open_encoder, reopen
 from citerec.encode.hub import adapter_files, model_files
 from citerec.encode.source import find_model
 from citerec.encode.spec import EncoderSpec
-from citerec.errors import EncoderMismatchError, MissingExtraError, ModelError
+from citerec.errors import MissingExtraError, ModelError
 
 SPEC = EncoderSpec(max_tokens=128)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -72,51 +70,6 @@ def test_a_file_is_no_model(tmp_path: Path) -> None:
 
     with pytest.raises(ModelError, match="is a file; name a folder"):
         find_model(str(file))
-
-
-# --- what an index recorded
-
-
-def test_an_index_with_its_own_model_may_be_moved(tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    tiny_bert(index / "models" / "encoder", spec=SPEC)
-    recorded = open_encoder("models/encoder", base=index).fingerprint
-
-    index.rename(tmp_path / "moved")
-
-    assert reopen(recorded, tmp_path / "moved").fingerprint == recorded
-
-
-def test_a_model_that_is_gone_is_one_clear_line(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "model", spec=SPEC)
-    recorded = open_encoder(str(folder)).fingerprint
-
-    shutil.rmtree(folder)
-
-    with pytest.raises(ModelError, match=r"model is not a folder; restore it, or embed the index"):
-        reopen(recorded, tmp_path / "index")
-
-
-def test_a_model_that_was_trained_again_is_one_clear_line(tmp_path: Path) -> None:
-    folder = tmp_path / "models" / "encoder"
-    tiny_bert(folder, spec=SPEC)
-    recorded = open_encoder("models/encoder", base=tmp_path).fingerprint
-
-    tiny_bert(folder, spec=SPEC, seed=1)
-
-    with pytest.raises(EncoderChangedError, match=r"trained again.*citerec encode --index") as told:
-        reopen(recorded, tmp_path)
-    assert isinstance(told.value, EncoderMismatchError)
-
-
-def test_an_adapter_that_came_later_makes_it_another_model(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "model", spec=SPEC)
-    recorded = open_encoder(str(folder)).fingerprint
-
-    write_adapter(folder / "adapter")
-
-    with pytest.raises(EncoderChangedError):
-        reopen(recorded, tmp_path)
 
 
 # --- MiniLM
@@ -266,7 +219,8 @@ def _sha1(file: Path) -> str:
 
 OPEN = """
 import json, sys
-from citerec.encode.encoder import EncodeConfig, open_encoder
+from citerec.encode.config import EncodeConfig
+from citerec.encode.opening import open_encoder
 from citerec.errors import CiterecError
 from citerec.types import Paper
 how = EncodeConfig(few_texts=True)  # without the time for importing torch

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from support.tiny import tiny_bert
 
-from citerec.encode.encoder import EncodeConfig, Precision, fingerprint_of, open_encoder, spec_of
+from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.model import load_parts, tokens_of
+from citerec.encode.opening import fingerprint_of, open_encoder, spec_of
 from citerec.encode.sentences import sentences
 from citerec.encode.source import NAMES, ModelSource
 from citerec.encode.spec import (

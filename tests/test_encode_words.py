@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from citerec.build import BuildConfig, build_index
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import EncoderChangedError, open_encoder, reopen
+from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
 from citerec.encode.spec import Fingerprint, Similarity
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index

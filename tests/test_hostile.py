@@ -15,7 +15,7 @@ from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.corpus.papers import SCHEMA
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import CiterecError, IndexDamagedError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import read_manifest

@@ -9,7 +9,7 @@ import pytest
 from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder

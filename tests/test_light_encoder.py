@@ -21,20 +21,14 @@ from support.adapters import write_adapter
 from support.tiny import tiny_bert
 
 from citerec.cache import is_private
-from citerec.encode.encoder import (
-    EncodeConfig,
-    Encoder,
-    EncoderChangedError,
-    Precision,
-    TransformerEncoder,
-    open_encoder,
-    reopen,
-)
+from citerec.encode.config import EncodeConfig, Precision
+from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.light.converted import KEPT
 from citerec.encode.light.functions import erf
 from citerec.encode.light.parts import LightParts, open_light
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.model import cut
+from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
 from citerec.encode.source import find_model
 from citerec.encode.spec import (
     EncoderSpec,
@@ -408,7 +402,7 @@ CONVERT = """
 import sys
 import numpy as np
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.types import Paper
 
 encoder = open_encoder(sys.argv[1], EncodeConfig(few_texts=True))

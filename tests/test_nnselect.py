@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.encode.encoder import Encoder, open_encoder
+from citerec.encode.encoder import Encoder
+from citerec.encode.opening import open_encoder
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.lab.nnselect import nn_select, nnselected

@@ -22,7 +22,7 @@ from support.opensearch import FakeServer, Shelf, opensearch_server
 from citerec.cli import run
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, MissingExtraError, OpenSearchError
 from citerec.folder import IndexFolder, open_index

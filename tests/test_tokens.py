@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import IndexDamagedError
 from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
 from citerec.index import tokens

@@ -30,8 +30,8 @@ from support.tiny import tiny_bert
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
 from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.encoder import open_encoder
 from citerec.encode.model import load_parts
+from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import BadInputError, ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder, open_index

@@ -17,7 +17,7 @@ from support.tiny import tiny_bert, tiny_reranker
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
 from citerec.encode.config import EncodeConfig, Precision
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.index.tokens import TokenStore, write_tokens

@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.errors import BadInputError, ConfigError, MissingExtraError, ModelExistsError
 from citerec.folder import IndexFolder
 from citerec.lab.train_words import vectors as vectors_module

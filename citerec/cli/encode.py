@@ -65,7 +65,7 @@ def encode(
 ) -> None:
     """Encode the papers of an index again; the rest of the index is unchanged."""
     from citerec.embed import EmbedConfig, embed_anew
-    from citerec.encode.encoder import open_encoder
+    from citerec.encode.opening import open_encoder
     from citerec.folder import find_index, open_index
 
     console = ConsoleOutput(quiet, verbose)

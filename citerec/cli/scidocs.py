@@ -160,7 +160,7 @@ def _encoding(
     name: str, options: _SuiteOptions, console: ConsoleOutput, progress: "Progress"
 ) -> "Generator[tuple[str, Encode | PrecomputedVectors]]":
     """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
-    from citerec.encode.encoder import open_encoder
+    from citerec.encode.opening import open_encoder
     from citerec.lab.scidocs.given import PrecomputedVectors, has_vector_files
 
     if has_vector_files(Path(name)):
@@ -235,7 +235,7 @@ def _vectors(
     """
     import numpy as np
 
-    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.encode.opening import open_encoder, reopen
     from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
 
     own, stored = embedded_by(folder), kept_vectors(folder)

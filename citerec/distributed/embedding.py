@@ -72,7 +72,7 @@ def open_worker(
     Raises:
         ModelError: If the encoder does not exist on this machine, or is another one.
     """
-    from citerec.encode.encoder import reopen
+    from citerec.encode.opening import reopen
 
     return reopen(fingerprint, base, config).encode
 

@@ -13,7 +13,6 @@ Scores use the statistics of all shards, so that they equal those of the whole i
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Self
@@ -24,9 +23,9 @@ from citerec.arrays import open_array
 from citerec.atomic import building
 from citerec.corpus.papers import Papers
 from citerec.distributed.cluster import Cluster
-from citerec.distributed.pool import Pool
-from citerec.distributed.records import ShardRecord, complete, sealed, write_list, write_record
-from citerec.errors import ClusterError, ConfigError, writing
+from citerec.distributed.records import ShardRecord, complete, sealed, write_record
+from citerec.distributed.write import split_rows, write_shards
+from citerec.errors import ClusterError
 from citerec.folder import BM25, IndexFolder, open_index
 from citerec.index.bm25 import ROWS, Bm25Builder, write_rows
 from citerec.index.lucene_postings import Statistics
@@ -49,18 +48,6 @@ class Bm25Shard(ShardRecord):
         """Read a record."""
         fields: dict[str, Any] = {**content, "statistics": Statistics(**content["statistics"])}
         return cls(**fields)
-
-
-def split_rows(papers: int, shards: int) -> list[range]:
-    """Divide rows into parts of nearly the same number, in order.
-
-    Raises:
-        ConfigError: If there are fewer papers than shards, or no shard.
-    """
-    if not 1 <= shards <= papers:
-        raise ConfigError(f"{papers:,} papers cannot be divided into {shards:,} shards")
-    ends = [papers * number // shards for number in range(shards + 1)]
-    return [range(first, end) for first, end in pairwise(ends)]
 
 
 def build_shards(
@@ -89,12 +76,7 @@ def build_shards(
     parts = split_rows(len(index.papers), shards)
     target = target.absolute()
     make = partial(open_builder, index.path.absolute(), index.manifest.created, target, heap)
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-        with Pool[tuple[int, range], Bm25Shard](cluster, make, log=log) as pool:
-            records = list(pool.in_order(enumerate(parts)))
-        write_list(target / LIST, records)
-    return records
+    return write_shards(target / LIST, parts, cluster, make, log)
 
 
 def open_builder(

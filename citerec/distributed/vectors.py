@@ -25,19 +25,18 @@ from citerec.atomic import building
 from citerec.config import DenseKind
 from citerec.distributed.cluster import Cluster
 from citerec.distributed.holders import Ask, asking
-from citerec.distributed.pool import Pool
 from citerec.distributed.records import (
     ShardRecord,
     complete,
     present,
     read_list,
     sealed,
-    write_list,
     write_record,
 )
-from citerec.distributed.shards import YEARS, split_rows
+from citerec.distributed.shards import YEARS
+from citerec.distributed.write import split_rows, write_shards
 from citerec.encode.spec import Similarity
-from citerec.errors import ClusterError, ConfigError, writing
+from citerec.errors import ClusterError, ConfigError
 from citerec.folder import DENSE, IndexFolder, open_index
 from citerec.index.dense.exact import ExactIndex, RowsAndScores
 from citerec.index.dense.flat import map_flat, write_flat
@@ -81,12 +80,7 @@ def build_vector_shards(
     identity, parts = identity_of(index), split_rows(len(index.papers), shards)
     target = target.absolute()
     make = partial(open_writer, index.path.absolute(), identity, target)
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-        with Pool[tuple[int, range], VectorShard](cluster, make, log=log) as pool:
-            records = list(pool.in_order(enumerate(parts)))
-        write_list(target / LIST, records)
-    return records
+    return write_shards(target / LIST, parts, cluster, make, log)
 
 
 def identity_of(index: IndexFolder) -> str:

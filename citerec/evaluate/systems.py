@@ -10,7 +10,8 @@ from time import perf_counter
 
 from citerec.config import ExpandConfig
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import Encoder, reopen
+from citerec.encode.encoder import Encoder
+from citerec.encode.opening import reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
@@ -179,9 +180,8 @@ class Systems:
         """Open the ranker of a system; `ConfigError` if there is none, `ModelError` if it is invalid."""
         folder = find_ranker(self._config.ranker, self._index)
         if folder is None:
-            path = self._index.path
             raise ConfigError(
-                f"{name} needs a ranker; train one: citerec train-ranker --index {path}"
+                f"{name} needs a ranker; train one: citerec train-ranker --index {self._index.path}"
             )
         return open_ranker(folder, RANKED[name])
 

@@ -10,12 +10,47 @@ from citerec.rank.ltr import RankedCandidates
 from citerec.rank.reads import reads_probability
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.rerank.cascade import Cascade
-from citerec.types import Recommendation
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.context import sentence_of
+from citerec.types import CandidateSet, Query, Recommendation
 
 MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where no model weighs it
 
 
-def ranker_reasons(
+def with_reasons(
+    query: Query,
+    candidates: CandidateSet,
+    result: tuple[Recommendation, ...],
+    *,
+    bm25: Bm25Retriever | None,
+    ranker: LtrModel | None,
+    cascade: Cascade | None,
+) -> tuple[Recommendation, ...]:
+    """Add its reasons to each recommended paper.
+
+    Args:
+        query: The query; if it has a context, that sentence alone is searched for matching words.
+        candidates: The papers of `result`, in the order of the last stage.
+        result: The recommended papers.
+        bm25: Finds the matching words; None for none.
+        ranker: The learning-to-rank model; None without one.
+        cascade: The reranker; None without one.
+    """
+    rows = candidates.rows.tolist()
+    words = (
+        bm25.matches(sentence_of(query), rows, most=reasons.MOST_WORDS)
+        if bm25
+        else [[] for _ in rows]
+    )
+    if isinstance(candidates, RankedCandidates) and ranker:
+        return _ranker_reasons(ranker, candidates, result, words, cascade)
+    return tuple(
+        replace(item, reasons=tuple(_stage_reasons(item, matched, cascade)))
+        for item, matched in zip(result, words, strict=True)
+    )
+
+
+def _ranker_reasons(
     ranker: LtrModel,
     candidates: RankedCandidates,
     result: tuple[Recommendation, ...],
@@ -55,22 +90,6 @@ def ranker_reasons(
     return tuple(
         replace(paper.item, reasons=reasons.reasons(paper, of_paper))
         for paper, of_paper in zip(papers, contributions, strict=True)
-    )
-
-
-def stage_reasons(
-    result: tuple[Recommendation, ...], words: Sequence[Sequence[str]], cascade: Cascade | None
-) -> tuple[Recommendation, ...]:
-    """Add to each paper the reasons of the stages that found or scored it.
-
-    Args:
-        result: The recommended papers.
-        words: For each paper, the matching words of the query, highest BM25 weight first.
-        cascade: The reranker; None without one.
-    """
-    return tuple(
-        replace(item, reasons=tuple(_stage_reasons(item, matched, cascade)))
-        for item, matched in zip(result, words, strict=True)
     )
 
 

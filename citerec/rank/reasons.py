@@ -15,6 +15,7 @@ from citerec.text import percentage, plural
 from citerec.types import Recommendation
 
 MOST = 4  # reasons per paper
+MOST_WORDS = 6  # maximum number of matching words in a reason
 _TITLE = 60  # maximum characters of a title
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
 

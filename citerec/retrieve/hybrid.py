@@ -147,7 +147,7 @@ def encoder_of(
         return None
     check_embedded(index, config.encoder)
     from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
-    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.encode.opening import open_encoder, reopen
     from citerec.encode.spec import Fingerprint
 
     how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)

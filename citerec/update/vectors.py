@@ -77,7 +77,7 @@ def open_encoder_of(index: IndexFolder, config: VectorConfig, log: Log | None) -
         EncoderMismatchError: If the configuration names another one.
         ModelError: If it does not exist any more.
     """
-    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.encode.opening import open_encoder, reopen
 
     fingerprint = Fingerprint.from_json(index.manifest.settings["encoder"])
     if config.encoder is None:

@@ -108,8 +108,8 @@ def serve_encoder(name: str, work: Work) -> None:
 
 
 def _citerec(work: Work, backend: str) -> Encode:
-    from citerec.encode.config import Backend
-    from citerec.encode.encoder import EncodeConfig, open_encoder
+    from citerec.encode.config import Backend, EncodeConfig
+    from citerec.encode.opening import open_encoder
 
     config = EncodeConfig(threads=work.threads, backend=Backend(backend))
     encoder, papers = open_encoder(MODEL, config), _papers(work)

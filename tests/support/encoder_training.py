@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.folder import IndexFolder
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.config import EncoderTraining

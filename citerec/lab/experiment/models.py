@@ -8,7 +8,7 @@ from citerec.corpus.queries import open_queries, shipped_queries
 from citerec.corpus.readers.source import find_source, sha256_of
 from citerec.corpus.splits import SPLITS, read_ids, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
+from citerec.encode.opening import open_encoder
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.catalogue import RANKED

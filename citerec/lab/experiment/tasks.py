@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.encode.encoder import open_encoder, reopen
+from citerec.encode.opening import open_encoder, reopen
 from citerec.folder import IndexFolder
 from citerec.lab.datasets.statistics import corpus_statistics
 from citerec.lab.experiment.kind import MEASURES

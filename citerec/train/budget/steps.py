@@ -15,8 +15,8 @@ from citerec.cache import sha256_of_files
 from citerec.config import DenseIndexConfig
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.files import weights_files
+from citerec.encode.opening import open_encoder, reopen
 from citerec.encode.source import INSIDE
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, extra

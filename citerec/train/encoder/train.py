@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.encode.encoder import Vectors, fingerprint_of
+from citerec.encode.encoder import Vectors
 from citerec.encode.model import Parts, load_parts
+from citerec.encode.opening import fingerprint_of
 from citerec.encode.source import ModelSource
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Reads, Similarity, read_spec

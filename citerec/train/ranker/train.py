@@ -9,7 +9,7 @@ import numpy as np
 
 from citerec.atomic import building, check_writable
 from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import reopen
+from citerec.encode.opening import reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, ModelError, writing
 from citerec.folder import IndexFolder

@@ -6,8 +6,8 @@ import numpy as np
 import orjson
 
 from citerec.cache import sha256_of_files
-from citerec.encode.encoder import open_encoder
 from citerec.encode.model import weights_files
+from citerec.encode.opening import open_encoder
 from citerec.encode.source import find_model
 from citerec.encode.spec import NAME as ENCODER_SPEC
 from citerec.encode.spec import Similarity
