@@ -6,6 +6,12 @@ from importlib import import_module
 from typing import Any
 
 
+def preload() -> None:
+    """Import numba now, so that all loops are compiled ones: for a process that answers many queries."""
+    with suppress(ImportError, RuntimeError):
+        import_module("numba")
+
+
 class Loops:
     """The compiled loops of one module."""
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from citerec.compiled import preload
 from citerec.errors import CiterecError
 from citerec.java import leave_thread
 from citerec.serve.options import ModelSettings
@@ -52,7 +53,8 @@ class Indexes:
         return tuple(self._failed)
 
     def warm_up(self) -> None:
-        """Answer one query by each index."""
+        """Answer one query by each index, with compiled loops."""
+        preload()
         for version in [*self._open.values()]:
             version.warm_up()
 
