@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from citerec.cli.console import fail
+from citerec.cli.empty_paths import refuse_empty_paths
 from citerec.cli.interrupts import end_by_signals, ended_by
 from citerec.cli.settings_paths import settings_files
 from citerec.errors import CiterecError, ConfigError
@@ -100,6 +101,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. An error of the user becomes one line on stderr."""
     first = arguments[0] if arguments else ""
     command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
+    refuse_empty_paths(command)
     defaults: dict[str, Any] = {}
     try:
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
