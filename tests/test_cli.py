@@ -941,15 +941,23 @@ def test_a_reader_that_has_enough_is_no_error(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_behind_stdout_is_one_line(sample_index: IndexFolder, tmp_path: Path) -> None:
-    arguments = ["recommend", "--title", TITLE, "--index", str(sample_index.path)]
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize(
+    "arguments",
+    [["recommend", "--title", TITLE], ["doctor"], ["--help"], ["recommend", "-h"], ["--version"]],
+)
+def test_a_full_disk_behind_stdout_is_one_line(
+    sample_index: IndexFolder, tmp_path: Path, arguments: list[str], buffered: bool
+) -> None:
+    index = ["--index", str(sample_index.path)] if "--title" in arguments else []
 
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [str(COMMAND), *arguments],
+            [str(COMMAND), *arguments, *index],
             stdout=full,
             stderr=subprocess.PIPE,
             cwd=tmp_path,
+            env=os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"},
             text=True,
             check=False,
         )

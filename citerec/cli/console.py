@@ -160,7 +160,10 @@ def show(renderable: "RenderableType") -> None:
     console = PlainConsole()
     if not console.is_terminal:
         console = PlainConsole(width=max(console.width, 110))
-    with console.capture() as text:  # if rich prints directly, it ends the process at a closed pipe
+    with (
+        _writing_stdout(),  # rich writes what is left at the end of a capture, even if nothing is
+        console.capture() as text,  # if rich prints directly, it ends the process at a closed pipe
+    ):
         console.print(renderable)
     write_result(text.get())
 
@@ -226,14 +229,26 @@ def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
 
 
 def _write_stdout(data: bytes) -> None:
-    try:
+    with _writing_stdout():
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _writing_stdout() -> Generator[None]:
+    """Turn a failed write to stdout into an error of the output."""
+    try:
+        yield
     except BrokenPipeError:  # its reader wants no more, which is no error
         raise
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
-        raise OutputError(f"cannot write standard output: {error.strerror or error}") from error
+        raise stdout_error(error) from error
+
+
+def stdout_error(error: OSError) -> OutputError:
+    """Return the error for a failed write to stdout; what is left in the buffer is discarded."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OutputError(f"cannot write standard output: {error.strerror or error}")
 
 
 @contextmanager
