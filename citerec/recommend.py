@@ -11,7 +11,7 @@ from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.matching.recognise import RecognisedQuery, recognise
-from citerec.no_results import explain_no_results, unmatched_notice
+from citerec.no_results import explain_no_results, unmatched_notice, unreadable_notice
 from citerec.pipeline import (
     Pipeline,
     configure_for_ranker,
@@ -236,8 +236,8 @@ class BatchRecommender:
                         shown = (
                             self._with_reasons(query, ranked, items) if next(explains) else items
                         )
-                        unmatched = self._logged(unmatched_notice(query, ranked))
-                        yield BatchResult(shown, tuple(filter(None, [next(notices), unmatched])))
+                        weak = self._weak_notice(query, ranked)
+                        yield BatchResult(shown, tuple(filter(None, [next(notices), weak])))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
         """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""
@@ -251,6 +251,12 @@ class BatchRecommender:
         for query in recognised:
             self._logged(query.notice)
         return recognised
+
+    def _weak_notice(self, query: Query, candidates: CandidateSet) -> str:
+        """Return why a list may be unreliable; only what `unreadable` does not tell beforehand is logged."""
+        return unreadable_notice(query, self.unreadable(query)) or self._logged(
+            unmatched_notice(query, candidates)
+        )
 
     def _logged(self, notice: str) -> str:
         if self._log and notice:
