@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from errno import ENAMETOOLONG
 from importlib import import_module
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -90,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if "_CITEREC_COMPLETE" in os.environ:  # shell completion
         make_app()(prog_name="citerec")
     end_by_signals()
+    if not sys.stdout:  # closed, as by `>&-`: a write fails as in any other program
+        sys.stdout = TextIOWrapper(FileIO(os.open(os.devnull, os.O_RDONLY), "w"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     code = run(sys.argv[1:] if arguments is None else arguments)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ELOOP
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,10 +173,15 @@ def check_output(output: Path | None) -> None:
     """Refuse an output file that cannot be written, before the work.
 
     Raises:
-        OutputError: If it is a folder, or its folder does not exist.
+        OutputError: If it is a folder or a link that leads to itself, or its folder does not exist.
     """
     if output is None:
         return
+    try:
+        output.stat()
+    except OSError as error:
+        if error.errno == ELOOP:
+            raise OutputError(f"cannot write {output}: {error.strerror}") from error
     if output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; name a file")
     if not output.parent.is_dir():
@@ -212,7 +218,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         return
     from citerec.atomic import replacing
 
-    file = output.resolve()
+    with _naming(output):  # the working folder may be gone
+        file = Path(os.path.realpath(output))
     with replacing(file, output) as temporary:
         _write(pieces, temporary, output)
 
