@@ -5,14 +5,16 @@ attacks: who publishes an index can also write its checksums. So names and types
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from shutil import copytree
 from typing import Any
 
 import orjson
 
-from citerec.atomic import replacing
+from citerec.atomic import building, replacing
 from citerec.entries import is_regular, name_faults, read_record, shown
 from citerec.errors import (
     IndexDamagedError,
@@ -195,6 +197,21 @@ def seal_model(folder: Path) -> None:
     names = {*files_in(folder)} - {MODEL_SUMS}
     content = {"files": checksums_of(folder, names), "sizes": sizes_of(folder, names)}
     (folder / MODEL_SUMS).write_bytes(serialised(content | {"seal": seal_of(content)}))
+
+
+@contextmanager
+def editing_model(folder: Path) -> Generator[Path]:
+    """Yield a copy of a model's folder, which replaces the folder, with new checksums, when the block ends.
+
+    A reader sees the whole old model or the whole new one. If the block fails, the folder stays as it was.
+
+    Raises:
+        OutputError: If the folder cannot be written.
+    """
+    with building(folder) as copy:
+        copytree(folder, copy, dirs_exist_ok=True)
+        yield copy
+        seal_model(copy)
 
 
 def model_faults(model: Path, *, whole: bool = True) -> list[str]:

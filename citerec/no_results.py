@@ -2,6 +2,7 @@
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
+from citerec.retrieve.coverage import UNREADABLE
 from citerec.rules.eligible import within
 from citerec.text import plural
 from citerec.types import CandidateSet, Eligibility, Query, QueryKind
@@ -68,6 +69,21 @@ def unmatched_notice(query: Query, candidates: CandidateSet) -> str:
     return (
         f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "
         "check the spelling and the language, or add an abstract"
+    )
+
+
+def unreadable_notice(query: Query, share: float) -> str:
+    """Return a notice if an index does not cover the script or language of a query; else nothing.
+
+    Args:
+        query: The query.
+        share: The share of its letters that are unreadable, in [0, 1].
+    """
+    if share < UNREADABLE or query.kind is QueryKind.REFERENCES:
+        return ""
+    return (
+        f"most words of this {query.kind} are in a script or language that the index does not cover "
+        f"({share:.0%} of the letters); the recommendations are unreliable"
     )
 
 

@@ -10,8 +10,8 @@ from citerec.describe import describe_cascade, describe_settings
 from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.matching.recognise import RecognisedQuery, recognise
-from citerec.no_results import explain_no_results, unmatched_notice
+from citerec.matching.recognise import recognise
+from citerec.no_results import explain_no_results, unmatched_notice, unreadable_notice
 from citerec.pipeline import Pipeline, depth_for, open_reranking, rank_stages
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
@@ -196,8 +196,10 @@ class BatchRecommender:
         with verifying_on_failure(self.index):
             for start in range(0, len(queries), AT_ONCE):
                 now = slice(start, start + AT_ONCE)
-                recognised = self._recognise([read_query(query) for query in queries[now]])
-                part, notices = [r.query for r in recognised], (r.notice for r in recognised)
+                read = [read_query(query) for query in queries[now]]
+                recognised = recognise(read, self.index.papers)
+                part = [one.query for one in recognised]
+                notices = iter([self._logged(one.notice) for one in recognised])
                 rules = eligible_each(part, self.index.papers, options[now])
                 batch = QueryBatch(part, rules, [sorted(one.cited) for one in options[now]])
                 explains = (one.explain for one in options[now])
@@ -207,8 +209,8 @@ class BatchRecommender:
                     papers = with_papers(self.index.papers, best)
                     for query, ranked, items in zip(group.queries, best, papers, strict=True):
                         shown = self._explained(query, ranked, items) if next(explains) else items
-                        unmatched = self._logged(unmatched_notice(query, ranked))
-                        yield BatchResult(shown, tuple(filter(None, [next(notices), unmatched])))
+                        weak = self._weak_notice(query, ranked)
+                        yield BatchResult(shown, tuple(filter(None, [next(notices), weak])))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
         """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""
@@ -223,11 +225,11 @@ class BatchRecommender:
         bm25, ranker, cascade = self.retriever.bm25, self.ranker, self.cascade
         return with_reasons(query, candidates, items, bm25=bm25, ranker=ranker, cascade=cascade)
 
-    def _recognise(self, queries: Sequence[Query]) -> list[RecognisedQuery]:
-        recognised = recognise(queries, self.index.papers)
-        for query in recognised:
-            self._logged(query.notice)
-        return recognised
+    def _weak_notice(self, query: Query, candidates: CandidateSet) -> str:
+        """Return why a list may be unreliable; only what `unreadable` does not tell beforehand is logged."""
+        return unreadable_notice(query, self.unreadable(query)) or self._logged(
+            unmatched_notice(query, candidates)
+        )
 
     def _logged(self, notice: str) -> str:
         if self._log and notice:

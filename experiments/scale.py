@@ -131,7 +131,7 @@ def measured(path: Path) -> dict[str, Any]:
 def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
     """Time the stages of a recommender."""
     dense = one.retriever.dense
-    one._recognise = watch.timed("recognise", one._recognise)
+    module.recognise = watch.timed("recognise", module.recognise)
     module.eligible_each = watch.timed("eligible", module.eligible_each)
     one.retriever.bm25.retrieve = watch.timed("bm25", one.retriever.bm25.retrieve)
     dense._encoded = watch.timed("encode", dense._encoded)

@@ -268,7 +268,23 @@ COMMANDS: dict[str, Bad] = {
     "missing index": Bad((*RECOMMEND, "--index", "nowhere"), "nowhere is not an index"),
     "index is a file": Bad((*RECOMMEND, "--index", "q.json"), "q.json is not an index"),
     "index is a folder": Bad((*RECOMMEND, "--index", "folder"), "folder is not an index"),
-    "index without a name": Bad((*RECOMMEND, "--index", ""), "not an index"),
+    # empty names, as of a variable of a script that is not set
+    "index without a name": Bad(
+        (*RECOMMEND, "--index", ""),
+        "'--index': it is empty; name a file or a folder, or leave out the option",
+    ),
+    "output without a name": Bad((*RECOMMEND, "--output", ""), "'--output': it is empty; name"),
+    "output without a name after =": Bad((*RECOMMEND, "--output="), "'--output': it is empty"),
+    "exclude without a name": Bad((*RECOMMEND, "--exclude", ""), "'--exclude': it is empty; name"),
+    "cited without a name": Bad((*RECOMMEND, "--cited", ""), "'--cited': it is empty; name"),
+    "append without a name": Bad((*RECOMMEND, "--append", ""), "'--append': it is empty; name"),
+    "a corpus without a name": Bad(
+        ("index", ""), "it is empty; name a file or a folder (see: citerec index"
+    ),
+    "references without a name": Bad(
+        ("check", ""), "it is empty; name a file or a folder (see: citerec check"
+    ),
+    "a run without a name": Bad(("evaluate", "--run", "a.run", "--run", ""), "it is empty; name"),
     # queries
     "a batch and a title": Bad(
         (*RECOMMEND, "--query", "batch"), "but batch holds 2; leave them out", {"batch": BATCH}

@@ -941,20 +941,104 @@ def test_a_reader_that_has_enough_is_no_error(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_behind_stdout_is_one_line(sample_index: IndexFolder, tmp_path: Path) -> None:
-    arguments = ["recommend", "--title", TITLE, "--index", str(sample_index.path)]
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize(
+    "arguments",
+    [["recommend", "--title", TITLE], ["doctor"], ["--help"], ["recommend", "-h"], ["--version"]],
+)
+def test_a_full_disk_behind_stdout_is_one_line(
+    sample_index: IndexFolder, tmp_path: Path, arguments: list[str], buffered: bool
+) -> None:
+    index = ["--index", str(sample_index.path)] if "--title" in arguments else []
 
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [str(COMMAND), *arguments],
+            [str(COMMAND), *arguments, *index],
             stdout=full,
             stderr=subprocess.PIPE,
             cwd=tmp_path,
+            env=os.environ | {"PYTHONUNBUFFERED": "" if buffered else "1"},
             text=True,
             check=False,
         )
 
     message = "citerec: error: cannot write standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (f"recommend --title '{TITLE}' >&-", "cannot write standard output: Bad file descriptor"),
+        ("check ids.txt >&-", "cannot write standard output: Bad file descriptor"),
+        ("info >&-", "cannot write standard output: Bad file descriptor"),
+        ("recommend --query - <&-", "standard input: this is closed; name a file, or pipe one"),
+        (f"recommend --title '{TITLE}' --cited - <&-", "standard input: this is closed; name"),
+        ("check - <&-", "standard input: this is closed; name a file, or pipe one into the"),
+    ],
+)
+def test_a_closed_stream_is_one_line(
+    sample_index: IndexFolder, tmp_path: Path, command: str, message: str
+) -> None:
+    (tmp_path / "ids.txt").write_text("a\n")
+    name, _, rest = command.partition(" ")
+
+    done = subprocess.run(
+        f"{COMMAND} {name} --index {sample_index.path} {rest}",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"citerec: error: {message}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recommend", "--title", "x", "--output", "loop"], "cannot write loop: Too many levels"),
+        (["recommend", "--title", "x", "--append", "loop", "--output", "o"], "cannot write "),
+        (["index", "loop"], "loop: no such file or folder; name a corpus file or folder"),
+        (["check", "loop"], "loop: cannot be read: Too many levels of symbolic links"),
+    ],
+)
+def test_a_link_that_leads_to_itself_is_one_line(
+    sample_index: IndexFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    index = [] if arguments[0] == "index" else ["--index", str(sample_index.path.absolute())]
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.chdir(tmp_path)
+
+    assert run([*arguments, *index]) == 2
+
+    error = capsys.readouterr().err
+    assert error.startswith(f"citerec: error: {message}")
+    assert error.count("\n") == 1
+
+
+def test_an_output_in_a_folder_that_is_gone_is_one_line(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        f"mkdir gone; cd gone; rmdir ../gone; "
+        f"{COMMAND} recommend --title x --output x --index {sample_index.path.absolute()}",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    message = "citerec: error: cannot write x: No such file or directory\n"
     assert (done.returncode, done.stderr) == (2, message)
 
 

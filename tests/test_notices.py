@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from citerec import Recommender
 from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
@@ -105,6 +106,33 @@ def test_a_draft_in_a_foreign_script_is_warned_of_in_one_line(
     assert captured.err.count("warning") == 1
     assert warning.startswith("citerec: warning: most words of this draft are in a script")
     assert json.loads(captured.out) == []
+
+
+def test_a_draft_in_a_foreign_script_has_no_second_notice(
+    dense_sample: IndexFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recommend(dense_sample, "--title", ARABIC, "--k", 1, "--format", "trec") == 0
+
+    [warning] = capsys.readouterr().err.splitlines()
+    assert warning.startswith("citerec: warning: most words of this draft are in a script")
+
+
+def test_a_result_has_one_notice_that_its_list_may_be_unreliable(
+    dense_sample: IndexFolder,
+) -> None:
+    logged: list[str] = []
+    recommender = Recommender(dense_sample, log=logged.append)
+
+    foreign = recommender.recommend(title=ARABIC, k=1)
+    misspelled = recommender.recommend(title="Zzyzx qwertz", k=1)
+
+    [in_a_script], [no_word] = foreign.notices, misspelled.notices
+    assert in_a_script == (
+        "most words of this draft are in a script or language that the index does not cover "
+        "(100% of the letters); the recommendations are unreliable"
+    )
+    assert no_word.startswith("no word of this draft occurs in an eligible paper")
+    assert [line for line in logged if "reliable" in line] == [no_word]
 
 
 def test_a_batch_is_warned_of_once_with_a_count(

@@ -164,14 +164,31 @@ def test_a_draft_without_a_year_knows_what_a_draft_of_the_latest_year_knows(
     assert undated.recent.tolist() == latest.recent.tolist() == [2, 1, 0, 0, 0]  # 2004 to 2006
 
 
+@pytest.mark.parametrize("year", [None, 2003, 2006, 2030])
+@pytest.mark.parametrize("docid", ["draft", "c"])
+def test_a_bound_beyond_the_query_and_all_papers_is_no_bound(
+    published: TemporalGraph, docid: str, year: int | None
+) -> None:
+    free = year if docid == "c" or year == 2030 else None  # the bound replaces the year of a draft
+    [bound] = known_to(published, [Query(id=docid, title="X", year=year)], 2100)
+
+    [unbound] = known_to(published, [Query(id=docid, title="X", year=free)])
+
+    assert bound is unbound
+
+
 def knows(query: Query, paper: Paper, graph: CitationScope, year_max: int | None) -> bool:
     """Whether a query knows what a paper cites, by the rules as DESIGN tells them."""
     recommends, made = graph is CitationScope.PUBLISHED, paper.get("year")
     in_corpus = query.id in {other["id"] for other in CORPUS}
     if paper["id"] == query.id:
         return False
+    newest = 2006
+    beyond = year_max is not None and year_max > max(newest, query.year or 0)
+    if beyond:  # nothing is later than year_max; a draft after all papers keeps its time
+        year_max = query.year if query.year and query.year > newest else None
     if recommends and not in_corpus:  # published by the year of the draft, or by year_max
-        last = query.year if year_max is None else year_max
+        last = query.year if year_max is None and not beyond else year_max
         return last is None or (made is not None and made <= last)
     if query.year is not None and (made is None or made >= query.year):
         return False

@@ -199,6 +199,17 @@ def test_requests_that_run_together_get_the_answers_of_each_alone(service: Servi
     assert [one.answers for one in together] == alone
 
 
+def test_an_answer_has_one_notice_that_its_list_may_be_unreliable(client: httpx.Client) -> None:
+    foreign, misspelled = (
+        client.post("/v1/recommend", json={"title": title, "k": 1}).json()["answers"][0]["notices"]
+        for title in ("基于预训练模型的学术论文引用推荐方法研究", "Zzyzx qwertz")
+    )
+
+    assert len(foreign) == len(misspelled) == 1
+    assert foreign[0].startswith("most words of this draft are in a script or language that the")
+    assert misspelled[0].startswith("no word of this draft occurs in an eligible paper")
+
+
 def test_a_faulty_request_does_not_spoil_the_others_of_its_batch(service: Service) -> None:
     good = RecommendRequest(title=DRAFTS[0])
     bad = RecommendRequest(query={"title": "Text", "context": "[12]"})

@@ -164,6 +164,7 @@ def test_a_group_of_commands_has_tables_in_its_table(
         ("[recommend]\nearly_stop = 1", "line 2: recommend.early_stop: expected true or false"),
         ('[recommend]\nfusion = "x"', "'x' is not one of 'auto', 'rrf', 'weighted'"),
         ('[recommend]\nkk = 3\n"k" = 3', "line 2: unknown setting 'recommend.kk'; known settings:"),
+        ('index = ""', "line 1: index: it is empty; name a file or a folder"),
         ('format = "tabel"', "line 1: format: 'tabel' is not one of 'table', 'json'"),
         (
             "[recomend]",

@@ -66,6 +66,8 @@ def read_bytes(
         BadInputError: If there is no such file, or it cannot be read.
     """
     if str(path) == "-":
+        if not (stdin or sys.stdin):  # Python has no stream for a closed one
+            raise BadInputError(_STDIN, "this is closed; name a file, or pipe one into the command")
         return read_stream(stdin or sys.stdin.buffer, _STDIN), _STDIN
     try:
         with Path(path).open("rb") as stream:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from errno import ENAMETOOLONG
 from importlib import import_module
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from citerec.cli.console import fail
+from citerec.cli.console import fail, stdout_error
+from citerec.cli.empty_paths import refuse_empty_paths
 from citerec.cli.interrupts import end_by_signals, ended_by
 from citerec.cli.settings_paths import settings_files
 from citerec.errors import CiterecError, ConfigError
@@ -44,6 +45,9 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "config": ("config", "config"),
 }
 
+HELP = frozenset({"-h", "--help"})
+PARSER_PRINTS = HELP | {"--version"}  # options with which the parser prints, and no command runs
+
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the command line with the named commands; only their modules are imported."""
@@ -51,7 +55,7 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         name="citerec",
         help="Recommend papers that a draft should cite.",
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": sorted(HELP, key=len)},
         rich_markup_mode=None,
     )
     app.callback()(_common)
@@ -86,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if "_CITEREC_COMPLETE" in os.environ:  # shell completion
         make_app()(prog_name="citerec")
     end_by_signals()
+    if not sys.stdout:  # closed, as by `>&-`: a write fails as in any other program
+        sys.stdout = TextIOWrapper(FileIO(os.open(os.devnull, os.O_RDONLY), "w"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     code = run(sys.argv[1:] if arguments is None else arguments)
@@ -100,6 +106,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. An error of the user becomes one line on stderr."""
     first = arguments[0] if arguments else ""
     command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
+    refuse_empty_paths(command)
     defaults: dict[str, Any] = {}
     try:
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
@@ -120,6 +127,8 @@ def run(arguments: Sequence[str]) -> int:
         hint = " (settings files are in use: citerec config show)" if any(defaults.values()) else ""
         return fail(f"{error}{hint}", 2)
     except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, OSError) and PARSER_PRINTS & {*arguments} and not ended_by(error):
+            error = stdout_error(error)
         return _failed(error)
 
 
@@ -131,7 +140,7 @@ def _defaults(command: Any, arguments: Sequence[str]) -> dict[str, Any]:
     """
     files = settings_files()
     first = arguments[0] if arguments else ""
-    if not files or first not in COMMANDS or first == "config" or {"-h", "--help"} & {*arguments}:
+    if not files or first not in COMMANDS or first == "config" or HELP & {*arguments}:
         return {}
     from citerec.cli.options import options_of
     from citerec.cli.settings_file import defaults, settings_of, use_keys

@@ -1,5 +1,6 @@
 """The options of `citerec recommend` that add papers to a file of references."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -109,7 +110,7 @@ def addition(
         )
     if ranks and max(ranks) > k:
         raise ConfigError(f"--pick {max(ranks)}: --k {k} gives {plural(k, 'paper')}; increase --k")
-    if output and output.resolve() == append.resolve():
+    if output and os.path.realpath(output) == os.path.realpath(append):
         raise ConfigError(
             f"--output would replace {append}; leave it out, --append writes the file"
         )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from citerec.cli.console import Quiet, Verbose, write_lines, write_result
+from citerec.cli.empty_paths import refuse_empty_paths
 from citerec.cli.inspect import FactsFormat, InfoFormat
 from citerec.errors import ConfigError
 
@@ -85,6 +86,7 @@ def _commands(wanted: str | None) -> Iterator[tuple[str, Any]]:
     if first and first[0] in names:
         names = first  # the modules of the others are not imported
     app: Any = typer.main.get_command(make_app([*names, "config"]))
+    refuse_empty_paths(app)
     for name, parser in app.commands.items():
         if name in names and name != "config":
             inner = getattr(parser, "commands", None)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ELOOP
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -160,7 +161,10 @@ def show(renderable: "RenderableType") -> None:
     console = PlainConsole()
     if not console.is_terminal:
         console = PlainConsole(width=max(console.width, 110))
-    with console.capture() as text:  # if rich prints directly, it ends the process at a closed pipe
+    with (
+        _writing_stdout(),  # rich writes what is left at the end of a capture, even if nothing is
+        console.capture() as text,  # if rich prints directly, it ends the process at a closed pipe
+    ):
         console.print(renderable)
     write_result(text.get())
 
@@ -169,10 +173,15 @@ def check_output(output: Path | None) -> None:
     """Refuse an output file that cannot be written, before the work.
 
     Raises:
-        OutputError: If it is a folder, or its folder does not exist.
+        OutputError: If it is a folder or a link that leads to itself, or its folder does not exist.
     """
     if output is None:
         return
+    try:
+        output.stat()
+    except OSError as error:
+        if error.errno == ELOOP:
+            raise OutputError(f"cannot write {output}: {error.strerror}") from error
     if output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; name a file")
     if not output.parent.is_dir():
@@ -209,7 +218,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         return
     from citerec.atomic import replacing
 
-    file = output.resolve()
+    with _naming(output):  # the working folder may be gone
+        file = Path(os.path.realpath(output))
     with replacing(file, output) as temporary:
         _write(pieces, temporary, output)
 
@@ -226,14 +236,26 @@ def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
 
 
 def _write_stdout(data: bytes) -> None:
-    try:
+    with _writing_stdout():
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _writing_stdout() -> Generator[None]:
+    """Turn a failed write to stdout into an error of the output."""
+    try:
+        yield
     except BrokenPipeError:  # its reader wants no more, which is no error
         raise
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
-        raise OutputError(f"cannot write standard output: {error.strerror or error}") from error
+        raise stdout_error(error) from error
+
+
+def stdout_error(error: OSError) -> OutputError:
+    """Return the error for a failed write to stdout; what is left in the buffer is discarded."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OutputError(f"cannot write standard output: {error.strerror or error}")
 
 
 @contextmanager

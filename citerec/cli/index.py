@@ -1,5 +1,6 @@
 """`citerec index`."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -180,7 +181,7 @@ def default_index(corpus: Path) -> Path:
     """
     from citerec.folder import INDEXES
 
-    path = corpus.resolve()
+    path = Path(os.path.realpath(corpus))  # `resolve` fails at a link that leads to itself
     stem = path.name if path.is_dir() else path.name.split(".")[0]
     name = path.parent.name if stem.lower() in GENERIC_NAMES else stem
     return INDEXES / (name or "corpus")

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from citerec.folder import IndexFolder
     from citerec.recommend import BatchRecommender
 
-UNREADABLE = 0.5  # least share of unreadable letters of a draft for a warning
-
 
 def loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
     """Return the components that are loaded before the first search, for the status line."""
@@ -33,6 +31,8 @@ def warn_unreadable(
     queries: Sequence[Query], recommender: "BatchRecommender", console: ConsoleOutput
 ) -> None:
     """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
+    from citerec.retrieve.coverage import UNREADABLE
+
     read = [query for query in queries if query.kind is not QueryKind.REFERENCES]
     shares = [(query, recommender.unreadable(query)) for query in read]
     bad = [(query, share) for query, share in shares if share >= UNREADABLE]

@@ -98,7 +98,7 @@ class Option:
             raise ConfigError(f"expected {several}, found {shown(value)}")
         if is_flag:
             return value
-        return str(Path(value).expanduser()) if self.kind is Path else str(value)
+        return str(Path(value).expanduser()) if self.kind is Path and value else str(value)
 
 
 def options_of(command: str, parser: Any) -> dict[str, Option]:
@@ -115,20 +115,23 @@ def _options(command: str, parser: Any) -> Iterator[Option]:
     parameters = inspect.signature(parser.callback, eval_str=True).parameters
     for parameter in parser.params:
         if parameter.param_type_name == "option" and parameter.name in parameters:
-            kind = _kind(parameters[parameter.name].annotation)
-            several = get_origin(kind) is list
+            item, several = _kind(parameters[parameter.name].annotation)
             flag = max(parameter.opts, key=len)
             name = flag.lstrip("-").replace("-", "_")
-            item: Any = get_args(kind)[0] if several else kind
             yield Option(command, name, flag, item, several, parameter, parser)
 
 
-def _kind(annotation: Any) -> Any:
-    """Return the type of an annotated parameter, without `None`."""
+def is_path(annotation: Any) -> bool:
+    """Return whether an annotated parameter takes a file or folder, or several."""
+    return _kind(annotation)[0] is Path
+
+
+def _kind(annotation: Any) -> tuple[Any, bool]:
+    """Return the type of an annotated parameter, without `None`, and whether it takes several values of it."""
     kind = get_args(annotation)[0] if hasattr(annotation, "__metadata__") else annotation
     if isinstance(kind, UnionType):
         kind = next(one for one in get_args(kind) if one is not type(None))
-    return kind
+    return (get_args(kind)[0], True) if get_origin(kind) is list else (kind, False)
 
 
 def described(value: Any) -> str:

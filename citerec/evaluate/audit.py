@@ -19,7 +19,7 @@ from pyarrow import compute
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.lookup import Lookup
-from citerec.corpus.papers import Papers
+from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
@@ -112,12 +112,13 @@ def _knowing_the_same(
 ) -> Mapping[tuple[int | None, int | None, tuple[int, ...]], Sequence[int]]:
     """Group the queries with the same knowledge: by first unknown year, last year of a text, and own rows."""
     years = index.papers.years
+    latest = int(years.max(initial=NO_YEAR))
     groups: defaultdict[tuple[int | None, int | None, tuple[int, ...]], list[int]] = defaultdict(
         list
     )
     own = query_rows(task.queries, index.papers)
     for i, (query, rule, rows) in enumerate(zip(task.queries, task.eligible, own, strict=True)):
-        year = first_unknown_year(query, rule, scope, in_corpus=bool(rows))
+        year = first_unknown_year(query, rule, scope, in_corpus=bool(rows), latest=latest)
         last = query.year if scope in PROTOCOL else rule.year_max
         seen = tuple(row for row in rows if citing_before(year, years[row : row + 1])[0])
         groups[year, last, seen].append(i)

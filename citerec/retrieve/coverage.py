@@ -10,6 +10,7 @@ from citerec.types import Eligibility, Query
 # token ids of each text, with special tokens at both ends
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
+UNREADABLE = 0.5  # share of unreadable letters from which recommendations are unreliable
 SPLIT = 0.8  # tokens per letter from which a word counts as unreadable
 _MOST = 40  # characters of a word that are examined
 _LONG = 3  # letters from which a word is not a symbol

@@ -7,6 +7,7 @@
   of all papers if it has no year.
 
 With `--year-max Y`, citations of papers that were published after Y are unknown; for a draft, those of Y are known.
+A bound that is later than the draft and than every paper of the corpus is no bound, so it changes no list.
 Only `first_unknown_year` decides this.
 """
 
@@ -54,7 +55,7 @@ PROTOCOL = (CitationScope.TRAIN, CitationScope.EARLIER)  # the choices of an eva
 
 
 def first_unknown_year(
-    query: Query, eligible: Eligibility, scope: CitationScope, *, in_corpus: bool
+    query: Query, eligible: Eligibility, scope: CitationScope, *, in_corpus: bool, latest: int
 ) -> int | None:
     """Return the first year whose citations are unknown for a query; None if all citations are known.
 
@@ -63,10 +64,13 @@ def first_unknown_year(
         eligible: The rule of the query. For `PUBLISHED`, citations after the last year of the rule are unknown.
         scope: The papers whose citations count.
         in_corpus: Whether the query is a paper of the corpus.
+        latest: The year of the latest paper of the corpus.
     """
     if scope in PROTOCOL:
         return query.year
     last = eligible.year_max
+    if last is not None and last > max(latest, query.year or latest):
+        last = query.year if query.year is not None and query.year > latest else None
     after = None if last is None else min(last, YEARS[-1]) + 1
     if not in_corpus:
         return after
@@ -103,7 +107,9 @@ class TemporalGraph:
         for query, rule, own in zip(
             queries, eligible, query_rows(queries, self.index.papers), strict=True
         ):
-            year = first_unknown_year(query, rule, self.scope, in_corpus=bool(own))
+            year = first_unknown_year(
+                query, rule, self.scope, in_corpus=bool(own), latest=self._latest
+            )
             is_draft = self.scope not in PROTOCOL and not own
             keys.append((year, self._known_rows(year, own), is_draft))
         made = {

@@ -18,7 +18,6 @@ from citerec.types import Query, QueryKind
 
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 MAX_NOT_FOUND = 1000  # entries that an answer names
-UNREADABLE = 0.5  # least share of unreadable letters of a draft for a notice
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from citerec.recommendations import BatchResult
 from citerec.serve.batching import Admission, Batcher, Job, too_late
 from citerec.serve.indexes import Indexes
 from citerec.serve.options import ModelSettings
-from citerec.serve.prepare import UNREADABLE, Prepared, prepare, read_drafts
+from citerec.serve.prepare import Prepared, prepare, read_drafts
 from citerec.serve.problems import ProblemError
 from citerec.serve.schema import RecommendRequest
 from citerec.serve.settings import ServeConfig
@@ -267,17 +267,12 @@ def _answered(work: _Work, results: Sequence[BatchResult], batch: int, seconds: 
 
 def _query_answer(work: _Work, query: Query, result: BatchResult) -> QueryAnswer:
     options, recommender = work.prepared.options, work.recommender
-    found, why, notices = result.items[: work.request.k], "", list(result.notices)
+    found, why = result.items[: work.request.k], ""
     if not found:
         why = recommender.explain_no_results(
             query, year_max=options.year_max, excluded=options.excluded
         )
-    if not work.prepared.is_list and (share := recommender.unreadable(query)) >= UNREADABLE:
-        notices.append(
-            "most words of this draft are in a script or language that the index does not cover "
-            f"({share:.0%} of the letters); the recommendations are unreliable"
-        )
-    return QueryAnswer(query, found, why, tuple(notices))
+    return QueryAnswer(query, found, why, result.notices)
 
 
 def _release(work: _Work) -> None:

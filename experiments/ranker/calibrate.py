@@ -8,16 +8,16 @@ of the others alone.
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from citerec.config import ExpandConfig
 from citerec.evaluate.calibration import Reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
-from citerec.manifest import seal_model
+from citerec.manifest import CARD, editing_model
 from citerec.rank.features import Group, without_groups
-from citerec.rank.probability import TOP
+from citerec.rank.probability import TOP, Calibration
 from citerec.rank.ranker import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
 from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
 from citerec.train.ranker.config import RankerTraining
@@ -43,12 +43,28 @@ def main() -> None:
     rankers = {variant: open_ranker(DEFAULT, variant) for variant in Variant}
     lists = {v: {n: top(ranker, dev[n]) for n in dev} for v, ranker in rankers.items()}
     calibrations = {v: made for v in rankers if (made := fitted([*lists[v].values()]))}
-    spec = json.loads((DEFAULT / SPEC).read_bytes())
-    features = {variant: ranker.features for variant, ranker in rankers.items()}
-    expand = ExpandConfig(neighbours=spec["neighbours"])
-    write_spec(DEFAULT, features, expand, spec["provenance"], calibrations)
+    rows = measured(rankers, calibrations, test, lists[Variant.FULL])
+    write(DEFAULT, rankers, calibrations, section([*indexes], rows))
 
-    full, of_full = rankers[Variant.FULL], lists[Variant.FULL]
+
+def measured(
+    rankers: Mapping[Variant, Ranker],
+    calibrations: Mapping[Variant, Calibration],
+    test: Mapping[str, RankerExamples],
+    of_full: Mapping[str, TopLists],
+) -> list[tuple[str, str, Reliability]]:
+    """Return how reliable the probabilities are on the test queries of each corpus.
+
+    Args:
+        rankers: The variants.
+        calibrations: Their calibrations.
+        test: The candidates of the test queries, by corpus.
+        of_full: The dev lists of the variant with all features, by corpus.
+
+    Returns:
+        Corpus, features and reliability of each row of the card.
+    """
+    full = rankers[Variant.FULL]
     rows: list[tuple[str, str, Reliability]] = []
     for name, examples in test.items():
         for label, groups in DISABLED.items():
@@ -67,7 +83,24 @@ def main() -> None:
             rows.append(
                 (name, variant.value, measured_at_top(calibrations[variant], examples, scores))
             )
-    _write_card(section([*indexes], rows))
+    return rows
+
+
+def write(
+    folder: Path,
+    rankers: Mapping[Variant, Ranker],
+    calibrations: Mapping[Variant, Calibration],
+    text: str,
+) -> None:
+    """Replace the calibrations of a ranker and the section of its card at once."""
+    spec = json.loads((folder / SPEC).read_bytes())
+    features = {variant: ranker.features for variant, ranker in rankers.items()}
+    expand = ExpandConfig(neighbours=spec["neighbours"])
+    with editing_model(folder) as copy:
+        write_spec(copy, features, expand, spec["provenance"], calibrations)
+        card = copy / CARD
+        before, after = card.read_text(encoding="utf-8").split(NEXT)
+        card.write_text(before.split(HEADING)[0] + text + NEXT + after, encoding="utf-8")
 
 
 def whole(index: IndexFolder, split: str) -> RankerExamples:
@@ -101,13 +134,6 @@ def section(names: Sequence[str], rows: Sequence[tuple[str, str, Reliability]]) 
         for name, how, r in rows
     ]
     return "\n".join(lines) + "\n\n"
-
-
-def _write_card(text: str) -> None:
-    card = DEFAULT / "README.md"
-    before, after = card.read_text(encoding="utf-8").split(NEXT)
-    card.write_text(before.split(HEADING)[0] + text + NEXT + after, encoding="utf-8")
-    seal_model(DEFAULT)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,16 @@
 
     python experiments/ranker/card.py
 
-The figures are those of the rows of this folder and of ../dense; run these before.
+The figures are those of the rows of this folder and of ../dense; run these before. The card of the training names
+indexes by their folders, such as `vis.minilm`; afterwards it names their corpora.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from citerec.manifest import seal_model
+from citerec.manifest import CARD, TRAINING, editing_model
 from citerec.rank.ranker import DEFAULT
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -28,12 +30,26 @@ CORPORA = ("vis", "biomed", "acm_vis", "labour", "ecology")
 
 
 def main() -> None:
-    """Replace the section, and seal the folder again."""
-    card = DEFAULT / "README.md"
-    text = card.read_text(encoding="utf-8")
-    before, after = text.split(NEXT)
-    card.write_text(before.split(HEADING)[0] + _section() + NEXT + after, encoding="utf-8")
-    seal_model(DEFAULT)
+    """Write the card of the package's ranker."""
+    write(DEFAULT)
+
+
+def write(folder: Path) -> None:
+    """Replace the section, and the names of indexes by those of their corpora."""
+    training: dict[str, Any] = json.loads((folder / TRAINING).read_bytes())
+    with editing_model(folder) as copy:
+        card = copy / CARD
+        before, after = card.read_text(encoding="utf-8").split(NEXT)
+        text = before.split(HEADING)[0] + _section() + NEXT + after
+        names = [str(index["name"]) for index in training["indexes"]]
+        card.write_text(with_corpora(text, names), encoding="utf-8")
+
+
+def with_corpora(card: str, indexes: Iterable[str]) -> str:
+    """Return a card that names each index by its corpus: `vis` in place of `vis.minilm`."""
+    for index in indexes:
+        card = card.replace(index, index.partition(".")[0])
+    return card.replace("| index |", "| corpus |")
 
 
 def _section() -> str:
