@@ -205,6 +205,45 @@ def test_hits_of_shards_equal_those_of_the_whole_index(
         assert one.scores.tolist() == other.scores.tolist()
 
 
+def test_scores_by_shards_are_those_of_the_whole_index(
+    sample_index: IndexFolder, shards: Path
+) -> None:
+    papers = sample_index.papers.at(range(0, 300, 50)).values()
+    queries = [Query(id=p.id, title=p.title) for p in papers] + [Query(id="none", title="zxqwv")]
+    rows = np.random.default_rng(0).permutation(len(sample_index.papers))[:200].astype(np.int32)
+
+    expected = Bm25Retriever(sample_index).scores(queries, rows)
+    with open_shards(sample_index, shards) as bm25:
+        found = bm25.scores(queries, rows)
+
+    assert found.tobytes() == expected.tobytes()
+    assert (expected[:-1] > 0).any(axis=1).all()
+    assert not expected[-1].any()
+
+
+def test_the_ranked_list_over_shards_is_that_of_the_whole_index(
+    sample_index: IndexFolder, shards: Path
+) -> None:
+    """The default model reads what BM25 says of single sentences; so shards have to say the same."""
+    draft = Query(
+        id="draft",
+        title="Late interaction for passages",
+        abstract="We compress the vectors of tokens with product quantization. "
+        "A cross-encoder is compared with BM25 on open-domain questions.",
+        year=2022,
+    )
+    config = RecommendConfig(k=30, encoder="none", reranker="none")
+
+    [expected] = BatchRecommender(sample_index, config).recommend([draft])
+    with open_shards(sample_index, shards) as bm25:
+        [found] = BatchRecommender(sample_index, config, retrievers=[bm25]).recommend([draft])
+
+    assert [(item.paper.id, item.score) for item in found] == [
+        (item.paper.id, item.score) for item in expected
+    ]
+    assert len(found) == 30
+
+
 def test_a_missing_shard_is_an_error_and_partial_answers_are_marked(
     sample_index: IndexFolder, shards: Path, tmp_path: Path
 ) -> None:

@@ -29,6 +29,9 @@ from citerec.types import Eligibility, Hits, Log, Query
 
 PARTIAL = "bm25-partial"  # the name of hits of an index whose shards are not all there
 
+Rows = npt.NDArray[np.integer]
+Table = npt.NDArray[np.float32]  # shape (queries, papers)
+TermCounts = Mapping[str, int]  # how often a query has each term
 Found = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]  # rows and scores
 
 
@@ -36,7 +39,7 @@ Found = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]  # rows and scores
 class ShardQuery:
     """A query for all shards."""
 
-    counts: Mapping[str, int]  # how often it has each term
+    counts: TermCounts
     eligible: Eligibility
 
 
@@ -77,19 +80,44 @@ class OpenShard:
         self._scorer.expect(len(queries))
         return [self._search(query, dfs, k) for query in queries]
 
+    def scores(
+        self, queries: Sequence[TermCounts], dfs: Mapping[str, int], rows: Rows
+    ) -> tuple[Rows, Table]:
+        """Return which of some papers the shard has, as positions, and their scores, shape (queries, positions).
+
+        Args:
+            queries: How often each query has each term.
+            dfs: How many papers of all shards have each term.
+            rows: Distinct papers.
+        """
+        documents, there = self._documents(rows)
+        known = [self._known(counts) for counts in queries]
+        terms = [
+            {number: counts[term] for term, number in of_query.items()}
+            for counts, of_query in zip(queries, known, strict=True)
+        ]
+        of_terms = {number: dfs[term] for one in known for term, number in one.items()}
+        return np.flatnonzero(there), self._scorer.table(terms, documents, of_terms)
+
     def _search(self, query: ShardQuery, dfs: Mapping[str, int], k: int) -> Found:
-        known = {term: self._postings.number(term) for term in query.counts}
-        known = {term: number for term, number in known.items() if number != NO_TERM}
+        known = self._known(query.counts)
         terms = {number: query.counts[term] for term, number in known.items()}
         of_terms = np.array([dfs[term] for term in known], np.int64)
-        excluded = np.array(sorted(query.eligible.excluded), np.int64)
-        places = np.searchsorted(self._rows, excluded)
-        there = places < len(self._rows)
-        there[there] = self._rows[places[there]] == excluded[there]
-        documents, scores = self._scorer.top(
-            terms, k, query.eligible.year_max, places[there].astype(np.int32), of_terms
-        )
+        excluded, _ = self._documents(np.array(sorted(query.eligible.excluded), np.int64))
+        documents, scores = self._scorer.top(terms, k, query.eligible.year_max, excluded, of_terms)
         return np.asarray(self._rows[documents]), scores
+
+    def _known(self, counts: TermCounts) -> dict[str, int]:
+        """Return the numbers of the terms that the shard has."""
+        numbers = {term: self._postings.number(term) for term in counts}
+        return {term: number for term, number in numbers.items() if number != NO_TERM}
+
+    def _documents(self, rows: Rows) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Return the documents of the papers that the shard has, and which these are, shape of `rows`."""
+        places = np.searchsorted(self._rows, rows)
+        there = places < len(self._rows)
+        there[there] = self._rows[places[there]] == rows[there]
+        return places[there].astype(np.int32), there
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +171,36 @@ class ShardedBm25:
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        terms = tuple({term: 0 for query in queries for term in terms_of(query, self.config)})
-        of_shards = np.array(self._ask("dfs", terms), np.int64).reshape(-1, len(terms))
-        counts = of_shards.sum(axis=0).tolist()
-        numbers = {term: number for number, term in enumerate(terms)}
-        known, dfs = (
-            _GlobalTerms(self._statistics, numbers, counts),
-            dict(zip(terms, counts, strict=True)),
-        )
-        requests = [
-            ShardQuery(counted_terms(query, self.config, known), rule)
-            for query, rule in zip(queries, eligible, strict=True)
-        ]
+        counts, dfs = self._counted(queries)
+        requests = [ShardQuery(*one) for one in zip(counts, eligible, strict=True)]
         found: list[list[Found]] = self._ask("search", requests, dfs, k)
         return [merged(parts, self._id_rank, k) for parts in zip(*found, strict=True)]
+
+    def scores(self, queries: Sequence[Query], rows: Rows) -> Table:
+        """Return the score of each paper for each query, 0 without a common term, shape (queries, papers).
+
+        Args:
+            queries: The queries.
+            rows: Distinct papers, eligible or not.
+
+        Raises:
+            ClusterError: If a shard is lost.
+        """
+        counts, dfs = self._counted(queries)
+        table = np.zeros((len(queries), len(rows)), np.float32)
+        for positions, scores in self._ask("scores", counts, dfs, rows):
+            table[:, positions] = scores
+        return table
+
+    def _counted(self, queries: Sequence[Query]) -> tuple[list[TermCounts], dict[str, int]]:
+        """Return how often each query has each term, and how many papers of all shards have each."""
+        terms = tuple({term: 0 for query in queries for term in terms_of(query, self.config)})
+        of_shards = np.array(self._ask("dfs", terms), np.int64).reshape(-1, len(terms))
+        dfs = of_shards.sum(axis=0).tolist()
+        numbers = {term: number for number, term in enumerate(terms)}
+        known = _GlobalTerms(self._statistics, numbers, dfs)
+        counts: list[TermCounts] = [counted_terms(query, self.config, known) for query in queries]
+        return counts, dict(zip(terms, dfs, strict=True))
 
 
 def merged(parts: Sequence[Found], id_rank: npt.NDArray[np.int32], k: int) -> Hits:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from citerec import plugins
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
@@ -54,6 +54,8 @@ class HybridRetriever:
         self.bm25 = bm25 or next(
             (retriever for retriever in retrievers if isinstance(retriever, Bm25Retriever)), None
         )
+        scoring = (retriever for retriever in retrievers if hasattr(retriever, "scores"))
+        self._lexical: Any = self.bm25 or next(scoring, None)
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
         parts = getattr(encoder, "parts", None)  # only a transformer has a tokenizer
         self.tokens: Tokenize | None = parts.tokens if parts else None
@@ -95,7 +97,7 @@ class HybridRetriever:
                 self._fused(hits_by_retriever, k),
                 hits_by_retriever,
                 query_vector=vector,
-                sentences=scores_by_sentence(query, self.bm25, self.dense),
+                sentences=scores_by_sentence(query, self._lexical, self.dense),
             )
             for query, hits_by_retriever, vector in zip(queries, of_query, vectors, strict=True)
         ]

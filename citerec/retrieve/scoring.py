@@ -90,7 +90,12 @@ class PostingsScorer:
         select = self._select_by_numpy if self._kernel is None else self._select_by_numba
         return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
 
-    def table(self, queries: Sequence[Mapping[int, float]], docs: Docs) -> Scores:
+    def table(
+        self,
+        queries: Sequence[Mapping[int, float]],
+        docs: Docs,
+        dfs: Mapping[int, int] | None = None,
+    ) -> Scores:
         """Return the scores of some documents, eligible or not, shape (queries, documents); 0 without a common term.
 
         The costs depend on the documents, and hardly on the size of the index.
@@ -98,6 +103,7 @@ class PostingsScorer:
         Args:
             queries: The terms of each, as in `top`.
             docs: Distinct documents.
+            dfs: The number of documents of each term, as in `top`.
         """
         order = np.argsort(docs, kind="stable")
         distinct, norms = docs[order], self._inverse[self.postings.norms[docs[order]]]
@@ -105,7 +111,7 @@ class PostingsScorer:
         for term in {term: None for terms in queries for term in terms}:
             places, freqs = self.postings.freqs_in(term, distinct)
             x = freqs.astype(np.float32) * norms[places]
-            df = np.array([self.postings.df(term)])
+            df = np.array([self.postings.df(term) if dfs is None else dfs[term]])
             for total, terms in zip(totals, queries, strict=True):
                 if count := terms.get(term):
                     [weight] = self._weights(df, np.array([count], np.float32))

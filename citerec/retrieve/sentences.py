@@ -1,21 +1,34 @@
 """Compares papers with single sentences: a paper is often cited for one aspect, which the whole draft hides."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from citerec.encode.sentences import sentences
-from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Query, SentenceScores
 
 if TYPE_CHECKING:
     from citerec.retrieve.dense import DenseRetriever
 
+Table = npt.NDArray[np.float32]  # shape (queries, papers)
+
 LEAST_WORDS = 4  # of a sentence
 MOST = 12  # sentences of one query
 
 
+class LexicalScores(Protocol):
+    """Scores papers by their words; `Bm25Retriever` does."""
+
+    def scores(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
+        """Return the score of each paper for each query, 0 without a common term."""
+        ...
+
+
 def scores_by_sentence(
-    query: Query, bm25: Bm25Retriever | None, dense: "DenseRetriever | None"
+    query: Query, bm25: LexicalScores | None, dense: "DenseRetriever | None"
 ) -> SentenceScores:
     """Return what compares papers with the title and each sentence of a query.
 
@@ -23,7 +36,7 @@ def scores_by_sentence(
 
     Args:
         query: The query.
-        bm25: The lexical retriever, if any.
+        bm25: What scores papers by their words, if anything does.
         dense: The dense retriever, if any.
     """
     return SentenceScores(
