@@ -1,6 +1,5 @@
 """The command line: every command and format of the contract, what goes where, and the exit codes."""
 
-import gc
 import io
 import json
 import os
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from citerec.cli import COMMANDS, run
-from citerec.cli.console import without_garbage_collection
+from citerec.cli.console import ConsoleOutput
 from citerec.drafts import read_queries
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
@@ -767,11 +766,20 @@ def test_every_command_is_listed_with_its_help_and_runs_by_its_name(
         assert capsys.readouterr().out.startswith(f"Usage: citerec {name} ")
 
 
-def test_the_garbage_collector_runs_again_after_an_error() -> None:
-    with pytest.raises(ValueError, match="while it is paused"), without_garbage_collection():
-        raise ValueError("it was not paused" if gc.isenabled() else "while it is paused")
+def test_in_a_log_file_progress_is_a_line_a_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines(console: ConsoleOutput) -> str:
+        with console.progress(in_bytes="read") as progress:
+            progress("features", 640, 2_000)
+            progress("read", 2**21, 2**22)
+        return capsys.readouterr().err
 
-    assert gc.isenabled()
+    assert lines(ConsoleOutput()) == ""  # no minute has passed
+
+    monkeypatch.setattr("citerec.cli.console.LINE_SECONDS", 0.0)
+    assert lines(ConsoleOutput()) == "citerec: features: 640/2,000\nciterec: read: 2.0/4.0 MB\n"
+    assert lines(ConsoleOutput(quiet=True)) == ""
 
 
 def test_one_draft_is_searched_by_vectors_ranked_and_reranked_without_torch(

@@ -1,6 +1,5 @@
 """Shared by all commands: options, messages and progress on stderr, results on stdout."""
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from errno import ELOOP
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +19,7 @@ from citerec.types import Log, Progress
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+LINE_SECONDS = 60.0  # between two lines of progress where stderr is no terminal
 LONGEST_MESSAGE = 2_000  # characters of an error message, which may quote a long value
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print details on stderr.")]
@@ -68,13 +69,15 @@ class ConsoleOutput:
 
     @contextmanager
     def progress(self, *, in_bytes: str = "") -> Generator[Callable[[str, int, int], None]]:
-        """Show progress bars; yield a callback that receives task, done and total.
+        """Show progress; yield a callback that receives task, done and total.
+
+        On a terminal these are bars; elsewhere, as in a log file, there is a line a minute.
 
         Args:
             in_bytes: The task that is counted in bytes.
         """
         if self.quiet or not sys.stderr.isatty():
-            yield lambda what, done, total: None
+            yield _lines(self.log, in_bytes)
             return
         from rich.progress import (
             BarColumn,
@@ -106,9 +109,7 @@ class ConsoleOutput:
         ) as bar:
 
             def progress(what: str, done: int, total: int) -> None:
-                amount = f"{done:,}/{total:,}"
-                if what == in_bytes:
-                    amount = f"{done / 2**20:,.1f}/{total / 2**20:,.1f} MB"
+                amount = _amount(done, total, in_bytes=what == in_bytes)
                 if what not in tasks:
                     tasks[what] = bar.add_task(what, amount=amount)
                 bar.update(tasks[what], completed=done, total=total, amount=amount)
@@ -116,14 +117,23 @@ class ConsoleOutput:
             yield progress
 
 
-@contextmanager
-def without_garbage_collection() -> Generator[None]:
-    """Pause Python's garbage collector, which only costs time while imports create many objects."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+def _lines(log: Log, in_bytes: str) -> Progress:
+    """Return what logs a line about the progress every `LINE_SECONDS`."""
+    last = monotonic()
+
+    def progress(what: str, done: int, total: int) -> None:
+        nonlocal last
+        if monotonic() - last >= LINE_SECONDS:
+            last = monotonic()
+            log(f"{what}: {_amount(done, total, in_bytes=what == in_bytes)}")
+
+    return progress
+
+
+def _amount(done: int, total: int, *, in_bytes: bool) -> str:
+    if in_bytes:
+        return f"{done / 2**20:,.1f}/{total / 2**20:,.1f} MB"
+    return f"{done:,}/{total:,}"
 
 
 def track(names: Sequence[str], progress: Progress) -> Iterator[str]:

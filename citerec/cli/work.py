@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from citerec.cli.console import ConsoleOutput, without_garbage_collection
+from citerec.cli.console import ConsoleOutput
 from citerec.cli.contexts import suited
 from citerec.cli.drafts import cited_rows_of, listed_rows
 from citerec.cli.notices import loaded, warn_unreadable
@@ -157,7 +157,6 @@ def opener_with(heap: str | None) -> Opener:
     return opened
 
 
-@without_garbage_collection()
 def _opened(
     folder: "IndexFolder", config: RecommendConfig, opener: Opener, console: ConsoleOutput
 ) -> "BatchRecommender":
