@@ -91,7 +91,7 @@ class ExactIndex:
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
         """Return the vectors of some rows, shape (len(rows), dim)."""
-        return self._raw[rows].view(np.float32)
+        return np.take(self._raw, rows, axis=0).view(np.float32)  # faster than self._raw[rows]
 
     def _kernel_for(self, queries: int) -> Any:
         """Return the loops that compare rounded vectors; None if they are of no use for so many queries."""
@@ -125,7 +125,7 @@ class ExactIndex:
     ) -> RowsAndScores | None:
         """Score the candidates; None if a vector that is not among them could be one of the best `k`."""
         rows = candidates[candidates >= 0].astype(np.int32)
-        scores = pairwise(query, self._raw[rows].view(np.float32), self._similarity)
+        scores = pairwise(query, self.vectors(rows), self._similarity)
         if len(rows) == len(candidates) < len(self._raw):
             kth = float(-np.partition(-scores, k - 1)[k - 1])
             if kth <= dropped_bound(query, float(near[-1]), kth, self._similarity):
