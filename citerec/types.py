@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     Scores = npt.NDArray[np.float32]
     Vectors = npt.NDArray[np.float32]
 
-
-# receives the task, and how much of how much of it is done
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]  # receives the task, and how much of how much is done
 Log = Callable[[str], None]  # receives a message for the user
 
 
@@ -212,6 +210,8 @@ class QueryVector:
 
     values: "Vectors"  # shape (dim,)
     of_papers: Callable[["Rows"], "Vectors"]  # returns the vectors of rows, shape (rows, dim)
+    # see `DenseIndex.summed_directions`
+    summed: "Callable[[Rows, Rows], Vectors | None]" = lambda ends, rows: None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -132,6 +132,25 @@ def test_no_paper_is_closer_than_its_bound(
     assert (bounds[0] >= exact[rows[0]] - float32[rows[0]]).all()
 
 
+def test_the_directions_of_lists_are_summed(tmp_path: Path) -> None:
+    """With compiled loops and without, and but for rounding as by the exact vectors."""
+    vectors = 3 * in_topics(200)
+    index = write_rounded(tmp_path, vectors, L2)
+    lists = [[5, 7, 7], [], [199], [*range(0, 200, 3)]]
+    ends = np.cumsum([0, *map(len, lists)])
+    rows = np.concatenate([np.array(one, np.int32) for one in lists])
+
+    sums = index.summed_directions(kernel, ends, rows)
+
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    exact = np.stack([units[np.array(one, int)].sum(axis=0) for one in lists])
+    assert sums == pytest.approx(exact, abs=0.01 * len(lists[3]) ** 0.5)
+    assert not sums[1].any()
+    assert index.summed_directions(None, ends, rows) == pytest.approx(sums, abs=1e-5)
+    with pytest.raises(IndexError):
+        index.summed_directions(kernel, np.array([0, 1]), np.array([200], np.int32))
+
+
 def test_an_index_of_fifty_thousand_papers_has_them_and_fewer_do_not(tmp_path: Path) -> None:
     for papers in (rounded.FROM - 1, rounded.FROM):
         folder = tmp_path / str(papers)

@@ -110,7 +110,8 @@ class DenseRetriever:
 
     def query_vectors(self, queries: Sequence[Query]) -> list[QueryVector]:
         """Return the vector of each query; those of the last batch of `retrieve` are not encoded again."""
-        return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
+        access = self.vectors, self._vectors.summed_directions
+        return [QueryVector(vector, *access) for vector in self._encoded(queries)]
 
     def encode(self, queries: Sequence[Query]) -> Vectors:
         """Return the vectors of queries that always come together, shape (len(queries), dim).

@@ -70,6 +70,9 @@ class ApproximateIndex:
         with on_threads(1):
             return self._index.reconstruct_batch(rows.astype(np.int64))
 
+    def summed_directions(self, ends: npt.NDArray[np.integer], rows: npt.NDArray[np.int32]) -> None:
+        """Return None: the vectors have to be decompressed."""
+
     def _nearest(
         self,
         vectors: Vectors,

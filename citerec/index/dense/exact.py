@@ -93,6 +93,17 @@ class ExactIndex:
         """Return the vectors of some rows, shape (len(rows), dim)."""
         return np.take(self._raw, rows, axis=0).view(np.float32)  # faster than self._raw[rows]
 
+    def summed_directions(
+        self, ends: npt.NDArray[np.integer], rows: npt.NDArray[np.int32]
+    ) -> Vectors | None:
+        """Return the sum of the directions of each list of papers by rounded vectors; None if there are none.
+
+        See `Rounded.summed_directions`.
+        """
+        if self._rounded is None:
+            return None
+        return self._rounded.summed_directions(self._loops.after(len(rows)), ends, rows)
+
     def _kernel_for(self, queries: int) -> Any:
         """Return the loops that compare rounded vectors; None if they are of no use for so many queries."""
         if self._rounded is None or queries > FEW:

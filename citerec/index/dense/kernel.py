@@ -1,4 +1,4 @@
-"""The loop of `rounded`, compiled by numba on first use; the compiled code is cached on disk."""
+"""The loops of `rounded`, compiled by numba on first use; the compiled code is cached on disk."""
 
 from typing import Any
 
@@ -46,3 +46,21 @@ def upper_bounds(
         if by_distance:
             bound -= size * size / 2
         bounds[i] = np.float32(bound)
+
+
+@njit(cache=True, nogil=True)
+def add_codes(codes: Any, weights: Any, ends: Any, rows: Any, sums: Any) -> None:
+    """Add the weighted codes of the rows of each list.
+
+    Args:
+        codes: int8, shape (vectors, dim).
+        weights: The weight of each entry, float32, shape of `rows`.
+        ends: Where each list begins and ends, shape (lists + 1,).
+        rows: The lists one after the other; each a row of `codes`.
+        sums: Receives the sums, zeros before, float32, shape (lists, dim).
+    """
+    for i in range(len(sums)):
+        for place in range(ends[i], ends[i + 1]):
+            row, weight = rows[place], weights[place]
+            for j in range(codes.shape[1]):
+                sums[i, j] += weight * np.float32(codes[row, j])

@@ -35,6 +35,20 @@ class DenseIndex(Protocol):
         """Return the vectors of some rows, shape (len(rows), dim); compressed ones are decompressed."""
         ...
 
+    def summed_directions(
+        self, ends: npt.NDArray[np.integer], rows: npt.NDArray[np.int32]
+    ) -> Vectors | None:
+        """Return the sum of the directions of each list of papers; None if that takes their vectors anyway.
+
+        Args:
+            ends: Where each list begins and ends, shape (lists + 1,).
+            rows: The lists one after the other.
+
+        Returns:
+            Shape (lists, dim).
+        """
+        ...
+
 
 def open_dense(
     folder: Path,

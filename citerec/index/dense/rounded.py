@@ -25,6 +25,7 @@ CODES, SCALES, LOST, LENGTHS = (
 )
 LARGEST = 127  # code
 _QUERY_LARGEST = 2**15 - 1  # code of a query
+_LEAST = 1e-9  # length; a shorter vector has no direction
 _SUM = 2**31 - 1  # the largest sum of products of codes
 
 
@@ -84,6 +85,32 @@ class Rounded:
             found = found[np.argsort(-row[found], kind="stable")][:k]
             best[i, : len(found)], rows[i, : len(found)] = row[found], start + found
         return best, rows
+
+    def summed_directions(
+        self, kernel: Any, ends: npt.NDArray[np.integer], rows: npt.NDArray[np.int32]
+    ) -> Vectors:
+        """Return the sum of the directions (vectors of length 1) of each list of papers, shape (lists, dim).
+
+        Args:
+            kernel: As for `scan`; None if it is not imported, for the same numbers in more time.
+            ends: Where each list begins and ends, shape (lists + 1,).
+            rows: The lists one after the other.
+
+        Raises:
+            IndexError: If there is no such paper.
+        """
+        scales, lengths = self.scales[rows], self.lengths[rows]  # checks that they exist
+        weights = scales / np.maximum(lengths, np.float32(_LEAST))
+        if kernel is None:
+            from scipy.sparse import csr_array
+
+            distinct, columns = np.unique(rows, return_inverse=True)
+            shape = (len(ends) - 1, len(distinct))
+            codes = np.take(self.codes, distinct, axis=0).astype(np.float32)
+            return csr_array((weights, columns, ends), shape=shape) @ codes
+        sums = np.zeros((len(ends) - 1, self.codes.shape[1]), np.float32)
+        kernel.add_codes(self.codes, weights, ends, rows, sums)
+        return sums
 
     def _upper_bounds(
         self, kernel: Any, query: Vectors, bounds: Closeness, start: int, stop: int
