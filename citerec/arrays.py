@@ -84,12 +84,18 @@ def gathered(
         indptr: The offsets of the lists, shape (lists + 1,).
         indices: The content of all lists.
         rows: The numbers of the lists, in any order.
+
+    Raises:
+        ValueError: If a number in a list is less than 0, which NumPy would read from the end of another array.
     """
     starts = indptr[rows].astype(np.int64)
     lengths = indptr[rows + 1] - starts
     ends = np.cumsum(lengths)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
-    return indices[places + np.repeat(starts - (ends - lengths), lengths)], lengths
+    found = indices[places + np.repeat(starts - (ends - lengths), lengths)]
+    if len(found) and found.min() < 0:
+        raise ValueError(f"a list names row {found.min():,}")
+    return found, lengths
 
 
 def _header(stream: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -226,7 +226,7 @@ class BatchRecommender:
         return with_reasons(query, candidates, items, bm25=bm25, ranker=ranker, cascade=cascade)
 
     def _weak_notice(self, query: Query, candidates: CandidateSet) -> str:
-        """Return why a list may be unreliable; only what `unreadable` does not tell beforehand is logged."""
+        """Return why a list may be unreliable; `unreadable_notice` is not logged: commands warn themselves."""
         return unreadable_notice(query, self.unreadable(query)) or self._logged(
             unmatched_notice(query, candidates)
         )

@@ -974,6 +974,18 @@ def test_a_full_disk_behind_stdout_is_one_line(
     assert (done.returncode, done.stderr) == (2, message)
 
 
+def test_with_a_closed_stderr_the_list_is_printed(sample_index: IndexFolder) -> None:
+    command = f"{COMMAND} recommend --index {sample_index.path} --title '{TITLE}'"
+
+    done = [
+        subprocess.run(f"{command} {end}", shell=True, capture_output=True, text=True, check=False)
+        for end in ("", "2>&-")
+    ]
+
+    assert [one.returncode for one in done] == [0, 0]
+    assert done[0].stdout == done[1].stdout != ""
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

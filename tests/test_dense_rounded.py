@@ -1,6 +1,8 @@
 """Vectors rounded to 8 bits: a bound of every paper, and the same hits as without them."""
 
 from pathlib import Path
+from shutil import copytree
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,14 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from citerec.config import RecommendConfig
 from citerec.encode.spec import Similarity
-from citerec.index.dense import kernel, rounded
+from citerec.errors import IndexDamagedError
+from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.index.dense import exact, kernel, rounded
 from citerec.index.dense.exact import ExactIndex
 from citerec.index.dense.grow import add_rounded
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.rounded import Rounded, RoundedWriter
 from citerec.index.dense.write import write_dense
-from citerec.types import Eligibility
+from citerec.recommend import BatchRecommender
+from citerec.types import Eligibility, Query
+from citerec.update.compact import compact_index
+from citerec.update.index import update_index
+from citerec.update.replace import UpdateConfig
 
 Vectors = npt.NDArray[np.float32]
 
@@ -53,6 +62,19 @@ def both(folder: Path, vectors: Vectors, similarity: Similarity) -> tuple[ExactI
     )
 
 
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of vectors of each part of a scan of rounded vectors."""
+    sizes, compare = list[int](), kernel.upper_bounds
+
+    def counted(codes: Any, *rest: Any) -> None:
+        sizes.append(len(codes))
+        compare(codes, *rest)
+
+    monkeypatch.setattr(kernel, "upper_bounds", counted)
+    return sizes
+
+
 def best(index: ExactIndex, query: Vectors, rule: Eligibility, k: int) -> list[tuple[float, int]]:
     """The first k hits, by score and then by row; the scores with all their bits."""
     [(rows, scores)] = index.nearest(query[None], [rule], k)
@@ -72,36 +94,55 @@ def best(index: ExactIndex, query: Vectors, rule: Eligibility, k: int) -> list[t
     ids=["all", "half", "few", "none"],
 )
 def test_the_hits_are_those_of_the_exact_vectors(
-    tmp_path: Path, similarity: Similarity, k: int, rule: Eligibility
+    tmp_path: Path, similarity: Similarity, k: int, rule: Eligibility, scans: list[int]
 ) -> None:
-    fast, plain = both(tmp_path, in_topics(PAPERS), similarity)
+    vectors = in_topics(PAPERS)
+    if similarity is L2:  # of lengths from 0.1 to 10
+        vectors *= 10 ** np.random.default_rng(4).uniform(-1, 1, (PAPERS, 1)).astype(np.float32)
+    fast, plain = both(tmp_path, vectors, similarity)
 
     for query in in_topics(4, seed=2):
         assert best(fast, query, rule, k) == best(plain, query, rule, k)
 
+    assert sum(scans) == 4 * PAPERS  # each query once; where that was not enough, exact vectors
 
-def test_few_queries_and_many_find_the_same(tmp_path: Path) -> None:
+
+def test_few_queries_and_many_find_the_same(tmp_path: Path, scans: list[int]) -> None:
     """Up to four queries read the rounded vectors, more are multiplied with the exact ones."""
     fast, _ = both(tmp_path, in_topics(PAPERS), COSINE)
     queries = in_topics(9, seed=2)
 
     together = fast.nearest(queries, [Eligibility()] * 9, 50)
+    assert not scans
 
     for query, (rows, scores) in zip(queries, together, strict=True):
         hits = sorted(zip((-scores).tolist(), rows.tolist(), strict=True))[:50]
         assert hits == best(fast, query, Eligibility(), 50)
 
 
-def test_vectors_that_rounding_hardly_tells_apart_are_found_in_their_order(tmp_path: Path) -> None:
+def test_vectors_that_rounding_hardly_tells_apart_are_found_in_their_order(
+    tmp_path: Path, scans: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All vectors lie within 0.001 of one: less than a step of 1/127, so every bound is about the same."""
     rng = np.random.default_rng(5)
     one = np.full(DIM, DIM**-0.5)
     vectors = one + 0.001 / DIM**0.5 * rng.standard_normal((PAPERS, DIM))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     fast, plain = both(tmp_path, vectors, COSINE)
-    query = in_topics(1, seed=3)[0]
+    query, exact_scans = in_topics(1, seed=3)[0], list[int]()
+    expected = best(plain, query, Eligibility(), 30)
+    compare = exact.scan
 
-    assert best(fast, query, Eligibility(), 30) == best(plain, query, Eligibility(), 30)
+    def counted(queries: Any, blocks: Any, k: int, *rest: Any) -> Any:
+        exact_scans.append(k)
+        return compare(queries, blocks, k, *rest)
+
+    monkeypatch.setattr(exact, "scan", counted)
+
+    assert best(fast, query, Eligibility(), 30) == expected
+
+    assert sum(scans) == PAPERS
+    assert exact_scans  # the 92 papers with the highest bounds were not certain to hold the best 30
 
 
 numbers = st.floats(-1e3, 1e3, width=32)
@@ -122,14 +163,14 @@ def test_no_paper_is_closer_than_its_bound(
 
     bounds, rows = index.scan(kernel, query[None], len(vectors), lambda *_: None, 0, len(vectors))
 
-    exact = vectors.astype(np.float64) @ query.astype(np.float64)
+    closeness = vectors.astype(np.float64) @ query.astype(np.float64)
     if similarity is L2:
-        exact -= (vectors.astype(np.float64) ** 2).sum(axis=1) / 2
+        closeness -= (vectors.astype(np.float64) ** 2).sum(axis=1) / 2
     sizes = np.linalg.norm(vectors.astype(np.float64), axis=1)
     length = np.linalg.norm(query.astype(np.float64))
     float32 = 2.0**-21 * (sizes + length) ** 2 + 2.0**-126  # a bound is rounded to this type
     assert sorted(rows[0].tolist()) == list(range(len(vectors)))
-    assert (bounds[0] >= exact[rows[0]] - float32[rows[0]]).all()
+    assert (bounds[0] >= closeness[rows[0]] - float32[rows[0]]).all()
 
 
 def test_the_directions_of_lists_are_summed(tmp_path: Path) -> None:
@@ -143,12 +184,13 @@ def test_the_directions_of_lists_are_summed(tmp_path: Path) -> None:
     sums = index.summed_directions(kernel, ends, rows)
 
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    exact = np.stack([units[np.array(one, int)].sum(axis=0) for one in lists])
-    assert sums == pytest.approx(exact, abs=0.01 * len(lists[3]) ** 0.5)
+    expected = np.stack([units[np.array(one, int)].sum(axis=0) for one in lists])
+    assert sums == pytest.approx(expected, abs=0.01 * len(lists[3]) ** 0.5)
     assert not sums[1].any()
     assert index.summed_directions(None, ends, rows) == pytest.approx(sums, abs=1e-5)
-    with pytest.raises(IndexError):
-        index.summed_directions(kernel, np.array([0, 1]), np.array([200], np.int32))
+    for row in (-1, 200):
+        with pytest.raises(ValueError, match=f"a list names row {row}"):
+            index.summed_directions(kernel, np.array([0, 1]), np.array([row], np.int32))
 
 
 def test_an_index_of_fifty_thousand_papers_has_them_and_fewer_do_not(tmp_path: Path) -> None:
@@ -179,6 +221,43 @@ def test_an_index_of_an_earlier_version_gets_them(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.glob("rounded_*")} == written
     assert len(written) == 4
     assert add_rounded(tmp_path, settings) == settings  # nothing to do
+
+
+def test_an_index_keeps_them_through_its_changes(
+    dense_sample: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index of an earlier version is compacted; then a paper is deleted. Here 100 papers are enough for them."""
+    folder, gone = tmp_path / "index", tmp_path / "gone.txt"
+    copytree(dense_sample.path, folder)
+    draft = Query(id="draft", title="Late interaction of token vectors", abstract="Passages.")
+    config = RecommendConfig(k=30, ranker="none", reranker="none")
+    monkeypatch.setattr(rounded, "FROM", 100)
+
+    def hits(index: IndexFolder) -> list[tuple[str, Any]]:
+        [items] = BatchRecommender(index, config).recommend([draft])
+        return [(item.paper.id, item.stages.get("dense")) for item in items]
+
+    before = hits(open_index(folder))
+    compact_index(folder, UpdateConfig())
+
+    manifest = verify_index(folder)
+    assert manifest.settings["dense"]["rounded"]
+    files = {f"dense/{path.name}" for path in (folder / "dense").glob("rounded_*")}
+    assert len(files) == 4
+    assert files <= manifest.checksums.keys()
+    assert hits(open_index(folder)) == before
+
+    gone.write_text(f"{before[0][0]}\n")
+    update_index(folder, UpdateConfig(), removed=gone)
+    assert np.load(folder / "dense" / rounded.SCALES).shape == (len(dense_sample.papers) - 1,)
+    assert before[0][0] not in dict(hits(open_index(folder)))
+
+    codes = folder / "dense" / rounded.CODES
+    content = bytearray(codes.read_bytes())
+    content[-1] ^= 1
+    codes.write_bytes(content)
+    with pytest.raises(IndexDamagedError, match="rounded_codes"):
+        verify_index(folder)
 
 
 @pytest.mark.parametrize("name", [rounded.CODES, rounded.SCALES, rounded.LOST, rounded.LENGTHS])

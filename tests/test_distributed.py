@@ -212,9 +212,9 @@ def test_scores_by_shards_are_those_of_the_whole_index(
     queries = [Query(id=p.id, title=p.title) for p in papers] + [Query(id="none", title="zxqwv")]
     rows = np.random.default_rng(0).permutation(len(sample_index.papers))[:200].astype(np.int32)
 
-    expected = Bm25Retriever(sample_index).scores(queries, rows)
+    expected = Bm25Retriever(sample_index).scores_of_papers(queries, rows)
     with open_shards(sample_index, shards) as bm25:
-        found = bm25.scores(queries, rows)
+        found = bm25.scores_of_papers(queries, rows)
 
     assert found.tobytes() == expected.tobytes()
     assert (expected[:-1] > 0).any(axis=1).all()
@@ -224,7 +224,7 @@ def test_scores_by_shards_are_those_of_the_whole_index(
 def test_the_ranked_list_over_shards_is_that_of_the_whole_index(
     sample_index: IndexFolder, shards: Path
 ) -> None:
-    """The default model reads what BM25 says of single sentences; so shards have to say the same."""
+    """The default model reads BM25 scores of single sentences; so shards have to give the same ones."""
     draft = Query(
         id="draft",
         title="Late interaction for passages",

@@ -301,7 +301,7 @@ def test_an_old_index_gets_postings_before_papers_are_scored(build: Build) -> No
     retriever = Bm25Retriever(index)
     [hits] = retriever.retrieve([ask("tree graph")], [Eligibility()], 5)
 
-    table = retriever.scores([ask("tree graph")], hits.rows)
+    table = retriever.scores_of_papers([ask("tree graph")], hits.rows)
 
     assert scored(retriever)
     assert table.tolist() == [hits.scores.tolist()]

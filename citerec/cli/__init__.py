@@ -11,6 +11,7 @@ from contextlib import suppress
 from errno import ENAMETOOLONG
 from importlib import import_module
 from io import FileIO, TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -21,10 +22,10 @@ from citerec.cli.interrupts import end_by_signals, ended_by
 from citerec.cli.settings_paths import settings_files
 from citerec.errors import CiterecError, ConfigError
 
-# Allocations until Python looks for cycles among new objects, and how many such looks until it looks at older ones.
-# A command imports much and builds many objects at once, which are hardly ever cycles: with Python's own thresholds,
-# which are lower, this search takes 5 % of the time of `citerec index`.
+# Commands that end soon: allocations until Python looks for cycles among new objects, and how many such looks until it
+# looks at older ones. With its own thresholds, which are lower, this search takes 5 % of the time of `citerec index`.
 _COLLECTION = 100_000, 50, 100
+_SHORT = frozenset({"index", "recommend"})
 
 COMMANDS = {  # module and function of each command, or app of a group of commands
     "collect": ("collect", "collect"),
@@ -95,13 +96,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its exit code."""
     if "_CITEREC_COMPLETE" in os.environ:  # shell completion
         make_app()(prog_name="citerec")
-    gc.set_threshold(*_COLLECTION)
     end_by_signals()
+    if not sys.stderr:  # closed, as by `2>&-`
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if not sys.stdout:  # closed, as by `>&-`: a write fails as in any other program
         sys.stdout = TextIOWrapper(FileIO(os.open(os.devnull, os.O_RDONLY), "w"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
-    code = run(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] in _SHORT:
+        gc.set_threshold(*_COLLECTION)
+    code = run(given)
     if "citerec.java" in sys.modules:  # a command that let a server work has no Java
         from citerec.java import archive_classes
 

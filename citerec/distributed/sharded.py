@@ -176,7 +176,21 @@ class ShardedBm25:
         found: list[list[Found]] = self._ask("search", requests, dfs, k)
         return [merged(parts, self._id_rank, k) for parts in zip(*found, strict=True)]
 
-    def scores(self, queries: Sequence[Query], rows: Rows) -> Table:
+    def _counted(self, queries: Sequence[Query]) -> tuple[list[TermCounts], dict[str, int]]:
+        """Return how often each query has each term, and how many papers of all shards have each."""
+        terms = tuple({term: 0 for query in queries for term in terms_of(query, self.config)})
+        of_shards = np.array(self._ask("dfs", terms), np.int64).reshape(-1, len(terms))
+        dfs = of_shards.sum(axis=0).tolist()
+        numbers = {term: number for number, term in enumerate(terms)}
+        known = _GlobalTerms(self._statistics, numbers, dfs)
+        counts: list[TermCounts] = [counted_terms(query, self.config, known) for query in queries]
+        return counts, dict(zip(terms, dfs, strict=True))
+
+
+class CompleteBm25(ShardedBm25):
+    """The same where no shard is missing, so that any paper can be scored."""
+
+    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Table:
         """Return the score of each paper for each query, 0 without a common term, shape (queries, papers).
 
         Args:
@@ -191,16 +205,6 @@ class ShardedBm25:
         for positions, scores in self._ask("scores", counts, dfs, rows):
             table[:, positions] = scores
         return table
-
-    def _counted(self, queries: Sequence[Query]) -> tuple[list[TermCounts], dict[str, int]]:
-        """Return how often each query has each term, and how many papers of all shards have each."""
-        terms = tuple({term: 0 for query in queries for term in terms_of(query, self.config)})
-        of_shards = np.array(self._ask("dfs", terms), np.int64).reshape(-1, len(terms))
-        dfs = of_shards.sum(axis=0).tolist()
-        numbers = {term: number for number, term in enumerate(terms)}
-        known = _GlobalTerms(self._statistics, numbers, dfs)
-        counts: list[TermCounts] = [counted_terms(query, self.config, known) for query in queries]
-        return counts, dict(zip(terms, dfs, strict=True))
 
 
 def merged(parts: Sequence[Found], id_rank: npt.NDArray[np.int32], k: int) -> Hits:
@@ -243,7 +247,8 @@ def open_shards(
         _opener(folder.absolute() / one.name, statistics, settings.k1, settings.b) for one in there
     ]
     with asking(opens, cluster) as ask:
-        yield ShardedBm25(index, ask, statistics, config, name=name)
+        kind = ShardedBm25 if name == PARTIAL else CompleteBm25
+        yield kind(index, ask, statistics, config, name=name)
 
 
 def _opener(folder: Path, statistics: Statistics, k1: float, b: float) -> Callable[[], OpenShard]:

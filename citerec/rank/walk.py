@@ -6,6 +6,8 @@ paper or back. It goes on with probability `DAMPING`, for two steps at most.
 Source: Page et al. 1999, The PageRank citation ranking, http://ilpubs.stanford.edu:8090/422/.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from citerec.config import RRF_K0
@@ -41,7 +43,7 @@ def _step(graph: TemporalGraph, snapshot: GraphSnapshot, here: SparseVector) -> 
     at, citations = here.rows, graph.index.graph
     is_citing = snapshot.is_citing(at)
     links = np.where(is_citing, citations.degrees(at), 0) + snapshot.citations(at)
-    leaving = here.scaled(1 / np.maximum(links, 1))
+    leaving = replace(here, weights=here.weights / np.maximum(links, 1))
     cited = leaving.only(is_citing).times(citations.lists, graph.scratch)
     citing = leaving.times(graph.citers.lists, graph.scratch)
     return cited.plus(citing.only(snapshot.is_citing(citing.rows)), graph.scratch)

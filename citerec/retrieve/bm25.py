@@ -108,7 +108,7 @@ class Bm25Retriever:
         _in_threads(search, len(pairs), self.config.threads or os.cpu_count() or 1)
         return [hits for hits in results if hits is not None]
 
-    def scores(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
+    def scores_of_papers(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
         """Return the score of each paper for each query, 0 without a common term, shape (queries, papers).
 
         Args:

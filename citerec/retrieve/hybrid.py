@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citerec import plugins
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
@@ -13,7 +13,7 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.coverage import Tokenize
 from citerec.retrieve.parts import check_embedded
 from citerec.retrieve.retriever import Retriever
-from citerec.retrieve.sentences import scores_by_sentence
+from citerec.retrieve.sentences import LexicalScores, scores_by_sentence
 from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query
 
@@ -54,8 +54,8 @@ class HybridRetriever:
         self.bm25 = bm25 or next(
             (retriever for retriever in retrievers if isinstance(retriever, Bm25Retriever)), None
         )
-        scoring = (retriever for retriever in retrievers if hasattr(retriever, "scores"))
-        self._lexical: Any = self.bm25 or next(scoring, None)
+        scoring = (retriever for retriever in retrievers if isinstance(retriever, LexicalScores))
+        self._lexical: LexicalScores | None = self.bm25 or next(scoring, None)
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
         parts = getattr(encoder, "parts", None)  # only a transformer has a tokenizer
         self.tokens: Tokenize | None = parts.tokens if parts else None

@@ -59,7 +59,8 @@ class PostingsScorer:
 
     def expect(self, queries: int) -> None:
         """Prepare for more queries: compile the loops if all queries since the start are worth it."""
-        self._kernel = self._loops.after(queries)
+        if (kernel := self._loops.after(queries)) is not None:
+            self._kernel = kernel
 
     def top(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,11 @@ LEAST_WORDS = 4  # of a sentence
 MOST = 12  # sentences of one query
 
 
+@runtime_checkable
 class LexicalScores(Protocol):
-    """Scores papers by their words; `Bm25Retriever` does."""
+    """Scores any papers by their words; `Bm25Retriever` does."""
 
-    def scores(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
+    def scores_of_papers(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
         """Return the score of each paper for each query, 0 without a common term."""
         ...
 
@@ -41,7 +42,7 @@ def scores_by_sentence(
     """
     return SentenceScores(
         vectors=(lambda: dense.encode(sentence_queries(query))) if dense else None,
-        bm25=(lambda rows: bm25.scores(sentence_queries(query), rows)) if bm25 else None,
+        bm25=(lambda rows: bm25.scores_of_papers(sentence_queries(query), rows)) if bm25 else None,
     )
 
 

@@ -14,7 +14,7 @@ from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.corpus.splits import split_by_year, write_splits
 from citerec.embed import carry
-from citerec.folder import BM25, CITATIONS, DENSE, IndexFolder, open_index
+from citerec.folder import BM25, CITATIONS, DENSE, IndexFolder, open_index, verifying_on_failure
 from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
 from citerec.index.write_postings import add_postings, old_postings
@@ -58,7 +58,8 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
             update_bm25(folder / BM25, [], [], merge_all=True)
             ids = index.papers.ids_at(rows[probes(rows)])
             write_updated_rows(folder / BM25, np.array(rows), ids)
-            settings = {**manifest.settings, **_add_missing(folder, index)}
+            with verifying_on_failure(index):
+                settings = {**manifest.settings, **_add_missing(folder, index)}
             counts = {**manifest.counts}
             corpus = {**manifest.corpus}
             if manifest.settings["splits"] == BY_YEAR:

@@ -86,7 +86,7 @@ class ExactIndex:
                             unfinished.append(i)
                         else:
                             results[i] = hits
-                pending, fetch = unfinished, 4 * fetch
+                pending, fetch, kernel = unfinished, 4 * fetch, None
         return results
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import open_array
+from citerec.arrays import check_range, open_array
 from citerec.encode.spec import Similarity
 from citerec.errors import writing
 from citerec.index.dense.library import Vectors
@@ -92,14 +92,15 @@ class Rounded:
         """Return the sum of the directions (vectors of length 1) of each list of papers, shape (lists, dim).
 
         Args:
-            kernel: As for `scan`; None if it is not imported, for the same numbers in more time.
+            kernel: As for `scan`; None if it is not imported, which takes more time.
             ends: Where each list begins and ends, shape (lists + 1,).
             rows: The lists one after the other.
 
         Raises:
-            IndexError: If there is no such paper.
+            ValueError: If there is no such paper.
         """
-        scales, lengths = self.scales[rows], self.lengths[rows]  # checks that they exist
+        check_range("a list", rows, len(self.codes))
+        scales, lengths = self.scales[rows], self.lengths[rows]
         weights = scales / np.maximum(lengths, np.float32(_LEAST))
         if kernel is None:
             from scipy.sparse import csr_array
