@@ -80,8 +80,8 @@ class Rounded:
         best = np.full((len(queries), k), -np.inf, np.float32)
         rows = np.full((len(queries), k), -1, np.int64)
         for i, row in enumerate(bounds):
-            found = np.flatnonzero(row >= _kth_largest(row, k))
-            found = found[row[found] > -np.inf]
+            found = np.flatnonzero(row > -np.inf)
+            found = found[_largest(row[found], k)]
             found = found[np.argsort(-row[found], kind="stable")][:k]
             best[i, : len(found)], rows[i, : len(found)] = row[found], start + found
         return best, rows
@@ -186,7 +186,8 @@ def rounded(block: Vectors) -> tuple[Any, Any, Any, Any]:
     return codes.astype(np.int8), scales, lost, lengths
 
 
-def _kth_largest(values: Closeness, k: int) -> float:
+def _largest(values: Closeness, k: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of the `k` largest values and those that tie with the last of them."""
     if k >= len(values):
-        return -np.inf
-    return float(np.partition(values, len(values) - k)[len(values) - k])
+        return np.ones(len(values), np.bool_)
+    return values >= np.partition(values, len(values) - k)[len(values) - k]
