@@ -29,7 +29,8 @@ CompactOption = Annotated[
     bool,
     typer.Option(
         "--compact",
-        help="Rewrite what changes left in an index as a new build would: Lucene's segments, the splits by year.",
+        help="Rewrite what changes left in an index as a new build would: Lucene's segments, the splits by year. "
+        "Add what an earlier version built it without.",
     ),
 ]
 RollbackOption = Annotated[
