@@ -71,10 +71,10 @@ sentences, and 2,500 train queries of each index in place of 1,000. Tried later,
 scaled, and dropped, too: vectors of the candidates' titles; the closest of a candidate's sentences; what the papers
 close to one sentence cite; the citing or cited paper of a candidate that is closest to a sentence; and vectors of
 sentences from the states of the whole draft (late chunking), which need no time of their own but lost on biomed.
-Tried after that, and dropped: neighbours weighted by a model that predicts how many references they share with the
-query (F1@20 / MRR of left-out vis, biomed and ecology .2247 / .6502, without .2241 / .6482); and on vis alone the mean
-of three seeds, half of the queries for each tree, a quarter of the features, smoothed leaves, a lower learning rate
-with more trees, and 1,200 other papers a query (.2753 to .2782 against .2752 to .2788 of three seeds).
+Tried after that, and dropped, since none changed more than another seed did: neighbours weighted by a model that
+predicts how many references they share with the query (vis, biomed and ecology left out); and, with vis left out, the
+mean of three seeds, half of the queries for each tree, a quarter of the features, smoothed leaves, a lower learning
+rate with more trees, and 1,200 other papers a query.
 
 """
 Measures = npt.NDArray[np.float64]  # shape (queries, 2): F1@20 and 1 / rank

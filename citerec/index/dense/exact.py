@@ -36,9 +36,8 @@ RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 _CELLS = 2**21  # candidates and exclusions of the queries of one batch, per thread
 _MAX_QUERIES = 1024  # queries of one batch
-WORTH_COMPILING = (
-    10_000_000  # rounded vectors whose faster comparison takes as much less time as numba's import
-)
+# rounded vectors: comparing so many by compiled loops saves the time that the import of numba takes
+WORTH_COMPILING = 10_000_000
 
 
 class ExactIndex:

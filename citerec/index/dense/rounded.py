@@ -1,4 +1,4 @@
-"""Vectors rounded to 8 bits beside the exact ones: a search reads a quarter of the bytes, and finds the same papers.
+"""Vectors rounded to 8 bits, besides the exact ones: a search reads a quarter of the bytes, and finds the same papers.
 
 A vector x is stored as scale * codes with whole codes in [-127, 127], and with the length of what rounding lost. The
 inner product of a query q with the rounded vector differs from that with x by at most |q| * |lost| (Cauchy-Schwarz).
