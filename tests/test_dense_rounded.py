@@ -280,3 +280,28 @@ def test_a_scale_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match=r"rounded_scales\.npy holds a number that is not finite"):
         Rounded.open(tmp_path, rows=10, dim=DIM, similarity=COSINE)
+
+
+def resident_kib(file: Path) -> int:
+    """The memory of this process that holds pages of a mapped file, in KiB."""
+    maps = Path("/proc/self/smaps").read_text().split(f"{file}\n")[1:]
+    return sum(int(one.split("Rss:")[1].split()[0]) for one in maps)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").is_file(), reason="Linux tells what is resident")
+def test_after_a_search_no_page_of_the_exact_vectors_stays_in_memory(tmp_path: Path) -> None:
+    papers = rounded.FROM
+    vectors = np.tile(in_topics(papers), (1, 4)) / 2  # 96 dimensions: 4 * 50,000 * 96 are 19.2 MB
+    settings = write_dense(tmp_path, [vectors], rows=papers, dim=96, similarity=COSINE)
+    index = open_dense(tmp_path, settings, np.full(papers, 2000, np.int32))
+    file = next(tmp_path.glob("vectors*"))
+    every_hundredth = np.arange(0, papers, 100, dtype=np.int32)
+
+    read = index.vectors(every_hundredth)
+    assert resident_kib(file) > 4 * len(every_hundredth) / 2  # pages of 4 KiB and their neighbours
+
+    [(rows, _)] = index.nearest(vectors[:1], [Eligibility()], 20)
+
+    assert len(rows) >= 20
+    assert resident_kib(file) == 0
+    assert np.array_equal(index.vectors(every_hundredth), read)  # read anew from the file

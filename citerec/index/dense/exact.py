@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from citerec.compiled import Loops
 from citerec.encode.spec import Similarity
+from citerec.index.dense.flat import unmap_pages
 from citerec.index.dense.library import Vectors, load, on_threads
 from citerec.index.dense.rounded import Rounded
 from citerec.index.dense.scan import (
@@ -86,6 +87,8 @@ class ExactIndex:
                         else:
                             results[i] = hits
                 pending, fetch, kernel = unfinished, 4 * fetch, None
+        if self._rounded is not None:
+            unmap_pages(self._raw)
         return results
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:

@@ -3,6 +3,7 @@
 The file is a header followed by the vectors. faiss itself can only write it from memory.
 """
 
+import mmap
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ def map_flat(path: Path, *, rows: int, dim: int, similarity: Similarity) -> npt.
     if not rows:
         return np.zeros((0, 4 * dim), np.uint8)
     return np.memmap(path, np.uint8, "r", offset=len(header), shape=(rows, 4 * dim))
+
+
+def unmap_pages(raw: npt.NDArray[np.uint8]) -> None:
+    """Take the pages of a mapped file out of the memory of this process; the system's file cache may keep them.
+
+    For each page that is read, the system maps its neighbours, too: reading a few vectors of many papers adds far more
+    to the memory of the process than they take. It has no effect where the platform offers no such call.
+
+    Args:
+        raw: What `map_flat` returned.
+    """
+    mapped = getattr(raw, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _header(rows: int, dim: int, similarity: Similarity) -> bytes:
