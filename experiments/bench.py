@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.encoding import ENCODERS, measure_encoding, serve_encoder
-from bench.indexing import index_with_anserini, measure_indexing
+from bench.indexing import index_lucene_alone, index_with_anserini, measure_indexing
 from bench.latency import STAGES as LATENCIES
 from bench.latency import measure_latency, serve_latency
 from bench.measure import Row, SkippedError, log
@@ -50,6 +50,7 @@ STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
+    "lucene": index_lucene_alone,
     "store": store_again,
     **TITLES,
 }
@@ -107,7 +108,7 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows, compared = measure_postings(work, Path(__file__), *steps, rounds)
         more = {"compared": compared}
     elif group == "index":
-        steps = _step("convert", work), _step("anserini", work)
+        steps = [_step(name, work) for name in ("convert", "lucene", "anserini")]
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
     elif group in SERVED:
         rows = SERVED[group](work, Path(__file__), rounds)

@@ -4,9 +4,10 @@
 
 The indexes are those of `experiments/synthetic.py`. Each is measured in a process of its own, on drafts that are papers
 of the index with another title, one at a time. Times are those of the processor (all threads of the process), since the
-clock tells little on a machine with other work; two lines are by the clock, for those who have a quiet one. The exponent of a stage is the slope of log time over log papers between the
-smallest and the largest index: 1 for a scan of the corpus, 0 for a cost that does not grow. Results are added to
-`results/scale.json` by label, and `SCALE.md` is written from all of them.
+clock tells little on a machine with other work; two lines are by the clock, for those who have a quiet one. The
+exponent of a stage is the slope of log time over log papers between the smallest and the largest index: 1 for a scan of
+the corpus, 0 for a cost that does not grow. Results are added to `results/scale.json` by label, and `SCALE.md` is
+written from all of them.
 """
 
 import argparse
@@ -210,11 +211,12 @@ def page(results: dict[str, Any]) -> str:
         "# What grows with an index",
         "",
         "Processor milliseconds on synthetic corpora (`python experiments/scale.py`; the corpora are those of",
-        "`experiments/synthetic.py`), median of warm queries; two lines are milliseconds by the clock. The exponent is",
-        "the slope of log time over log papers from the smallest to the largest index. Memory is what the process holds",
-        "beyond Python after these queries, and the JVM where one is started. `before`: Lucene searches, all texts and citations are read, and there are no features of",
-        "sentences. `after`: stored postings, citing papers, look-up tables, rounded vectors, and compiled loops, as",
-        "in the server. Mapped memory is that of files, which the system takes back when it needs it.",
+        "`experiments/synthetic.py`), median of warm queries; two lines are milliseconds by the clock. The exponent",
+        "is the slope of log time over log papers from the smallest to the largest index. Memory is what the process",
+        "holds beyond Python after these queries, and the JVM where one is started. `before`: Lucene searches, all",
+        "texts and citations are read, and there are no features of sentences. `after`: stored postings, citing",
+        "papers, look-up tables, rounded vectors, and compiled loops, as in the server. Mapped memory is that of files,",
+        "which the system takes back when it needs it.",
     ]
     for label, by_size in results.items():
         sizes = sorted(by_size, key=int)

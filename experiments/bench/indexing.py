@@ -1,47 +1,98 @@
 """citerec's indexer against Anserini's own on the same texts, each as a whole process."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
 
 from bench.measure import Ran, Row, log, ratio, run
 from bench.work import Work, build, index_command
 
+if TYPE_CHECKING:
+    from citerec.types import Paper
+
+
+LUCENE = "lucene"  # the folder of the index that Anserini writes, and citerec's Lucene part alone
+
 
 def measure_indexing(
-    work: Work, convert: Sequence[str], anserini: Sequence[str], rounds: int
+    work: Work,
+    convert: Sequence[str],
+    alone: Sequence[str],
+    anserini: Sequence[str],
+    rounds: int,
 ) -> list[Row]:
-    """Time both indexers, turn by turn.
+    """Time the indexers, turn by turn.
 
-    citerec unpacks and checks the corpus and writes papers, graph, splits and checksums besides; Anserini
-    is given plain JSONL, cut into as many files as it needs to keep its threads busy.
+    Anserini is given plain JSONL, cut into as many files as it needs to keep its threads busy. citerec does the same
+    work once, from the same files, and is then timed as a user runs it: it unpacks and checks the corpus and writes
+    papers, graph, splits, postings and checksums besides.
 
     Args:
         work: Where.
         convert: The command that writes the corpus for Anserini; it is not timed.
+        alone: The command that builds citerec's Lucene part alone from these files.
         anserini: The command that runs Anserini's indexer.
         rounds: How often each runs.
     """
     build(work)
     log("converting the corpus for Anserini")
     run(convert, log=work.log("convert"))
-    ours: list[Ran] = []
-    theirs: list[Ran] = []
+    commands = {
+        "citerec": index_command(work, work.folder / "again"),
+        "citerec-lucene": alone,
+        "anserini": anserini,
+    }
+    ran: dict[str, list[Ran]] = {name: [] for name in commands}
     for number in range(1, rounds + 1):
-        ours.append(run(index_command(work, work.folder / "again"), log=work.log("index")))
-        shutil.rmtree(work.folder / "lucene", ignore_errors=True)
-        theirs.append(run(anserini, log=work.log("anserini")))
-        log(
-            f"round {number}: citerec {ours[-1].seconds:.1f} s, Anserini {theirs[-1].seconds:.1f} s"
-        )
-    whole = "citerec index: unpack, check, papers, graph, splits, Lucene, checksums"
-    bare = "Anserini's IndexCollection, plain JSONL to Lucene"
+        for name, command in commands.items():
+            shutil.rmtree(work.folder / LUCENE, ignore_errors=True)
+            ran[name].append(run(command, log=work.log(f"index-{name}")))
+        seconds = ", ".join(f"{name} {of[-1].seconds:.1f} s" for name, of in ran.items())
+        log(f"round {number}: {seconds}")
     return [
-        *_pair("", "s", whole, bare, [r.seconds for r in ours], [r.seconds for r in theirs]),
-        *_pair(".cpu", "s", whole, bare, [r.cpu for r in ours], [r.cpu for r in theirs]),
-        *_pair(
-            ".memory", "MB", whole, bare, [r.peak_mb for r in ours], [r.peak_mb for r in theirs]
-        ),
+        *_rows("", "s", {name: [one.seconds for one in of] for name, of in ran.items()}),
+        *_rows(".cpu", "s", {name: [one.cpu for one in of] for name, of in ran.items()}),
+        *_rows(".memory", "MB", {name: [one.peak_mb for one in of] for name, of in ran.items()}),
     ]
+
+
+def index_lucene_alone(work: Work) -> None:
+    """Build the Lucene part of a citerec index from the files that Anserini reads, in this process."""
+    from citerec.index.bm25 import Bm25Builder
+    from citerec.index.bm25_thread import Bm25Thread
+    from citerec.java import leave_thread, start_jvm
+
+    start_jvm(None)
+    builder = Bm25Builder(work.folder / LUCENE, threads=work.threads)
+    with ThreadPoolExecutor(1) as pool:
+        lucene = Bm25Thread(work.folder / LUCENE, builder, pool)
+        for file in sorted(work.anserini.iterdir()):
+            for batch in _batches(file):
+                lucene.add(batch)
+        pool.submit(builder.close).result()
+        pool.submit(leave_thread)
+
+
+def _batches(file: Path) -> Iterator[list["Paper"]]:
+    """Yield the papers of a file of `convert_for_anserini`."""
+    from citerec.build import LUCENE_BATCH
+    from citerec.types import Paper
+
+    batch: list[Paper] = []
+    with file.open("rb") as stream:
+        for line in stream:
+            fields = orjson.loads(line)
+            year = int(fields["year"]) or None
+            batch.append(Paper(id=fields["id"], title=fields["contents"], year=year))
+            if len(batch) == LUCENE_BATCH:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
 
 
 def index_with_anserini(work: Work) -> None:
@@ -50,32 +101,34 @@ def index_with_anserini(work: Work) -> None:
 
     arguments = [
         *("-collection", "JsonCollection", "-input", str(work.anserini)),
-        *("-index", str(work.folder / "lucene"), "-generator", "DefaultLuceneDocumentGenerator"),
+        *("-index", str(work.folder / LUCENE), "-generator", "DefaultLuceneDocumentGenerator"),
         *("-fields", "year", "-threads", str(work.threads), "-memoryBuffer", "256"),
     ]
     java_class("io.anserini.index.IndexCollection").main(arguments)
 
 
 WORDS = {"": "", ".cpu": ": processor time", ".memory": ": peak memory"}
+WHAT = {
+    "citerec": "citerec index: unpack, check, papers, graph, splits, Lucene, postings, checksums",
+    "citerec-lucene": "its Lucene part alone, plain JSONL to Lucene",
+    "anserini": "Anserini's IndexCollection, plain JSONL to Lucene",
+}
+GOALS = {
+    "citerec-lucene": "at most 1 x Anserini for the same work",
+    "citerec": "at most 1 x Anserini",
+}
 
 
-def _pair(
-    suffix: str, unit: str, whole: str, bare: str, ours: list[float], theirs: list[float]
-) -> tuple[Row, Row]:
-    return (
-        Row(
-            name=f"index.citerec{suffix}",
-            what=whole + WORDS[suffix],
+def _rows(suffix: str, unit: str, values: dict[str, list[float]]) -> Iterator[Row]:
+    """Yield a row for each indexer; those of citerec have the ratio to Anserini."""
+    for name, of in values.items():
+        ours = name in GOALS
+        yield Row(
+            name=f"index.{name}{suffix}",
+            what=WHAT[name] + WORDS[suffix],
             unit=unit,
-            values=tuple(ours),
-            ratio=ratio(ours, theirs),
-            ratio_to=f"index.anserini{suffix}",
-            goal="" if suffix else "at most 1 x Anserini",
-        ),
-        Row(
-            name=f"index.anserini{suffix}",
-            what=bare + WORDS[suffix],
-            unit=unit,
-            values=tuple(theirs),
-        ),
-    )
+            values=tuple(of),
+            ratio=ratio(of, values["anserini"]) if ours else None,
+            ratio_to=f"index.anserini{suffix}" if ours else "",
+            goal=GOALS[name] if ours and not suffix else "",
+        )
