@@ -42,7 +42,7 @@ def building(target: Path, *, kept: Path | None = None) -> Generator[Path]:
     """
     with writing(target):
         check_name(target)
-        target = Path(os.path.realpath(target))
+        target = destination(target)
         created = _make_parents(target.parent)
         try:
             _remove_leftovers(target)
@@ -81,6 +81,18 @@ def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def destination(target: Path) -> Path:
+    """Return the path that a file or folder to be written has after all links are followed.
+
+    Raises:
+        OutputError: If links lead to each other.
+    """
+    path = Path(os.path.realpath(target))
+    if path.is_symlink():  # what `realpath` leaves of a loop
+        raise OutputError(f"cannot write {target}: it is a link that leads to itself; name another")
+    return path
+
+
 def check_name(target: Path) -> None:
     """Refuse a folder whose name is too long: its workspaces need longer names than it has.
 
@@ -101,7 +113,7 @@ def check_writable(target: Path) -> None:
         OutputError: If its nearest existing parent is not a folder, or cannot be written to.
     """
     with writing(target):
-        parent = Path(os.path.realpath(target)).parent
+        parent = destination(target).parent
         while not parent.exists() and parent != parent.parent:
             parent = parent.parent
         if not parent.is_dir():

@@ -1024,6 +1024,9 @@ def test_a_closed_stream_is_one_line(
         (["recommend", "--title", "x", "--append", "loop", "--output", "o"], "cannot write "),
         (["index", "loop"], "loop: no such file or folder; name a corpus file or folder"),
         (["check", "loop"], "loop: cannot be read: Too many levels of symbolic links"),
+        (["evaluate", "--output", "loop"], "cannot write loop: it is a link that leads to itself"),
+        (["corpus", "convert", "in.jsonl", "-o", "l.jsonl"], "cannot write l.jsonl: it is a link"),
+        (["index", "in.jsonl", "--index", "loop"], "cannot write loop: it is a link that leads"),
     ],
 )
 def test_a_link_that_leads_to_itself_is_one_line(
@@ -1034,8 +1037,11 @@ def test_a_link_that_leads_to_itself_is_one_line(
     arguments: list[str],
     message: str,
 ) -> None:
-    index = [] if arguments[0] == "index" else ["--index", str(sample_index.path.absolute())]
+    makes_one = arguments[0] in ("index", "corpus")
+    index = [] if makes_one else ["--index", str(sample_index.path.absolute())]
+    (tmp_path / "in.jsonl").write_text('{"id": "1", "title": "A paper"}\n')
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "l.jsonl").symlink_to("l.jsonl")
     monkeypatch.chdir(tmp_path)
 
     assert run([*arguments, *index]) == 2

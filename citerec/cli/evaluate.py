@@ -117,6 +117,7 @@ def evaluate(
     verbose: Verbose = False,
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
+    from citerec.atomic import destination
     from citerec.evaluate.assessment import assess
     from citerec.evaluate.contents import left_out, summary_table
     from citerec.evaluate.protocol import EvalConfig
@@ -134,7 +135,7 @@ def evaluate(
     )
     eval_config = replace(eval_config, ranker=ranker)
     if output is not None:
-        refuse_others_files(output.resolve())
+        refuse_others_files(destination(output))
     if run:
         if unused := [name for name in UNUSED_WITH_RUNS if _is_given(ctx, name)]:
             option = f"--{unused[0].replace('_', '-')}"

@@ -17,12 +17,12 @@ REPORTS = Path("reports")
 
 def report_folder(output: Path | None, name: str, inputs: Sequence[Path] = ()) -> Path:
     """Return the report folder; refuse one whose replacement would destroy anything but a report."""
-    from citerec.atomic import check_writable
+    from citerec.atomic import check_writable, destination
     from citerec.evaluate.report_folder import refuse_others_files, refuse_own_inputs
 
     folder = output or REPORTS / name
     refuse_own_inputs(folder, inputs)
-    refuse_others_files(folder.resolve())
+    refuse_others_files(destination(folder))
     check_writable(folder)
     return folder
 

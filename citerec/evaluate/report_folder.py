@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from citerec.atomic import building
+from citerec.atomic import building, destination
 from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.assessment import Assessment, as_json
@@ -48,7 +48,7 @@ def write_report(assessment: Assessment, folder: Path) -> None:
         ConfigError: If `folder` holds anything that is no part of a report.
         OutputError: If it cannot be written.
     """
-    target = folder.resolve()
+    target = destination(folder)
     refuse_others_files(target)
     report = report_of(assessment)
     texts = {
@@ -115,7 +115,7 @@ def refuse_own_inputs(folder: Path, inputs: Iterable[Path]) -> None:
     Raises:
         ConfigError: If it does.
     """
-    target = folder.resolve()
+    target = destination(folder)
     for file in inputs:
         places = (file.resolve(), file.parent.resolve() / file.name)  # a link, and what it leads to
         if any(place.is_relative_to(target) for place in places):

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import orjson
 
+from citerec.atomic import destination
 from citerec.corpus.collector import Collector
 from citerec.corpus.tools.joining import Groups
 from citerec.corpus.tools.reading import Corpus
@@ -126,7 +127,7 @@ def _waiting(output: Path) -> Generator[_Waiting]:
     """Yield a file without a name in the folder of the output, which no end of the process leaves behind."""
     with ExitStack() as stack:
         with writing(output):
-            file = stack.enter_context(TemporaryFile(dir=output.resolve().parent))
+            file = stack.enter_context(TemporaryFile(dir=destination(output).parent))
         yield _Waiting(file, output)
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import orjson
 
-from citerec.atomic import replacing
+from citerec.atomic import destination, replacing
 from citerec.errors import BadInputError, ConfigError, OutputError, writing
 from citerec.inputs import zstd
 from citerec.types import Paper
@@ -35,10 +35,11 @@ def check_target(output: Path, inputs: Sequence[Path], *, force: bool) -> None:
         raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
     if output.exists() and not output.is_file():
         raise OutputError(f"cannot write {output}: it is no ordinary file")
+    target = destination(output)
     for path in inputs:
         if not path.exists():
             raise BadInputError(path, "no such file or folder; name a corpus file or folder")
-        if output.exists() and path.resolve() in {output.resolve(), *output.resolve().parents}:
+        if output.exists() and path.resolve() in {target, *target.parents}:
             raise ConfigError(f"{output} is a part of the corpus {path}; name another file")
     if output.exists() and not force:
         raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
@@ -51,7 +52,7 @@ def write_corpus(output: Path) -> Generator[Callable[[Paper], None]]:
     Raises:
         OutputError: If it cannot be written.
     """
-    with replacing(output.resolve(), output) as temporary, ExitStack() as stack:
+    with replacing(destination(output), output) as temporary, ExitStack() as stack:
         with writing(output):
             sink = stack.enter_context(_opened(temporary, output.suffix))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from urllib.parse import quote
 
-from citerec.atomic import building
+from citerec.atomic import building, destination
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.report import parts
@@ -47,7 +47,7 @@ def write_page(outcomes: Sequence[RowOutcome], folder: Path) -> None:
     """
     if not outcomes:
         raise ConfigError("there is no row; give the file of a row")
-    target = folder.resolve()
+    target = destination(folder)
     refuse_others_files(target, files_of)
     report = rows_report(outcomes, folder=target)
     files = {HTML: html(report), MARKDOWN: markdown(report), LATEX: latex(paper_tables(outcomes))}
