@@ -19,7 +19,7 @@ from pyarrow import compute
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.corpus.lookup import Lookup
-from citerec.corpus.papers import NO_YEAR, Papers
+from citerec.corpus.papers import Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
@@ -31,6 +31,7 @@ from citerec.rules.known import (
     TemporalGraph,
     citing_before,
     first_unknown_year,
+    latest_year,
 )
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
 
@@ -112,7 +113,7 @@ def _knowing_the_same(
 ) -> Mapping[tuple[int | None, int | None, tuple[int, ...]], Sequence[int]]:
     """Group the queries with the same knowledge: by first unknown year, last year of a text, and own rows."""
     years = index.papers.years
-    latest = int(years.max(initial=NO_YEAR))
+    latest = latest_year(years)
     groups: defaultdict[tuple[int | None, int | None, tuple[int, ...]], list[int]] = defaultdict(
         list
     )

@@ -68,13 +68,18 @@ def first_unknown_year(
     """
     if scope in PROTOCOL:
         return query.year
-    last = eligible.year_max
-    if last is not None and last > max(latest, query.year or latest):
-        last = query.year if query.year is not None and query.year > latest else None
+    last, newest = eligible.year_max, max(latest, query.year or latest)
+    if last is not None and last > newest:  # a bound beyond the draft and every paper is none
+        last = newest if newest > latest else None
     after = None if last is None else min(last, YEARS[-1]) + 1
     if not in_corpus:
         return after
     return min((year for year in (query.year, after) if year is not None), default=None)
+
+
+def latest_year(years: npt.NDArray[np.int32]) -> int:
+    """Return the year of the latest paper; `NO_YEAR` if no paper has a year."""
+    return int(years.max(initial=NO_YEAR))
 
 
 def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
@@ -185,7 +190,7 @@ class TemporalGraph:
 
     @cached_property
     def _latest(self) -> int:
-        return int(self._years.max(initial=NO_YEAR))
+        return latest_year(self._years)
 
     def _counted(self, citing: Flags) -> Counts:
         cited = self.index.graph.indices[citing[self._citing]]
