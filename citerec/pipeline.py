@@ -126,7 +126,8 @@ def open_reranking(
     Raises:
         ModelError, MissingExtraError, ConfigError: As for `open_cascade`.
     """
-    requested = requested_reranking(config.reranker, index)
+    suits = ranker is None or bool(ranker.rerankers)  # as `suits_default_reranker` decides
+    requested = requested_reranking(config.reranker, index, default=suits)
     weight = _weight_after_ranker(requested) if ranker else requested and requested.weight
     if reranker is not None:
         cascade = cascade_of(index, reranker, weight)

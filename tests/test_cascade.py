@@ -229,15 +229,15 @@ def test_the_index_s_own_is_meant_by_auto_if_there_is_one(
     build: Build, tiny_reranker_model: str
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
-    assert requested_reranking("auto", index) is None
+    assert requested_reranking("auto", index, default=True) is None
     with pytest.raises(ModelError, match="has no reranker; train one: citerec train-reranker"):
         open_cascade(index, RerankConfig())
 
     shutil.copytree(tiny_reranker_model, index.models / "reranker")
 
     assert own_reranker(index) == index.models / "reranker"
-    assert requested_reranking("none", index) is None
-    config = requested_reranking("auto", index)
+    assert requested_reranking("none", index, default=True) is None
+    config = requested_reranking("auto", index, default=False)
     assert config == RerankConfig()
     cascade = open_cascade(index, replace(config, backend="torch"))
     assert cascade.name == "models/reranker"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.tiny import tiny_bert, tiny_reranker
 
+from citerec import Recommender
 from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.encode.difference.folder import RECORD
@@ -153,7 +154,7 @@ def test_an_index_is_made_and_searched_by_it(cli: Any, package: Path, tmp_path: 
 
     out = cli("info")[1]
     assert "citerec-minilm (weights " in out
-    assert "reranker  citerec-reranker" in out
+    assert "reranker" not in out  # the default ranker orders the list without one
     code, out, _ = cli("recommend", "--title", "Ranking", "--format", "json", "--reranker", "none")
     assert code == 0
     assert "dense" in json.loads(out)[0]["stages"]
@@ -193,28 +194,50 @@ def test_an_encoder_that_was_trained_further_is_a_whole_model(
 def test_auto_is_the_cross_encoder_of_the_package_unless_the_index_has_its_own(
     package: Path, sample: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    assert requested_reranking("auto", sample) == RerankConfig()
+    assert requested_reranking("auto", sample, default=True) == RerankConfig()
+    assert requested_reranking("auto", sample, default=False) is None
     cascade = open_cascade(sample, RerankConfig(backend="torch", precision="float32"))
     assert str(cascade).startswith("reranking the best 1,000 by citerec-reranker: 32+32 tokens")
-    assert requested_reranking("none", sample) is None
+    assert requested_reranking("none", sample, default=True) is None
 
     own = shutil.copytree(tiny_reranker_model, sample.models / "reranker")
 
     assert auto_reranker(sample) == str(own)
+    assert requested_reranking("auto", sample, default=False) == RerankConfig()
 
 
-def test_recommend_reranks_by_it_unless_none_is_wanted(
+def test_recommend_reranks_a_fused_list_by_it_unless_none_is_wanted(
+    cli: Any, package: Path, sample: IndexFolder
+) -> None:
+    one = ("recommend", "--title", "Dense retrieval of passages", "--format", "json")
+    fused = (*one, "--ranker", "none")
+
+    code, out, err = cli(*fused, *RUN)
+    assert (code, err.count("reranking the best 5 by citerec-reranker: 32+32 tokens")) == (0, 1)
+    assert any("rerank" in item["stages"] for item in json.loads(out))
+    code, out, _ = cli(*fused)
+    assert code == 0
+    assert any("rerank" in item["stages"] for item in json.loads(out))
+
+    code, out, err = cli(*fused, "--reranker", "none")
+    assert (code, err) == (0, "")
+    assert all("rerank" not in item["stages"] for item in json.loads(out))
+
+
+def test_beside_a_ranker_that_does_not_read_it_it_has_to_be_asked_for(
     cli: Any, package: Path, sample: IndexFolder
 ) -> None:
     one = ("recommend", "--title", "Dense retrieval of passages", "--format", "json")
 
-    code, out, err = cli(*one, *RUN)
-    assert (code, err.count("reranking the best 5 by citerec-reranker: 32+32 tokens")) == (0, 1)
-    assert any("rerank" in item["stages"] for item in json.loads(out))
-
-    code, out, err = cli(*one, "--reranker", "none")
+    code, out, err = cli(*one)
     assert (code, err) == (0, "")
     assert all("rerank" not in item["stages"] for item in json.loads(out))
+    assert Recommender(sample.path).reranker == ""
+
+    for asked in (("--reranker", "auto"), ("--rerank-depth", 5)):
+        code, out, err = cli(*one, *asked)
+        assert (code, "by citerec-reranker" in err) == (0, True)
+        assert any("rerank" in item["stages"] for item in json.loads(out))
 
     named = cli(*one, *RUN, "--reranker", "citerec-reranker")
     assert named[0] == 0

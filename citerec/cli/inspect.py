@@ -92,11 +92,12 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return the defaults of `recommend` on an index, and their origin."""
     from citerec.rank.ranker import DEFAULT, find_ranker
+    from citerec.rank.reads import suits_default_reranker
     from citerec.rerank.opening import auto_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
     lines = [f"      fusion  {fusion_in_use(folder)}"] if folder.is_embedded else []
-    if reranker := auto_reranker(folder):
+    if reranker := auto_reranker(folder, default=suits_default_reranker("auto", folder)):
         lines.append(f"    reranker  {shown_reranker(reranker, folder)}")
     if weight := kept_rerank_weight(folder):
         lines.append(

@@ -54,7 +54,9 @@ def own_systems(
     named = None if systems is None else _system_names(systems)
     folder = open_index(find_index(index))
     eval_config = replace(
-        eval_config, fuse=weights(folder), rerank=rerank_options.config(folder, console)
+        eval_config,
+        fuse=weights(folder),
+        rerank=rerank_options.config(folder, console, default=False),
     )
     if named is None:
         named = default_systems(

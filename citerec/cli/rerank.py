@@ -19,8 +19,9 @@ RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
         "--reranker",
-        help="auto for that of the index, else citerec-reranker, the default one, if it is installed; none; a folder "
-        "or hub id. If repeated, cheapest first: each reranks the best candidates of the previous one.",
+        help="auto for that of the index, else citerec-reranker, the default one; none; a folder or hub id. If "
+        "repeated, cheapest first: each reranks the best candidates of the previous one. By default that of the index, "
+        "else citerec-reranker where --ranker is none or was trained with a reranker.",
     ),
 ]
 RerankDepthOption = Annotated[
@@ -104,12 +105,15 @@ class RerankOptions:
         False  # whether metrics are computed: then not with a model that may know the test queries
     )
 
-    def config(self, index: "IndexFolder", console: "ConsoleOutput") -> RerankConfig | None:
+    def config(
+        self, index: "IndexFolder", console: "ConsoleOutput", *, default: bool
+    ) -> RerankConfig | None:
         """Return the reranker config for an index; None for no reranker.
 
         Args:
             index: `auto` is the reranker of this index.
             console: Receives options without effect, and warnings.
+            default: Whether the default reranker is used where no option asks for a reranker.
 
         Raises:
             ConfigError: If the options contradict each other.
@@ -117,13 +121,14 @@ class RerankOptions:
         models = list(self.models or ["auto"])
         found = None
         if not is_none(models, self._given):
-            found = self._resolved(models, index, console)
+            asked = bool(self.models or self._given)
+            found = self._resolved(models, index, console, default=default or asked)
         if found is None and self._running:
             console.log(f"{self._running} has no effect: there is no reranker")
         return found
 
     def _resolved(
-        self, models: list[str], index: "IndexFolder", console: "ConsoleOutput"
+        self, models: list[str], index: "IndexFolder", console: "ConsoleOutput", *, default: bool
     ) -> RerankConfig | None:
         """Return the config with the model that `auto` means; None if it means none.
 
@@ -143,7 +148,7 @@ class RerankOptions:
             backend=self.backend,
             threads=self.threads,
         )
-        found = resolved(config, index, same_data=self.measures, warn=console.warn)
+        found = resolved(config, index, default=default, same_data=self.measures, warn=console.warn)
         needs_one = models != ["auto"] or self._given
         if found is None and needs_one and auto_reranker(index) is None:
             return config  # opening it is an error

@@ -91,7 +91,7 @@ def tune(
         backend=backend,
         threads=threads,
         measures=True,
-    ).config(folder, console)
+    ).config(folder, console, default=False)
     task = load_task(folder, split)
     start_jvm(heap)
     eval_config = EvalConfig(

@@ -120,8 +120,11 @@ def prepared(
 def _config(
     folder: "IndexFolder", request: RecommendRequest, console: ConsoleOutput
 ) -> RecommendConfig:
+    from citerec.rank.reads import suits_default_reranker
+
     options, few = request.options, len(request.queries) <= FEW_QUERIES
-    rerank = options.rerank.config(folder, console)
+    suits = suits_default_reranker(options.ranker, folder)
+    rerank = options.rerank.config(folder, console, default=suits)
     return RecommendConfig(
         k=options.k,
         bm25=options.bm25,

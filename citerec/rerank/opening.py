@@ -1,6 +1,8 @@
 """Opens the rerankers of an index: which models, how many candidates each scores, and the weight of the last.
 
-What `auto` means is decided here alone: the index's own reranker, else the default one of the package, else none.
+What `auto` means is decided here alone: the index's own reranker, else the default one of the package, else none. The
+default one improves a fused list, but hardly one that a learning-to-rank model has ordered without it, and takes most
+of the time: callers say whether it counts.
 """
 
 from collections.abc import Sequence
@@ -34,22 +36,35 @@ Option = TypeVar("Option", Precision, Backend)
 
 
 def requested_reranking(
-    reranker: Literal["auto", "none"] | RerankConfig, index: IndexFolder
+    reranker: Literal["auto", "none"] | RerankConfig, index: IndexFolder, *, default: bool
 ) -> RerankConfig | None:
-    """Return the configuration of reranking on an index; None for no reranking."""
+    """Return the configuration of reranking on an index; None for no reranking.
+
+    Args:
+        reranker: The request.
+        index: The index.
+        default: As for `auto_reranker`.
+    """
     if isinstance(reranker, RerankConfig):
         return reranker
-    return RerankConfig() if reranker == AUTO and auto_reranker(index) else None
+    used = reranker == AUTO and auto_reranker(index, default=default)
+    return RerankConfig() if used else None
 
 
 def resolved(
-    config: RerankConfig, index: IndexFolder, *, same_data: bool = False, warn: Log | None = None
+    config: RerankConfig,
+    index: IndexFolder,
+    *,
+    default: bool = True,
+    same_data: bool = False,
+    warn: Log | None = None,
 ) -> RerankConfig | None:
     """Return a configuration with the model that `auto` means on an index; None if it means none.
 
     Args:
         config: The configuration; returned as it is if it names all of its models.
         index: The index.
+        default: As for `auto_reranker`.
         same_data: As for `auto_reranker`.
         warn: As for `auto_reranker`.
 
@@ -58,7 +73,7 @@ def resolved(
     """
     if all(one.model != AUTO for one in config.cross_encoders):
         return config
-    model = auto_reranker(index, same_data=same_data, warn=warn)
+    model = auto_reranker(index, default=default, same_data=same_data, warn=warn)
     if model is None:
         return None
     named = (
@@ -77,12 +92,17 @@ def own_reranker(index: IndexFolder) -> Path | None:
 
 
 def auto_reranker(
-    index: IndexFolder, *, same_data: bool = False, warn: Log | None = None
+    index: IndexFolder,
+    *,
+    default: bool = True,
+    same_data: bool = False,
+    warn: Log | None = None,
 ) -> str | None:
     """Return the reranker that `auto` means: the index's own, else the default one of the package; None for none.
 
     Args:
         index: The index.
+        default: Whether the default one counts.
         same_data: Whether a model that may know queries of the index counts as none: an evaluation and the training of
             a ranker need one that does not. That is an own model of other papers or splits, and a default one that was
             trained on these papers by other splits.
@@ -100,7 +120,7 @@ def auto_reranker(
             f"{name} is not used: it was trained on other papers or splits, which may include test queries; train it "
             f"again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"
         )
-    if not is_shipped(DEFAULT_RERANKER):
+    if not (default and is_shipped(DEFAULT_RERANKER)):
         return None
     if not (same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)):
         return DEFAULT_RERANKER

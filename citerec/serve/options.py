@@ -14,6 +14,7 @@ from citerec.config import (
 from citerec.encode.config import Backend
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.rank.reads import suits_default_reranker
 from citerec.rerank.opening import AUTO, resolved
 from citerec.rerank.requested import NONE, cross_encoders, first_given, is_none
 from citerec.serve.schema import Options
@@ -93,7 +94,8 @@ def _reranking(
         }
     )
     if names is None and not given:
-        return default_reranking(index, models)
+        ranker = options.ranker if "ranker" in options.model_fields_set else models.config.ranker
+        return default_reranking(index, models, ranker)
     names = names or models.default
     if is_none(names, given):
         return "none"
@@ -112,12 +114,19 @@ def _reranking(
 
 
 def default_reranking(
-    index: IndexFolder, models: ModelSettings
+    index: IndexFolder, models: ModelSettings, ranker: str
 ) -> RerankConfig | Literal["auto", "none"]:
-    """Return the reranking of requests that name no reranker; what `auto` means on the index is found."""
+    """Return the reranking of requests that name no reranker; what `auto` means on the index is found.
+
+    Args:
+        index: The index.
+        models: The models of the server.
+        ranker: The learning-to-rank model of the request, by name.
+    """
     if is_none(models.default, None):
         return "none"
-    return resolved(models.running(cross_encoders(models.default)), index) or "none"
+    config = models.running(cross_encoders(models.default))
+    return resolved(config, index, default=suits_default_reranker(ranker, index)) or "none"
 
 
 def model_settings(

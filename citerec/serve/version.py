@@ -58,7 +58,8 @@ class OpenVersion:
         self._users, self._retired, self.closed = 0, False, False
         self._variants: OrderedDict[RecommendConfig, BatchRecommender] = OrderedDict()
         self._borrowed = Counter[BatchRecommender]()
-        config = replace(models.config, reranker=default_reranking(self.index, models))
+        reranking = default_reranking(self.index, models, models.config.ranker)
+        config = replace(models.config, reranker=reranking)
         self.default = BatchRecommender(self.index, config)
         self.corpus = Corpus(self.index, self.default.retriever.bm25)
 

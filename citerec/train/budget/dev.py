@@ -17,6 +17,7 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.ranker import DEFAULT, SPEC
+from citerec.rank.reads import suits_default_reranker
 from citerec.rerank.opening import auto_reranker
 from citerec.rules.trained_on import RANKER, own_model, trained_on_other_data
 from citerec.train.data import load_dev_task
@@ -89,7 +90,8 @@ def system_measures(
     if ranker and trained_on_other_data(ranker, index):
         ranker = None  # its dev queries may be others
     recorded = recorded_measures(ranker) if ranker else {}
-    reranker = auto_reranker(index, same_data=True)
+    suits = suits_default_reranker(str(ranker or DEFAULT), index)
+    reranker = auto_reranker(index, default=suits, same_data=True)
     config = replace(config, ranker=str(ranker or DEFAULT))
     if RANKED not in recorded:
         systems = Systems(index, sample.eval_set, config, log, progress)

@@ -60,7 +60,7 @@ def reranker_of(index: IndexFolder, config: RankerTraining, position: int = 0) -
     """
     name = config.rerankers(position + 1)[position]
     if name == "auto":
-        return auto_reranker(index, same_data=True)
+        return auto_reranker(index, default=False, same_data=True)
     return None if name == "none" else name
 
 
