@@ -108,7 +108,7 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows, compared = measure_postings(work, Path(__file__), *steps, rounds)
         more = {"compared": compared}
     elif group == "index":
-        steps = [_step(name, work) for name in ("convert", "lucene", "anserini")]
+        steps = _step("convert", work), _step("lucene", work), _step("anserini", work)
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
     elif group in SERVED:
         rows = SERVED[group](work, Path(__file__), rounds)

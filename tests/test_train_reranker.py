@@ -683,6 +683,33 @@ def test_a_model_that_adds_to_the_first_stage_records_its_weight(
     assert (report.history[-1].dev_mixed or 0) >= (report.history[0].dev_f1 or 0)
 
 
+def test_the_recorded_weight_serves_both_measures() -> None:
+    """Ten queries of 40 candidates in the first stage's order; the scores know a little of what is cited."""
+    rng = np.random.default_rng(3)
+    cited = rng.random(400) < 0.15
+    lists = Lists(np.arange(0, 401, 40), np.tile(np.arange(40, dtype=np.int32), 10))
+    first = np.tile(np.linspace(1, 0, 40, dtype=np.float32), 10)  # already scaled to [0, 1]
+    dev = RerankerDev(
+        queries=("",) * 10,
+        candidates=CandidateLists(lists, first, np.zeros(400, np.float32)),
+        cited=cited,
+        gold=np.add.reduceat(cited, lists.indptr[:-1]),
+    )
+    scores = (rng.standard_normal(400) + cited).astype(np.float32)
+
+    spec = dev.calibrated(RerankerSpec(), scores, adds=True)
+
+    assert spec.scale is not None and spec.offset is not None
+    p = 1 / (1 + np.exp(-(spec.scale * scores.astype(np.float64) + spec.offset)))
+    measures = {w / 20: dev.ranked(w / 20 * p + (1 - w / 20) * first) for w in range(21)}
+    f1, mrr = measures[spec.weight]
+    assert f1 * mrr == max(one * other for one, other in measures.values())
+    assert f1 < max(
+        one for one, _ in measures.values()
+    )  # the weight of the best F1 alone is another
+    assert dev.calibrated(RerankerSpec(), scores, adds=False).weight == RerankerSpec().weight
+
+
 def test_a_warm_start_learns_the_teachers_scores_and_no_labels(
     sample_index: IndexFolder, base: Path, tmp_path: Path
 ) -> None:
