@@ -64,6 +64,13 @@ RERANKING = {  # first cell of the row: the row of results, on vis
     "RRF, best 100 reranked by the cross-encoder alone": "reranker/vis_rrf100_alone",
     "RRF, best 100 reranked, weight tuned": "reranker/vis_rrf100",
 }
+CROSS_ENCODER = {  # first cell of the row: rows of results, on each of three corpora that has one
+    "fused list": "dense/{}_rrf",
+    "reranked by one that has not seen the corpus": "models/{}_8_left-out_reranker",
+    "reranked by `citerec-reranker`": "models/{}_3_reranker",
+    "default learning-to-rank model": "ranker/{}_ranker",
+    "the same, reranked by `citerec-reranker`": "models/{}_9_ranker_reranked",
+}
 SPEED = [  # page, first cell of the row, rows of the benchmark, in the order of the figures
     (
         "README.md",
@@ -157,6 +164,19 @@ def test_a_figure_of_quality_is_that_of_its_row(
 @pytest.mark.parametrize("label", RERANKING)
 def test_a_figure_of_reranking_is_that_of_its_row(label: str) -> None:
     assert_shown(figures(row("docs/how/reranking.md", label)), metrics(RERANKING[label], (F1, MRR)))
+
+
+@pytest.mark.parametrize("page", ["docs/how/reranking.md", "citerec/rerank/default/README.md"])
+@pytest.mark.parametrize("label", CROSS_ENCODER)
+def test_a_figure_of_the_cross_encoder_is_that_of_its_row(page: str, label: str) -> None:
+    cells = zip(("vis", "biomed", "ecology"), row(page, label), strict=False)
+    shown = {corpus: cell for corpus, cell in cells if cell}
+
+    results = [CROSS_ENCODER[label].format(corpus) for corpus in shown]
+
+    assert_shown(
+        figures([*shown.values()]), [value for one in results for value in metrics(one, (F1, MRR))]
+    )
 
 
 @pytest.mark.parametrize(("page", "label", "names"), SPEED)
