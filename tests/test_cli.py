@@ -27,7 +27,7 @@ from citerec.types import Query
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample"
 COMMAND = Path(sys.executable).parent / "citerec"
 TITLE, ABSTRACT = "Citation recommendation", "We rank the papers that a manuscript should cite."
-PLAIN = ("--ranker", "none")  # as the stages before the ranker leave the list
+PLAIN = ("--ranker", "none", "--reranker", "none")  # as the retrievers leave the list
 
 JSON_QUERY = json.dumps({"id": "draft", "title": TITLE, "abstract": ABSTRACT})
 QUERIES = {

@@ -1,5 +1,6 @@
 """Whether a learning-to-rank model reads the probabilities of a reranker that it may not have been trained with."""
 
+from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.rank.custom import LtrModel
 from citerec.rank.ranker import find_ranker, read_spec
@@ -9,17 +10,21 @@ from citerec.rerank.cascade import Cascade
 def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
     """Return whether lists are reranked by the default cross-encoder of the package if no option asks for it.
 
-    They are if there is no learning-to-rank model, or one that was trained with a cross-encoder.
+    They are if there is no learning-to-rank model, or one that was trained with a cross-encoder. They are not if there
+    is no such model: whoever opens it reports that.
 
     Args:
         ranker: As for `find_ranker`.
         index: The index.
 
     Raises:
-        ModelError, IndexDamagedError: As for `find_ranker` and `read_spec`.
+        IndexDamagedError: As for `find_ranker`.
     """
-    folder = find_ranker(ranker, index)
-    return folder is None or bool(read_spec(folder).get("provenance", {}).get("rerankers"))
+    try:
+        folder = find_ranker(ranker, index)
+        return folder is None or bool(read_spec(folder).get("provenance", {}).get("rerankers"))
+    except ModelError:
+        return False
 
 
 def reads_probability(ranker: LtrModel, cascade: Cascade) -> bool:
