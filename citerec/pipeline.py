@@ -30,9 +30,10 @@ from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Group
 from citerec.rank.ltr import LtrStage
 from citerec.rank.reads import reads_probability, reranker_notice
+from citerec.rerank.auto import requested_reranking
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.custom import Reranker, cascade_of
-from citerec.rerank.opening import open_cascade, requested_reranking
+from citerec.rerank.opening import open_cascade
 from citerec.rules.known import TemporalGraph
 from citerec.stages import FirstStage, RerankedLtrStage, RerankingStage, Stage
 from citerec.types import CandidateSet, Log, Progress, QueryBatch, no_progress

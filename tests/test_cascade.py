@@ -19,12 +19,9 @@ from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
 from citerec.recommend import BatchRecommender
+from citerec.rerank.auto import own_reranker, requested_reranking
 from citerec.rerank.cascade import Cascade, CascadeReranker
-from citerec.rerank.opening import (
-    open_cascade,
-    own_reranker,
-    requested_reranking,
-)
+from citerec.rerank.opening import open_cascade
 from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 from citerec.rules.known import Rows, Scores
 from citerec.rules.trained_on import trained_on_other_data

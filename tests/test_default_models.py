@@ -25,7 +25,8 @@ from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import TRAINING, seal_model
-from citerec.rerank.opening import auto_reranker, open_cascade, requested_reranking, resolved
+from citerec.rerank.auto import auto_reranker, requested_reranking, resolved
+from citerec.rerank.opening import open_cascade
 from citerec.rules.trained_on import data_of
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan

@@ -17,7 +17,7 @@ from citerec.errors import IndexDamagedError, ModelDamagedError, ModelError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import MODEL_SUMS, check_model, model_faults, seal_model
 from citerec.rank.ranker import find_ranker
-from citerec.rerank.opening import own_reranker
+from citerec.rerank.auto import own_reranker
 from citerec.tuned import read_tuned
 
 TESTS = Path(__file__).parent

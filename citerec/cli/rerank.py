@@ -135,7 +135,7 @@ class RerankOptions:
         Raises:
             ConfigError: If `auto` is one of several models, and may not be used here.
         """
-        from citerec.rerank.opening import auto_reranker, resolved
+        from citerec.rerank.auto import auto_reranker, resolved
 
         config = RerankConfig(
             cross_encoders=cross_encoders(

@@ -18,7 +18,7 @@ from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.ranker import DEFAULT, SPEC
 from citerec.rank.reads import suits_default_reranker
-from citerec.rerank.opening import auto_reranker
+from citerec.rerank.auto import auto_reranker
 from citerec.rules.trained_on import RANKER, own_model, trained_on_other_data
 from citerec.train.data import load_dev_task
 from citerec.train.lists import Rows

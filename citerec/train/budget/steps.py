@@ -22,7 +22,7 @@ from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, extra
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import MODELS
-from citerec.rerank.opening import auto_reranker
+from citerec.rerank.auto import auto_reranker
 from citerec.rules.trained_on import RANKER, RERANKER
 from citerec.train.budget.dev import DevSample, Measures, best_reranked, final, system_measures
 from citerec.train.budget.name import Budget

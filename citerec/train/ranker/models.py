@@ -16,7 +16,7 @@ from citerec.encode.files import weights_files
 from citerec.encode.source import SHIPPED, find_model
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rerank.opening import auto_reranker
+from citerec.rerank.auto import auto_reranker
 from citerec.rerank.spec import read_reranker_spec
 from citerec.rules.held_out import HeldOut, held_out
 from citerec.rules.trained_on import may_know_queries
