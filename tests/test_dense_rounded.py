@@ -1,5 +1,6 @@
 """Vectors rounded to 8 bits: a bound of every paper, and the same hits as without them."""
 
+import os
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -17,9 +18,11 @@ from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.index.dense import exact, kernel, rounded
 from citerec.index.dense.exact import ExactIndex
+from citerec.index.dense.flat import FlatFile, write_flat
 from citerec.index.dense.grow import add_rounded
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.rounded import Rounded, RoundedWriter
+from citerec.index.dense.scan import FEW
 from citerec.index.dense.write import write_dense
 from citerec.recommend import BatchRecommender
 from citerec.types import Eligibility, Query
@@ -289,7 +292,7 @@ def resident_kib(file: Path) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").is_file(), reason="Linux tells what is resident")
-def test_after_a_search_no_page_of_the_exact_vectors_stays_in_memory(tmp_path: Path) -> None:
+def test_no_page_of_the_exact_vectors_stays_in_memory(tmp_path: Path) -> None:
     papers = rounded.FROM
     vectors = np.tile(in_topics(papers), (1, 4)) / 2  # 96 dimensions: 4 * 50,000 * 96 are 19.2 MB
     settings = write_dense(tmp_path, [vectors], rows=papers, dim=96, similarity=COSINE)
@@ -297,11 +300,25 @@ def test_after_a_search_no_page_of_the_exact_vectors_stays_in_memory(tmp_path: P
     file = next(tmp_path.glob("vectors*"))
     every_hundredth = np.arange(0, papers, 100, dtype=np.int32)
 
-    read = index.vectors(every_hundredth)
-    assert resident_kib(file) > 4 * len(every_hundredth) / 2  # pages of 4 KiB and their neighbours
-
-    [(rows, _)] = index.nearest(vectors[:1], [Eligibility()], 20)
-
-    assert len(rows) >= 20
+    assert np.array_equal(index.vectors(every_hundredth), vectors[::100])
     assert resident_kib(file) == 0
-    assert np.array_equal(index.vectors(every_hundredth), read)  # read anew from the file
+
+    for queries in (1, FEW + 1):  # these many are compared with all exact vectors
+        hits = index.nearest(vectors[:queries], [Eligibility()] * queries, 20)
+
+        assert all(len(rows) >= 20 for rows, _ in hits)
+        assert resident_kib(file) == 0
+
+
+@pytest.mark.skipif(not FlatFile.is_supported(), reason="this platform does not read at a position")
+def test_a_file_that_becomes_shorter_is_reported(tmp_path: Path) -> None:
+    vectors = in_topics(10)
+    write_flat(tmp_path / "v", [(0, vectors)], rows=10, dim=DIM, similarity=COSINE)
+    file = FlatFile(tmp_path / "v", rows=10, dim=DIM, similarity=COSINE)
+    last = np.array([9], np.int32)
+    assert np.array_equal(file.vectors(last), vectors[9:])
+
+    os.truncate(tmp_path / "v", (tmp_path / "v").stat().st_size - 4)
+
+    with pytest.raises(OSError, match="became shorter after it was opened"):
+        file.vectors(last)

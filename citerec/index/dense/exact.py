@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from citerec.compiled import Loops
 from citerec.encode.spec import Similarity
-from citerec.index.dense.flat import unmap_pages
+from citerec.index.dense.flat import FlatFile, unmap_pages
 from citerec.index.dense.library import Vectors, load, on_threads
 from citerec.index.dense.rounded import Rounded
 from citerec.index.dense.scan import (
@@ -50,8 +50,18 @@ class ExactIndex:
         similarity: Similarity,
         years: npt.NDArray[np.int32],
         rounded: Rounded | None = None,
+        file: FlatFile | None = None,
     ) -> None:
-        self._raw = raw
+        """Prepare.
+
+        Args:
+            raw: The vectors as bytes, shape (papers, 4 * dim).
+            similarity: How two vectors are compared.
+            years: The year of each row, shape (papers,).
+            rounded: The rounded vectors.
+            file: Reads the vectors of a few papers; by default they are read from `raw`.
+        """
+        self._raw, self._file = raw, file
         self._similarity = similarity
         self._years = years
         self._rounded = rounded
@@ -87,12 +97,14 @@ class ExactIndex:
                         else:
                             results[i] = hits
                 pending, fetch, kernel = unfinished, 4 * fetch, None
-        if self._rounded is not None:
-            unmap_pages(self._raw)
+        if self._file is not None:
+            unmap_pages(self._raw)  # those of a complete scan
         return results
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
         """Return the vectors of some rows, shape (len(rows), dim)."""
+        if self._file is not None:
+            return self._file.vectors(rows)
         return np.take(self._raw, rows, axis=0).view(np.float32)  # faster than self._raw[rows]
 
     def summed_directions(

@@ -4,6 +4,8 @@ The file is a header followed by the vectors. faiss itself can only write it fro
 """
 
 import mmap
+import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +61,7 @@ def map_flat(path: Path, *, rows: int, dim: int, similarity: Similarity) -> npt.
 def unmap_pages(raw: npt.NDArray[np.uint8]) -> None:
     """Take the pages of a mapped file out of the memory of this process; the system's file cache may keep them.
 
-    For each page that is read, the system maps its neighbours, too: reading a few vectors of many papers adds far more
-    to the memory of the process than they take. It has no effect where the platform offers no such call.
+    It has no effect where the platform offers no such call.
 
     Args:
         raw: What `map_flat` returned.
@@ -68,6 +69,42 @@ def unmap_pages(raw: npt.NDArray[np.uint8]) -> None:
     mapped = getattr(raw, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
+
+
+class FlatFile:
+    """Reads some vectors of a flat index without its map.
+
+    For each page of a map that is read, the system maps its neighbours, too: reading a few vectors of many papers
+    would add far more to the memory of the process than they take.
+    """
+
+    def __init__(self, path: Path, *, rows: int, dim: int, similarity: Similarity) -> None:
+        """Open the file, which stays open even if it is replaced.
+
+        Raises:
+            OSError: If it cannot be read.
+        """
+        self._path, self._bytes = path, 4 * dim
+        self._first = len(_header(rows, dim, similarity))
+        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        weakref.finalize(self, os.close, self._file)
+
+    @staticmethod
+    def is_supported() -> bool:
+        """Whether the platform reads at a position, so that threads do not disturb each other."""
+        return hasattr(os, "preadv")
+
+    def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+        """Return the vectors of some rows, shape (len(rows), dim).
+
+        Raises:
+            OSError: If they cannot be read.
+        """
+        read = np.empty((len(rows), self._bytes), np.uint8)
+        for vector, row in zip(read, rows.tolist(), strict=True):
+            if os.preadv(self._file, (vector,), self._first + row * self._bytes) != self._bytes:
+                raise OSError(f"{self._path} became shorter after it was opened")
+        return read.view(np.float32)
 
 
 def _header(rows: int, dim: int, similarity: Similarity) -> bytes:

@@ -35,13 +35,18 @@ def upper_bounds(
         by_distance: Whether x x / 2 is subtracted.
         bounds: Receives the bounds, float32, shape (vectors,).
     """
+    # Numba adds int32 in 64 bits. Where only 32 of them are kept, in a loop with nothing else, the compiler takes
+    # instructions for products of 16 bits, which are three times as fast on some processors.
+    products = np.empty(len(codes), np.int32)
     for i in range(len(codes)):
         product = np.int32(0)
         row = codes[i]
         for j in range(len(query)):
             product += np.int32(row[j]) * np.int32(query[j])
+        products[i] = product
+    for i in range(len(codes)):
         size, rest = np.float64(lengths[i]), np.float64(lost[i])
-        bound = np.float64(scales[i]) * scale * np.float64(product)
+        bound = np.float64(scales[i]) * scale * np.float64(products[i])
         bound += length * rest + query_lost * (size + rest)
         if by_distance:
             bound -= size * size / 2

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.config import DenseConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.index.dense.exact import ExactIndex, RowsAndScores
-from citerec.index.dense.flat import map_flat
+from citerec.index.dense.flat import FlatFile, map_flat
 from citerec.index.dense.library import NAME, Vectors, metric_of
 from citerec.index.dense.rounded import Rounded
 from citerec.types import Eligibility
@@ -80,10 +80,13 @@ def open_dense(
         raise ValueError(f"it has {path.stat().st_size} bytes, expected {settings['bytes']}")
     if kind is DenseKind.EXACT:
         raw = map_flat(path, rows=rows, dim=dim, similarity=similarity)
-        rounded = None
-        if settings.get("rounded"):
-            rounded = Rounded.open(folder, rows=rows, dim=dim, similarity=similarity)
-        return ExactIndex(raw, similarity, years, rounded)
+        if not settings.get("rounded"):
+            return ExactIndex(raw, similarity, years)
+        rounded = Rounded.open(folder, rows=rows, dim=dim, similarity=similarity)
+        file = None
+        if FlatFile.is_supported():
+            file = FlatFile(path, rows=rows, dim=dim, similarity=similarity)
+        return ExactIndex(raw, similarity, years, rounded, file)
     from citerec.index.dense.approximate import ApproximateIndex, Search
     from citerec.index.dense.structure import check_approximate, map_approximate
 
