@@ -18,7 +18,7 @@ from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.index.dense import exact, kernel, rounded
 from citerec.index.dense.exact import ExactIndex
-from citerec.index.dense.flat import FlatFile, write_flat
+from citerec.index.dense.flat import FlatFile, map_flat, unmap_pages, write_flat
 from citerec.index.dense.grow import add_rounded
 from citerec.index.dense.read import open_dense
 from citerec.index.dense.rounded import Rounded, RoundedWriter
@@ -303,11 +303,36 @@ def test_no_page_of_the_exact_vectors_stays_in_memory(tmp_path: Path) -> None:
     assert np.array_equal(index.vectors(every_hundredth), vectors[::100])
     assert resident_kib(file) == 0
 
-    for queries in (1, FEW + 1):  # these many are compared with all exact vectors
+    mapped = map_flat(file, rows=papers, dim=96, similarity=COSINE)
+    without = ExactIndex(mapped, COSINE, np.full(papers, 2000, np.int32))
+    assert np.array_equal(without.vectors(every_hundredth), vectors[::100])
+    assert (
+        resident_kib(file) > 1536
+    )  # 500 vectors of 384 bytes, but 500 pages of 4 KiB, less those with two vectors
+    unmap_pages(mapped)
+    assert resident_kib(file) == 0
+
+    for queries in (1, FEW + 1):  # by rounded vectors; by all exact ones
         hits = index.nearest(vectors[:queries], [Eligibility()] * queries, 20)
 
         assert all(len(rows) >= 20 for rows, _ in hits)
         assert resident_kib(file) == 0
+
+
+def test_the_largest_sums_of_codes_fit_into_32_bits(tmp_path: Path) -> None:
+    """All codes of such vectors are 127 or -127, and a query's are 16,383: 128 * 16,383 * 1,024 is just below 2**31."""
+    papers = np.full((40, 1024), 1 / 32, np.float32)
+    papers[20:] *= -1
+    years = np.full(40, 2000, np.int32)
+    index = ExactIndex(
+        papers.view(np.uint8), COSINE, years, write_rounded(tmp_path, papers, COSINE)
+    )
+
+    for sign, found in ((1, range(20)), (-1, range(20, 40))):
+        [(rows, scores)] = index.nearest(sign * papers[:1], [Eligibility()], 5)
+
+        best = sorted(rows[scores > 0.99].tolist())
+        assert best == [*found]  # all tie
 
 
 @pytest.mark.skipif(not FlatFile.is_supported(), reason="this platform does not read at a position")
@@ -320,5 +345,7 @@ def test_a_file_that_becomes_shorter_is_reported(tmp_path: Path) -> None:
 
     os.truncate(tmp_path / "v", (tmp_path / "v").stat().st_size - 4)
 
-    with pytest.raises(OSError, match="became shorter after it was opened"):
+    with pytest.raises(OSError, match="v became shorter after it was opened"):
         file.vectors(last)
+    with pytest.raises(ValueError, match="not a flat index of 10 vectors"):
+        FlatFile(tmp_path / "v", rows=10, dim=DIM, similarity=COSINE)

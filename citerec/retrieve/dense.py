@@ -1,6 +1,7 @@
 """Dense retrieval: finds the papers whose vectors are nearest to a query's."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -91,6 +92,7 @@ class DenseRetriever:
                 index.path / DENSE, dense_settings, index.papers.years, self.config
             )
         self._search: VectorSearch | DenseIndex = search or self._vectors
+        self._path = index.path
 
     @property
     def encoder(self) -> QueryEncoder:
@@ -135,6 +137,7 @@ class DenseRetriever:
         and paper the same score in any batch, bit by bit.
 
         Raises:
+            IndexDamagedError: If the file of the vectors cannot be read any more.
             ModelError: If a vector is not finite.
             ValueError: If `k` is less than 1, or the vectors have another shape.
         """
@@ -146,15 +149,27 @@ class DenseRetriever:
         if not np.isfinite(vectors).all():
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
-        with on_threads(self.config.threads):
+        with on_threads(self.config.threads), self._reading():
             nearest = self._search.nearest(
                 np.ascontiguousarray(vectors, np.float32), eligible, most
             )
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors of some papers, shape (len(rows), dim); an approximate index returns rounded ones."""
-        return self._vectors.vectors(rows)
+        """Return the vectors of some papers, shape (len(rows), dim); an approximate index returns rounded ones.
+
+        Raises:
+            IndexDamagedError: If the file of the vectors cannot be read any more.
+        """
+        with self._reading():
+            return self._vectors.vectors(rows)
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise IndexDamagedError(self._path, [str(error)]) from error
 
 
 def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class ExactIndex:
         # more by rounded vectors, whose order is less certain
         fetch = (2 * k if kernel else k + k // 8) + 32
         pending = pending if len(self._raw) else []
+        is_mapped = False  # whether all exact vectors were read
         with on_threads(1), ThreadPoolExecutor(threads, initializer=_use_one_thread) as pool:
             while pending:
                 unfinished: list[int] = []
@@ -96,9 +97,10 @@ class ExactIndex:
                             unfinished.append(i)
                         else:
                             results[i] = hits
+                is_mapped |= kernel is None
                 pending, fetch, kernel = unfinished, 4 * fetch, None
-        if self._file is not None:
-            unmap_pages(self._raw)  # those of a complete scan
+        if is_mapped and self._file is not None:
+            unmap_pages(self._raw)
         return results
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:

@@ -82,12 +82,15 @@ class FlatFile:
         """Open the file, which stays open even if it is replaced.
 
         Raises:
+            ValueError: If it is not as long as so many vectors.
             OSError: If it cannot be read.
         """
-        self._path, self._bytes = path, 4 * dim
-        self._first = len(_header(rows, dim, similarity))
-        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        weakref.finalize(self, os.close, self._file)
+        self._path, self._vector_bytes = path, 4 * dim
+        self._offset = len(_header(rows, dim, similarity))
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        weakref.finalize(self, os.close, self._descriptor)
+        if os.fstat(self._descriptor).st_size != self._offset + rows * self._vector_bytes:
+            raise ValueError(f"it is not a flat index of {rows} vectors of {dim} dimensions")
 
     @staticmethod
     def is_supported() -> bool:
@@ -98,13 +101,21 @@ class FlatFile:
         """Return the vectors of some rows, shape (len(rows), dim).
 
         Raises:
-            OSError: If they cannot be read.
+            OSError: If they cannot be read, as where the file became shorter after it was opened.
         """
-        read = np.empty((len(rows), self._bytes), np.uint8)
-        for vector, row in zip(read, rows.tolist(), strict=True):
-            if os.preadv(self._file, (vector,), self._first + row * self._bytes) != self._bytes:
-                raise OSError(f"{self._path} became shorter after it was opened")
-        return read.view(np.float32)
+        found = np.empty((len(rows), self._vector_bytes), np.uint8)
+        for vector, row in zip(found, rows.tolist(), strict=True):
+            self._read(memoryview(vector), self._offset + row * self._vector_bytes)
+        return found.view(np.float32)
+
+    def _read(self, vector: memoryview, position: int) -> None:
+        """Fill `vector` with the bytes from `position` on; a read may return fewer bytes than are asked for."""
+        done = 0
+        while done < len(vector):
+            count = os.preadv(self._descriptor, (vector[done:],), position + done)
+            if not count:
+                raise OSError(f"{self._path.name} became shorter after it was opened")
+            done += count
 
 
 def _header(rows: int, dim: int, similarity: Similarity) -> bytes:

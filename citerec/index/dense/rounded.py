@@ -117,7 +117,7 @@ class Rounded:
         self, kernel: Any, query: Vectors, bounds: Closeness, start: int, stop: int
     ) -> None:
         exact = query.astype(np.float64)
-        largest = min(_QUERY_LARGEST, _SUM // (LARGEST * len(query)))
+        largest = min(_QUERY_LARGEST, _SUM // ((LARGEST + 1) * len(query)))
         scale = float(np.abs(exact).max()) / largest or 1.0
         codes = np.rint(exact / scale)
         part = slice(start, stop)
