@@ -7,8 +7,8 @@
 The models are folders of `citerec train-encoder` and `citerec train-reranker`. `--trained-on` names the indexes of
 earlier trainings of the same weights; the index of the last one is in the folder. `--tokens` and `--candidates` are
 what a cross-encoder reads by default; `--calibrate` fits its probabilities and its weight on dev queries, as it is
-stored and reads then. With `--measure` nothing is shipped: the whole model and the stored form at each rank are
-measured on dev queries, both in float32.
+stored and reads then (`reranker/weight.py` finds the weight on corpora that it has not seen). With `--measure` nothing
+is shipped: the whole model and the stored form at each rank are measured on dev queries, both in float32.
 """
 
 import argparse
@@ -141,8 +141,6 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     spec = dev.calibrated(spec, scores, adds=adds)
     print(f"calibrated on {len(dev.gold):,} dev queries: {spec}")
     print(f"first stage {first_stage_measures(dev)}, reranked {dev.measures(scores)}")
-    if options.weight is not None:
-        spec = replace(spec, weight=options.weight)
     write_reranker_spec(folder, spec)
     seal_model(folder)
 
@@ -301,11 +299,6 @@ def _options() -> argparse.Namespace:
     add("--tokens", type=int, nargs=2, default=[0, 0], help="of query and candidate, by default")
     add("--candidates", type=int, default=0, help="candidates that it orders by default")
     add("--calibrate", type=Path, nargs="*", default=[], help="indexes whose dev queries calibrate")
-    add(
-        "--weight",
-        type=float,
-        help="of a cross-encoder, in place of the one that calibration finds",
-    )
     add("--threads", type=int, default=0, help="0 for one per processor")
     options = parser.parse_args()
     if not (options.encoder or options.reranker or options.card):

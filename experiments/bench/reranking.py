@@ -22,7 +22,7 @@ from bench.worker import Worker
 DEPTH = 100  # candidates of a query
 PREFIX = "rerank-"
 REFERENCE = "sentence-transformers"
-MODEL = "reranker"  # a folder in the work folder; made up where there is none
+MODEL = "reranker"  # a folder in the work folder; by default that of the package
 SPLITS = ((128, 64), (128, 128))  # tokens of query and candidate
 
 Score = Callable[[], Any]  # a score of each pair, in their order
@@ -131,7 +131,7 @@ def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
     """Measure every system in turns, and hold their scores against each other.
 
     Args:
-        work: Where; `reranker/` in it is the model.
+        work: Where; `reranker/` in it is the model, by default that of the package.
         script: `bench.py`, which also is the workers' program.
         rounds: How often each scores all pairs; the first pairs warm it up.
     """
@@ -185,23 +185,18 @@ def serve_reranker(name: str, work: Work) -> None:
 
 
 def model_of(work: Work) -> Path:
-    """Return the cross-encoder that is measured; where there is none, MiniLM gets a head of chance."""
+    """Return the cross-encoder that is measured; where there is none, that of the package as a whole model."""
     folder = work.folder / MODEL
     if not (folder / "config.json").is_file():
-        import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from citerec.encode.source import DEFAULT_RERANKER, SHIPPED
+        from citerec.rerank.model import load_reranker
 
-        from citerec.encode.source import find_model
-
-        base = find_model("minilm").folder
-        torch.manual_seed(0)
-        log(
-            "no reranker/ in the work folder: MiniLM with a head of chance, whose quality means nothing"
-        )
-        model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
-        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-        model.save_pretrained(folder)
-        AutoTokenizer.from_pretrained(base, model_max_length=512).save_pretrained(folder)
+        parts = load_reranker(SHIPPED[DEFAULT_RERANKER])
+        config, tokenizer = parts.model.config, parts.tokenizer
+        config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        tokenizer.model_max_length = 512
+        parts.model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     return folder
 
 

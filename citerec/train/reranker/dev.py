@@ -25,7 +25,7 @@ from citerec.train.reranker.config import RerankerTraining
 from citerec.types import Log
 
 Numbers = npt.NDArray[np.floating]
-RERANK_WEIGHTS = np.linspace(0, 1, 21).round(2)  # probabilities are small, so the best is near 1
+RERANK_WEIGHTS = np.linspace(0, 1, 21).round(2)  # where probabilities are small, the best is near 1
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class RerankerDev:
             first-stage scores.
         """
         f1, mrr = self.ranked(scores)
-        mixed = max(f1 for f1, _ in self._mixed(scores).values())
+        mixed = max(f1 for f1, _ in self.by_weight(scores, *platt(scores, self.cited)).values())
         return {"loss": self._loss(scores), "mrr": mrr, "f1": f1, "mixed": mixed}
 
     def calibrated(self, spec: RerankerSpec, scores: Numbers, *, adds: bool) -> RerankerSpec:
@@ -92,14 +92,23 @@ class RerankerDev:
                 highest product of F1 at 20 and MRR, in which a percent of either counts the same.
         """
         scale, offset = platt(scores, self.cited)
-        of_weights = self._mixed(scores)
+        of_weights = self.by_weight(scores, scale, offset)
         best = max(of_weights, key=lambda weight: math.prod(of_weights[weight]))
         weight = best if adds else spec.weight
         return replace(spec, scale=scale, offset=offset, weight=weight)
 
-    def _mixed(self, scores: Numbers) -> Mapping[float, tuple[float, float]]:
-        """Return what `ranked` returns for calibrated scores interpolated with first-stage scores, by rerank weight."""
-        scale, offset = platt(scores, self.cited)
+    def by_weight(
+        self, scores: Numbers, scale: float, offset: float
+    ) -> Mapping[float, tuple[float, float]]:
+        """Return what `ranked` returns for probabilities interpolated with first-stage scores, by rerank weight.
+
+        The probabilities are sigmoid(scale * score + offset).
+
+        Args:
+            scores: Of the candidates, shape (entries,).
+            scale: Above 0.
+            offset: Of any sign.
+        """
         z = np.clip(scale * scores.astype(np.float64) + offset, -60, 60)
         probabilities, first = 1 / (1 + np.exp(-z)), self._min_max(self.candidates.scores)
         return {
