@@ -105,7 +105,7 @@ class FlatFile:
         """
         found = np.empty((len(rows), self._vector_bytes), np.uint8)
         for vector, row in zip(found, rows.tolist(), strict=True):
-            self._read(memoryview(vector), self._offset + row * self._vector_bytes)
+            self._read(vector.data, self._offset + row * self._vector_bytes)
         return found.view(np.float32)
 
     def _read(self, vector: memoryview, position: int) -> None:
