@@ -215,7 +215,10 @@ def page(results: dict[str, Any]) -> str:
         "is the slope of log time over log papers from the smallest to the largest index. Memory is what the process",
         "holds beyond Python after these queries, and the JVM where one is started. `before`: Lucene searches, all",
         "texts and citations are read, and there are no features of sentences. `after`: stored postings, citing",
-        "papers, look-up tables, rounded vectors, and compiled loops, as in the server. Mapped memory is of files,",
+        "papers, look-up tables, rounded vectors, and compiled loops, as in the server (AMD EPYC).",
+        "",
+        "`after, on another machine`: later, on an Intel Xeon with AMX, which is slower in all stages; single exact",
+        "vectors are read from their file, not from a map, and here a draft needed Java. Mapped memory is of files,",
         "which the system takes back when it needs it.",
     ]
     for label, by_size in results.items():
