@@ -74,14 +74,13 @@ class LeftOut:
     @classmethod
     def of(cls, model: Path, folder: Path, config: RerankerTraining) -> "LeftOut":
         """Rerank the dev queries of an index."""
-        index = open_index(folder)
+        index, parts = open_index(folder), load_reranker(model)
         if may_know_queries(model, index):
             raise SystemExit(f"{model} was trained on {folder}")
         joined = join([index])
         dev = load_dev(draw_dev(joined, config), config, print)
         if dev is None:
             raise SystemExit(f"{folder} has no dev queries")
-        parts = load_reranker(model)
         scores = dev.scores(parts, Texts(parts, joined.papers), config.running)
         return cls(folder.name, parts.spec, dev, scores)
 
