@@ -79,8 +79,8 @@ rate with more trees, and 1,200 other papers a query.
 The probability of a cross-encoder that has seen neither the corpus nor the queries (`reranker/halves`; the best 30 by a
 ranker without it) did not become a feature of the default model, either. Of vis, biomed, ecology and labour, each left
 out of the ranker, too, two lost F1@20 and two lost MRR when the trees read it; a weight that is the same for all lists
-changed F1@20 by half a percent at most; and a second model over these 30 lost on vis and biomed what it gained on
-the others, with the probability and without it.
+hardly changed F1@20; and a second model over these 30 lost on vis and biomed and gained on the others, with the
+probability and without it.
 
 """
 Measures = npt.NDArray[np.float64]  # shape (queries, 2): F1@20 and 1 / rank

@@ -68,6 +68,7 @@ CROSS_ENCODER = {  # first cell of the row: rows of results, on each of four cor
     "fused list": "dense/{}_rrf",
     "reranked by one that has not seen the corpus": "models/{}_8_left-out_reranker",
     "reranked by `citerec-reranker`": "models/{}_3_reranker",
+    "the same, reading 256 + 256 tokens": "models/{}_3_reranker_long",
     "default learning-to-rank model": "ranker/{}_ranker",
     "the same, reranked by `citerec-reranker`": "models/{}_9_ranker_reranked",
 }

@@ -109,7 +109,7 @@ class FlatFile:
         return found.view(np.float32)
 
     def _read(self, vector: memoryview, position: int) -> None:
-        """Fill `vector` with the bytes from `position` on; a read may return fewer bytes than are asked for."""
+        """Fill `vector` with the bytes from `position` on; a read may return fewer bytes than fit."""
         done = 0
         while done < len(vector):
             count = os.preadv(self._descriptor, (vector[done:],), position + done)

@@ -36,7 +36,7 @@ def upper_bounds(
         bounds: Receives the bounds, float32, shape (vectors,).
     """
     # Numba adds int32 in 64 bits. Where only 32 of them are kept, in a loop with nothing else, the compiler takes
-    # instructions for products of 16 bits, which are three times as fast on some processors.
+    # instructions for products of 16 bits, which are much faster on some processors.
     products = np.empty(len(codes), np.int32)
     for i in range(len(codes)):
         product = np.int32(0)
