@@ -157,7 +157,7 @@ class RerankConfig:
     """Reranking by a cross-encoder, or by several; each scores the best candidates of the previous one."""
 
     cross_encoders: tuple[CrossEncoderConfig, ...] = (CrossEncoderConfig(),)  # cheapest first
-    # of the last reranker against the previous order, in [0, 1]; None: the tuned weight, else 1
+    # of the last reranker against the previous order, in [0, 1]; None: the tuned weight, else the model's
     weight: float | None = None
     early_stop: bool = False  # stop scoring when the best k cannot change any more
     device: str = "auto"  # or cpu, cuda, cuda:1

@@ -1,6 +1,8 @@
 """Tuning: each way to fuse is tried once, the best of them on dev is kept."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import Trial, tune
 from citerec.folder import IndexFolder
+from citerec.manifest import seal_model
+from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 
 SETTING = EvalConfig()
 
@@ -110,6 +114,32 @@ def test_without_vectors_the_reranker_is_weighed_against_bm25(
     run, _ = Systems(sample_index, task, alone).run("rerank")
     assert tuning.weights[-1].weight == 1
     assert tuning.weights[-1].metrics == mean_metrics(per_query(run, task.qrels))
+
+
+def test_the_weight_that_a_model_states_is_its_default(
+    dense_sample: IndexFolder, tiny_reranker_model: str, tmp_path: Path
+) -> None:
+    model = tmp_path / "stating"
+    shutil.copytree(tiny_reranker_model, model)
+    write_reranker_spec(model, replace(read_reranker_spec(model), weight=0.42))
+    seal_model(model)
+    stage = CrossEncoderConfig(model=str(model), depth=10)
+    config = EvalConfig(rerank=RerankConfig(cross_encoders=(stage,), precision="float32"))
+    task = load_task(dense_sample, "dev")
+
+    tuning = tune(dense_sample, task, config, "mrr")
+
+    by_weight = {trial.weight: trial for trial in tuning.weights}
+    assert [*by_weight] == sorted({*(step / 20 for step in range(21)), 0.42})
+    assert tuning.weighting is not None
+    assert tuning.weighting.default == pytest.approx(by_weight[0.42].metrics["mrr"])
+    proved = replace(tuning, weighting=replace(tuning.weighting, tuned=1.0, p=0.001))
+    raised = {w: replace(by_weight[w], scores=by_weight[w].scores + 1) for w in (0.42, 1.0)}
+    best_is_default = replace(proved, weights=(by_weight[0.0], raised[0.42], by_weight[1.0]))
+    assert best_is_default.rerank is None
+    better = replace(proved, weights=(by_weight[0.0], by_weight[0.42], raised[1.0]))
+    assert better.rerank is not None
+    assert better.rerank.weight == 1  # a weight as any other, where the model states another
 
 
 def test_without_a_reranker_no_weight_is_found(dense_sample: IndexFolder) -> None:

@@ -55,7 +55,7 @@ RerankWeightOption = Annotated[
         min=0,
         max=1,
         help="Weight of the last reranker against the order before it; by default 0.4 after a learning-to-rank "
-        "model, else the tuned one, else 1.",
+        "model, else the tuned one, else what the model states (1 if nothing).",
     ),
 ]
 EarlyStopOption = Annotated[

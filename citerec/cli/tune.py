@@ -159,10 +159,11 @@ def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
         best, default = shown_fusion(tuning.best.fuse), shown_fusion(FuseConfig())
         score = tuning.best.metrics[tuning.metric]
         yield f"fusion: {_verdict(tuning, tuning.fusion, best, default, score, split)}"
-    if tuning.weighting and (best := tuning.best_weight):
+    if tuning.weighting and tuning.reranker and (trial := tuning.best_weight):
+        best, default = f"{trial.weight:g}", f"{tuning.reranker.default_weight:g}"
+        score = trial.metrics[tuning.metric]
         yield (
-            f"rerank weight: "
-            f"{_verdict(tuning, tuning.weighting, f'{best.weight:g}', '1', best.metrics[tuning.metric], split)} "
+            f"rerank weight: {_verdict(tuning, tuning.weighting, best, default, score, split)} "
             f"({tuning.reranking}; without a learning-to-rank model)"
         )
 

@@ -22,7 +22,7 @@ from citerec.types import Hits, Log, Progress, no_progress
 
 STEPS = 20  # of a weight between 0 and 1
 K0S = (10, 20, 60, 100)
-RRF, ALONE = 0, -1  # places of the defaults: the first fusion (RRF), and the last weight (1)
+RRF = 0  # the place of the default fusion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,7 @@ class Tuning:
     metric: str
     trials: tuple[Trial, ...]  # the first is the default, plain RRF; none without vectors
     fusion: CrossValidation | None = None  # of `trials`
-    weights: tuple[WeightTrial, ...] = ()  # the last is the default, 1; none without a reranker
+    weights: tuple[WeightTrial, ...] = ()  # rising, with the reranker's default; none without one
     weighting: CrossValidation | None = None  # of `weights`
     reranker: CascadeReranker | None = None  # the reranker of `weights`
     reranking: str = ""  # description of the reranker
@@ -73,18 +73,19 @@ class Tuning:
 
     @property
     def best_weight(self) -> WeightTrial | None:
-        """The rerank weight with the highest metric, of equal ones 1, then the lowest; None without a reranker."""
-        if not self.weights:
+        """The rerank weight with the highest metric; of equal ones the default, then the lowest; None without one."""
+        if self.reranker is None:
             return None
-        return self.weights[best_of(_table(self.weights), ALONE)]
+        default = _place(self.weights, self.reranker.default_weight)
+        return self.weights[best_of(_table(self.weights), default)]
 
     @property
     def rerank(self) -> RerankWeight | None:
-        """The best rerank weight if it is significantly better than 1, else None."""
+        """The best rerank weight if it is significantly better than the reranker's default, else None."""
         best, reranker = self.best_weight, self.reranker
         if best is None or reranker is None or not (self.weighting and self.weighting.is_better):
             return None
-        if best is self.weights[ALONE]:
+        if best.weight == reranker.default_weight:
             return None
         settings = reranker.settings
         return RerankWeight(
@@ -138,12 +139,13 @@ def tune(
         rankings = _fused(index, systems, fuse_config, config.depth) if reranker else []
     if reranker is None:
         return tuning
-    weights = tuple(_weights(task, systems, metric, rankings))
+    last = reranker.rerankers[-1]
+    weights = tuple(_weights(task, systems, metric, rankings, last.default_weight))
     return replace(
         tuning,
         weights=weights,
-        weighting=cross_validate(_table(weights), ALONE),
-        reranker=reranker.rerankers[-1],
+        weighting=cross_validate(_table(weights), _place(weights, last.default_weight)),
+        reranker=last,
         reranking=str(reranker),
     )
 
@@ -177,10 +179,14 @@ def _measured(hits: list[Hits], systems: Systems, task: EvalSet) -> dict[str, Fl
     return per_query(systems.as_run("trial", hits), task.qrels)
 
 
+def _place(trials: Sequence[WeightTrial], weight: float) -> int:
+    return [trial.weight for trial in trials].index(weight)
+
+
 def _weights(
-    task: EvalSet, systems: Systems, metric: str, rankings: list[Hits]
+    task: EvalSet, systems: Systems, metric: str, rankings: list[Hits], default: float
 ) -> Iterator[WeightTrial]:
-    for weight in _steps():
+    for weight in sorted({*_steps(), default}):
         hits = systems.reranked(rankings, systems.cascade.with_weight(weight))
         figures = _measured(hits, systems, task)
         yield WeightTrial(weight, mean_metrics(figures), figures[metric])

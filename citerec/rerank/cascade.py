@@ -45,6 +45,7 @@ class CascadeReranker:
     depth: int  # candidates per query
     weight: float  # against the previous order, in [0, 1]
     settings: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
+    default_weight: float = 1.0  # what the model's folder states, where none is given or tuned
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
 

@@ -116,6 +116,7 @@ def _open(
         scorer=model,
         depth=depth,
         weight=weight,
+        default_weight=model.spec.weight,
         calibrated=model.spec.is_calibrated,
         settings={
             "weights": model.fingerprint,
