@@ -43,14 +43,12 @@ ABOUT = {
     DEFAULT_ENCODER: (
         "An encoder of papers",
         "It maps title and abstract to a vector; papers that cite each other have similar vectors.",
-        "`citerec index CORPUS --encoder citerec-minilm`; train it further by `citerec train-encoder --model "
-        "citerec-minilm`.",
+        "`citerec index CORPUS --encoder {model}`; train it further by `citerec train-encoder --model {model}`.",
     ),
     DEFAULT_RERANKER: (
         "A cross-encoder for citations",
         "It reads a draft and a paper together; its score is high if the draft should cite the paper.",
-        "`citerec recommend --reranker citerec-reranker`; train it further by `citerec train-reranker --model "
-        "citerec-reranker`.",
+        "`citerec recommend --reranker {model}`; train it further by `citerec train-reranker --model {model}`.",
     ),
 }
 
@@ -64,13 +62,13 @@ def main() -> None:
     shares = {DEFAULT_ENCODER: options.share, DEFAULT_RERANKER: options.reranker_share}
     models = {name: folder for name, folder in trained.items() if folder}
     if options.card:
-        write_card(options.card, SHIPPED[options.card], options.notes)
+        write_card(options.card, _place(options.card, options), options.notes)
         return
     earlier = [open_index(folder) for folder in options.trained_on]
     if not options.measure:
         [rank] = options.rank
         for name, folder in models.items():
-            output = options.output / name if options.output else SHIPPED[name]
+            output = _place(name, options)
             ship(
                 name,
                 folder,
@@ -83,7 +81,7 @@ def main() -> None:
             if name == DEFAULT_RERANKER:
                 configure(output, options)
             print(f"{output}: {_bytes(output) / 1e6:.1f} MB")
-        total = sum(_bytes(options.output / n if options.output else SHIPPED[n]) for n in SHIPPED)
+        total = sum(_bytes(_place(name, options)) for name in SHIPPED)
         print(
             f"both: {total / 1e6:.1f} MB, {'within' if total <= MOST else 'ABOVE'} {MOST / 1e6:g} MB"
         )
@@ -116,7 +114,7 @@ def ship(
         rank=rank,
         share=share,
         training=record,
-        card=_card(name, trained, record, rank=rank, share=share, notes=notes),
+        card=_card(name, trained, record, output, rank=rank, share=share, notes=notes),
     )
 
 
@@ -233,6 +231,7 @@ def _card(
     name: str,
     trained: Path,
     record: Mapping[str, Any],
+    output: Path,
     *,
     rank: int,
     share: float,
@@ -243,7 +242,7 @@ def _card(
     stored = f"factors of rank {rank}" if rank else "all numbers"
     rows = [(o["name"], o["corpus_sha256"], o["splits_sha256"]) for o in record["indexes"]]
     sections = {
-        "Use": use,
+        "Use": use.format(model=name if output == SHIPPED[name] else output.as_posix()),
         "Storage": f"The difference to all-MiniLM-L6-v2, {stored} in float16, of which a share of {share:g} is added.",
         "Data": "The train papers of these splits alone.\n\n"
         + table(("index", "sha256 of the corpus", "sha256 of the splits"), rows),
@@ -260,7 +259,7 @@ def _card(
 def write_card(name: str, folder: Path, notes: Path | None) -> None:
     """Write the card of a stored model anew."""
     record, stored = read_training(folder), read_difference(folder)
-    card = _card(name, folder, record, rank=stored.rank, share=stored.share, notes=notes)
+    card = _card(name, folder, record, folder, rank=stored.rank, share=stored.share, notes=notes)
     (folder / CARD).write_text(card, encoding="utf-8")
     seal_model(folder)
 
@@ -269,6 +268,11 @@ def _section(card: Path, heading: str) -> str:
     """Return a section of the model card of a training; empty if there is none."""
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     return text.partition(f"## {heading}\n\n")[2].partition("\n\n## ")[0]
+
+
+def _place(name: str, options: argparse.Namespace) -> Path:
+    """Return where a model is stored: in the package, or in a folder of its name in `--output`."""
+    return options.output / name if options.output else SHIPPED[name]
 
 
 def _bytes(folder: Path) -> int:
@@ -286,7 +290,7 @@ def _options() -> argparse.Namespace:
     add("--trained-on", type=Path, nargs="*", default=[], help="indexes of earlier trainings")
     add("--output", type=Path, help="where to write, in place of the folders of the package")
     add("--notes", type=Path, help="Markdown whose sections are added to the card")
-    add("--card", choices=[*SHIPPED], help="only write the card of a shipped model anew")
+    add("--card", choices=[*SHIPPED], help="only write the card of a stored model anew")
     add("--measure", type=Path, nargs="*", default=[], help="indexes to measure on")
     add("--queries", type=int, default=200, help="dev queries of each index, drawn at random")
     add("--pool", type=int, default=0, help="papers that an encoder orders; 0 for all")
