@@ -32,6 +32,7 @@ from citerec.opensearch import (
     OpenSearchVectors,
     load,
     open_retrievers,
+    retrieve,
 )
 from citerec.opensearch.bodies import index_body, similarity_of, term_search
 from citerec.recommend import BatchRecommender
@@ -125,10 +126,26 @@ def test_vectors_find_what_the_index_finds(
         assert {*other.rows[sure].tolist()} <= {*one.rows.tolist()}
 
 
-def test_papers_are_recommended_as_without_opensearch(
-    sample: OpenSearchIndex, dense_sample: IndexFolder
+def test_given_papers_are_scored_as_by_lucene(
+    sample: OpenSearchIndex, dense_sample: IndexFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = RecommendConfig(k=10, ranker="none", reranker="none", diversity=0.3)
+    queries = [*drafts(dense_sample)[:4], Query(id="stop words", title="the of")]
+    rows = np.random.default_rng(0).permutation(300).astype(np.int32)[:120]
+    monkeypatch.setattr(retrieve, "MOST_HITS", 50)  # so that there are three searches of a query
+
+    expected = Bm25Retriever(dense_sample).scores_of_papers(queries, rows)
+    found = OpenSearchBm25(sample, dense_sample).scores_of_papers(queries, rows)
+
+    scale = found[0].max() / expected[0].max()  # k1 + 1 in OpenSearch 2
+    assert (expected[:4] > 0).any(1).all()
+    assert found == pytest.approx(scale * expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("ranker", ["none", "auto"])
+def test_papers_are_recommended_as_without_opensearch(
+    sample: OpenSearchIndex, dense_sample: IndexFolder, ranker: str
+) -> None:
+    config = RecommendConfig(k=10, ranker=ranker, reranker="none", diversity=0.3)
     queries = drafts(dense_sample)[:6]
 
     retrievers = open_retrievers(sample, dense_sample, config)

@@ -91,8 +91,13 @@ def eligible_filter(rule: Eligibility, excluded: Sequence[str]) -> dict[str, Any
     if rule.year_max is not None:
         without.append({"range": {YEAR: {"gt": rule.year_max}}})
     if excluded:
-        without.append({"ids": {"values": list(excluded)}})
+        without.append(among(excluded))
     return {"bool": {"must_not": without}} if without else {}
+
+
+def among(ids: Sequence[str]) -> dict[str, Any]:
+    """Return the filter of the papers with these ids."""
+    return {"ids": {"values": list(ids)}}
 
 
 def term_search(counts: Mapping[str, int], accepted: Mapping[str, Any], k: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from citerec.opensearch.bodies import (
     META,
     MOST_HITS,
     VECTOR,
+    among,
     eligible_filter,
     similarity_of,
     state_of,
@@ -32,6 +33,7 @@ from citerec.text import QueryForm
 from citerec.types import Eligibility, Hits, Log, Query
 
 Vectors = npt.NDArray[np.float32]  # shape (n, dim)
+Table = npt.NDArray[np.float32]  # shape (queries, papers)
 
 
 def open_retrievers(
@@ -61,7 +63,7 @@ def open_retrievers(
 
 
 class OpenSearchBm25:
-    """Finds papers by the words of the query; a `Retriever`.
+    """Finds papers by the words of the query, and scores given ones; a `Retriever` with `LexicalScores`.
 
     The engine scores with the `k1` and `b` of its own settings, see `index_body`. OpenSearch 2 multiplies the scores
     of Lucene by k1 + 1; no later stage depends on their scale.
@@ -99,16 +101,43 @@ class OpenSearchBm25:
             ConfigError: If `k` is more than OpenSearch returns.
             OpenSearchError: If the server does not answer, or not completely.
         """
+        found = self._search(queries, _filters(self._index, eligible, k), k)
+        return [Hits.ordered(*pair, self._index.id_rank, k) for pair in found]
+
+    def scores_of_papers(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
+        """Return the score of each paper for each query, 0 without a common term, shape (queries, papers).
+
+        Args:
+            queries: The queries.
+            rows: Distinct papers, eligible or not.
+
+        Raises:
+            OpenSearchError: If the server does not answer, or not completely.
+        """
+        table = np.zeros((len(queries), len(rows)), np.float32)
+        for first in range(0, len(rows), MOST_HITS):
+            part = rows[first : first + MOST_HITS]
+            filters = [among(self._index.papers.ids_at(part.tolist()))] * len(queries)
+            by_row = np.argsort(part)
+            found = self._search(queries, filters, len(part))
+            for scores, (found_rows, found_scores) in zip(table, found, strict=True):
+                places = by_row[np.searchsorted(part, found_rows, sorter=by_row)]
+                scores[first + places] = found_scores
+        return table
+
+    def _search(
+        self, queries: Sequence[Query], filters: Sequence[dict[str, Any]], k: int
+    ) -> list[RowsAndScores]:
+        """Return rows and scores of the `k` best papers of each query that pass its filter."""
         counts = [Counter(terms_of(query, self.config)) for query in queries]
         searches = [
             term_search(counted, accepted, k)
-            for counted, accepted in zip(counts, _filters(self._index, eligible, k), strict=True)
+            for counted, accepted in zip(counts, filters, strict=True)
             if counted
         ]
         answers = iter(self._server.search(searches, global_statistics=True) if searches else [])
         found = [next(answers) if counted else Found((), ()) for counted in counts]
-        pairs = _rows_and_scores(self._index, found, float)
-        return [Hits.ordered(*pair, self._index.id_rank, k) for pair in pairs]
+        return _rows_and_scores(self._index, found, float)
 
 
 class OpenSearchVectors:
