@@ -7,19 +7,21 @@ texts: a resumed run gives the same vectors as an uninterrupted one.
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from citerec.atomic import building
-from citerec.config import DenseIndexConfig
+from citerec.config import DenseIndexConfig, DenseKind
 from citerec.corpus.papers import Papers
+from citerec.encode.projection import Projection, unit
+from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
 from citerec.errors import ConfigError, IndexReplacedError, writing
-from citerec.folder import DENSE, PAPERS, open_index
+from citerec.folder import DENSE, PAPERS, IndexFolder, open_index
 from citerec.lock import locked, try_lock
 from citerec.manifest import CACHES, MODELS, checksums, read_manifest, write_manifest
 from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
@@ -84,6 +86,8 @@ def embed_anew(
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
+    If the new encoder is a linear map of the one that made the vectors, they are mapped, and no text is read.
+
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
         IndexLockedError: If another process is changing the index.
@@ -92,6 +96,7 @@ def embed_anew(
         OutputError: If a file cannot be written.
     """
     index = open_index(path)
+    config = replace(config, elsewhere=_MappedShards.of(index, encoder) or config.elsewhere)
     with locked(path), building(path) as folder:
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
@@ -109,6 +114,57 @@ def embed_anew(
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
     forget_shards(path)
+
+
+def stored_vectors(
+    index: IndexFolder, weights: str, spec: EncoderSpec
+) -> "Callable[[Sequence[int]], Shard] | None":
+    """Return what reads vectors of an index, if a certain encoder made them and they are exact; else None.
+
+    Args:
+        index: The index.
+        weights: The sha256 of the encoder's weights.
+        spec: How it reads and pools text. The similarity may differ: for cosine the vectors get unit length.
+    """
+    recorded, dense = (index.manifest.settings.get(name) for name in ("encoder", "dense"))
+    if not recorded or not dense or dense["kind"] != DenseKind.EXACT:
+        return None
+    made_by = Fingerprint.from_json(recorded)
+    if made_by.weights != weights or replace(made_by.spec, similarity=spec.similarity) != spec:
+        return None
+    from citerec.index.dense.read import open_dense
+
+    vectors = open_dense(index.path / DENSE, dense, index.papers.years)
+
+    def read(rows: Sequence[int]) -> Shard:
+        found = vectors.vectors(np.asarray(rows, np.int32))
+        return unit(found) if spec.similarity is Similarity.COSINE else found
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedShards:
+    """Maps the vectors of an index, in place of encoding its papers; a `ShardEncoder`."""
+
+    read: "Callable[[Sequence[int]], Shard]"  # reads vectors of the index
+    projection: Projection
+
+    @classmethod
+    def of(cls, index: IndexFolder, encoder: "Encoder") -> Self | None:
+        """Return what maps the vectors of an index; None unless the encoder is a map of the one that made them."""
+        projection: Projection | None = getattr(encoder, "projection", None)
+        if projection is None:
+            return None
+        read = stored_vectors(index, projection.base_weights, encoder.spec)
+        return cls(read, projection) if read else None
+
+    def __call__(
+        self, encoder: "Encoder", base: Path, papers: Papers, missing: Sequence[PlannedShard]
+    ) -> Iterator[tuple[PlannedShard, Shard]]:
+        """Yield the shards with their mapped vectors."""
+        for shard in missing:
+            yield shard, self.projection.of(self.read(shard.rows), encoder.spec.similarity)
 
 
 def carry_models(index: Path, folder: Path) -> None:

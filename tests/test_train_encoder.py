@@ -340,7 +340,10 @@ def test_the_recipe_of_the_paper() -> None:
     ("content", "message"),
     [
         ("epoch = 3", r"training.toml: unknown setting 'epoch'; known settings: recipe, model"),
-        ('recipe = "old"', r"training.toml: recipe must be specter, modern, memory; got 'old'"),
+        (
+            'recipe = "old"',
+            r"training.toml: recipe must be specter, modern, memory, linear; got 'old'",
+        ),
         ('batch = "big"', r"training.toml: batch must be a whole number, got 'big'"),
         ("epochs = 0", "epochs must be at least 1, got 0"),
         ("hard = 9", "hard must be at most examples, 5, got 9"),

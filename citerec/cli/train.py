@@ -56,8 +56,8 @@ def train_encoder(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="specter, modern or memory; word-vector encoders: random, tfidf, doc2vec, fasttext, sif, sgc or "
-            "citeomatic."
+            help="specter, modern, memory or linear; word-vector encoders: random, tfidf, doc2vec, fasttext, sif, sgc "
+            "or citeomatic."
         ),
     ] = None,
     config: Config = None,

@@ -11,6 +11,8 @@ from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.light.parts import LightParts, open_light
+from citerec.encode.projection import FOLDER as PROJECTION
+from citerec.encode.projection import read_projection
 from citerec.encode.shared import OpenModels
 from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
@@ -114,7 +116,9 @@ def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerpr
 def _open(source: ModelSource, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
         return plugins.load(plugins.ENCODERS, marker)(source, config)
-    folders, work = [source.folder, source.adapter], partial(_open_transformer, source, config, log)
+    projection = source.folder / PROJECTION
+    folders = [source.folder, source.adapter, projection if projection.is_dir() else None]
+    work = partial(_open_transformer, source, config, log)
     # torch converts weights for NumPy, which opens the next encoder of few texts
     return _OPEN.get((source, config, log), folders, work, _is_final)
 
@@ -129,7 +133,9 @@ def _open_transformer(
     spec = spec_of(source)
     parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
     parts = parts or _with_torch(source, spec)
-    return TransformerEncoder(parts, fingerprint_of(source, parts), config, log)
+    projection = read_projection(source.folder, parts.dim)
+    fingerprint = fingerprint_of(source, parts)
+    return TransformerEncoder(parts, fingerprint, config, log, projection=projection)
 
 
 def _with_torch(source: ModelSource, spec: EncoderSpec) -> "Parts":

@@ -31,6 +31,7 @@ class EncoderRecipe(StrEnum):
     SPECTER = "specter"  # the settings of the paper, https://arxiv.org/abs/2004.07180
     MODERN = "modern"  # in-batch and mined negatives
     MEMORY = "memory"  # all papers as negatives, from a memory of their last vectors
+    LINEAR = "linear"  # a linear map of the vectors of the base model, which stays as it is
 
 
 class EncoderLoss(StrEnum):
@@ -94,6 +95,18 @@ _RECIPES: Mapping[str, Mapping[str, Any]] = {
         "batch": 64,
         "learning_rate": 5e-5,
     },
+    EncoderRecipe.LINEAR: {
+        "model": "minilm",
+        "loss": EncoderLoss.MEMORY,
+        "linear": True,
+        "hard": 0,
+        "epochs": 6,
+        "batch": 256,
+        "learning_rate": 1e-3,
+        "similarity": Similarity.COSINE,
+        "dev_pool": 1000,
+        "selection_metric": EncoderSelectionMetric.F1,
+    },
 }
 
 
@@ -105,6 +118,9 @@ class EncoderTraining(TrainingSettings):
     model: str = "scibert"  # the base model
     seed: Seed = 0
 
+    linear: bool = (
+        False  # train only a linear map of the base model's vectors, with the memory loss
+    )
     loss: EncoderLoss = EncoderLoss.TRIPLET
     margin: AboveZero = 1.0  # of the triplet loss, in units of the distance
     temperature: AboveZero = 0.05  # of the in-batch and memory losses
@@ -121,7 +137,7 @@ class EncoderTraining(TrainingSettings):
     fresh: bool = False  # draw new examples in each epoch
 
     epochs: From1 = 2
-    batch: From1 = 32  # examples in an update of the weights; memory: papers
+    batch: From1 = 32  # examples in an update of the weights; memory: papers; linear: queries
     device_batch: From0 = 0  # examples in a step of one device; 0 for the default of the loss
     learning_rate: AboveZero = 2e-5
     dropout: bool = True  # the rates of the base model; False disables dropout
@@ -169,6 +185,8 @@ class EncoderTraining(TrainingSettings):
             )
         self._check_sources()
         self._check_batches()
+        if self.linear:
+            self._check_linear()
 
     def _check_sources(self) -> None:
         """Refuse unknown and repeated sources, and settings that do not match them."""
@@ -190,6 +208,16 @@ class EncoderTraining(TrainingSettings):
             raise ConfigError("counts has no effect with sources; name the files in sources")
         if sources and self.loss is not EncoderLoss.TRIPLET:
             raise ConfigError(f"sources need the triplet loss, got {self.loss}")
+
+    def _check_linear(self) -> None:
+        """Refuse what a linear map cannot do: the base model reads texts as it always does."""
+        if self.loss is not EncoderLoss.MEMORY:
+            raise ConfigError(f"linear needs the memory loss, got {self.loss}")
+        fixed = ("max_tokens", "train_tokens", "pooling", "separator", "form")
+        if given := [name for name in fixed if getattr(self, name)]:
+            raise ConfigError(
+                f"{given[0]} has no effect with linear: the base model stays as it is; remove it"
+            )
 
     def _check_batches(self) -> None:
         if self.loss is not EncoderLoss.TRIPLET and min(self.batch, self.step) < 2:
@@ -232,7 +260,7 @@ class EncoderTraining(TrainingSettings):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON values, without empty lists and without an unlimited number of queries."""
-        omitted_if_empty = {"counts", "sources", "source_weights", "queries"}
+        """Return the settings as JSON values, without empty lists and other settings that are not in use."""
+        omitted_if_empty = {"counts", "sources", "source_weights", "queries", "linear"}
         values = TrainingSettings.to_json(self)
         return {n: value for n, value in values.items() if value or n not in omitted_if_empty}

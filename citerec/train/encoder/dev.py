@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts
-from citerec.encode.spec import Fingerprint
+from citerec.encode.spec import Fingerprint, Similarity
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import within
 from citerec.train.data import DevQueries
@@ -95,8 +95,15 @@ def _load(
 def measure(dev: EncoderDev, encoder: Encoder, config: EncoderTraining) -> dict[str, float]:
     """Return the dev loss, MRR and F1 at 20 of an encoder; both in [0, 1], higher is better."""
     vectors = encoder.encode([*dev.queries, *dev.papers])
+    return measure_vectors(dev, vectors, encoder.spec.similarity, config)
+
+
+def measure_vectors(
+    dev: EncoderDev, vectors: Vectors, similarity: Similarity, config: EncoderTraining
+) -> dict[str, float]:
+    """Return what `measure` does for the vectors of the queries, then of the papers, shape (queries + papers, dim)."""
     queries, papers = vectors[: len(dev.queries)], vectors[len(dev.queries) :]
-    scores = similarities(encoder.spec.similarity, queries, papers)
+    scores = similarities(similarity, queries, papers)
     scores[~dev.allowed] = -np.inf
     f1, mrr = mean_f1_and_mrr(scores, dev.gold)
     return {"loss": _loss(dev, queries, papers, scores, config), "mrr": mrr, "f1": f1}

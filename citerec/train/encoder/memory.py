@@ -89,7 +89,7 @@ class Memory:
         self._positives = positives.where(in_memory)
         self._cited = data.cited.where(self._slot_of[data.cited.indices] >= 0)
         usable = (self._slot_of[data.queries] >= 0) & (self._positives.lengths > 0)
-        self._eligible_queries = np.flatnonzero(usable)
+        self.usable = np.flatnonzero(usable)  # the numbers of the queries that can be compared
         # Between equal weights for queries and equal weights for citations.
         share = self._positives.lengths**0.5
         self._share = share / max(share[usable].sum(), 1)
@@ -113,8 +113,20 @@ class Memory:
         with a seed made from `live`, so the same step draws the same ones. Each sampled query is weighted by the number
         of queries that it represents.
         """
+        return self.of_queries(*self._step_queries(live))
+
+    def of_queries(
+        self,
+        chosen: npt.NDArray[np.integer],
+        represented: npt.NDArray[np.float64] | None = None,
+    ) -> MemoryComparison:
+        """Return the comparison of some queries with all papers.
+
+        Args:
+            chosen: The numbers of the queries, rising.
+            represented: How many queries each stands for, same shape; None for 1.
+        """
         data = self._data
-        chosen, represented = self._step_queries(live)
         queries = data.queries[chosen]
         allowed = data.eligible(queries[:, None], self.rows[None, :])
         cited = self._cited.at(chosen)
@@ -123,7 +135,7 @@ class Memory:
         positives = self._positives.at(chosen)
         targets = self._slot_of[positives.indices]
         allowed[positives.segment_ids, targets] = True
-        share = self._share[chosen] * represented
+        share = self._share[chosen] * (1 if represented is None else represented)
         weights = (share / positives.lengths)[positives.segment_ids]
         return MemoryComparison(
             self._slot_of[queries],
@@ -136,13 +148,13 @@ class Memory:
     def _step_queries(self, live: Rows) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.float64]]:
         """Return the numbers of the queries of a step, rising, and how many queries each represents."""
         most = MEMORY_QUERIES
-        if len(self._eligible_queries) <= most:
-            return self._eligible_queries, np.ones(len(self._eligible_queries))
+        if len(self.usable) <= most:
+            return self.usable, np.ones(len(self.usable))
         own = np.flatnonzero(np.isin(self._data.queries, live))
         citing = [self._citing[place] for place in self._slot_of[live].tolist()]
-        concerned = np.intersect1d(np.concatenate([own, *citing]), self._eligible_queries)
+        concerned = np.intersect1d(np.concatenate([own, *citing]), self.usable)
         rng = np.random.default_rng([self._seed, 6, *live[:8].tolist()])
-        rest = np.setdiff1d(self._eligible_queries, concerned)
+        rest = np.setdiff1d(self.usable, concerned)
         first = min(len(concerned), max(most // 2, most - len(rest)))
         some = rng.choice(concerned, first, replace=False)
         more = rng.choice(rest, most - first, replace=False)

@@ -5,27 +5,35 @@ from pathlib import Path
 from typing import Any
 
 from citerec.encode.model import Parts
+from citerec.encode.projection import Matrix, write_projection
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity, write_spec
 from citerec.train.job import TrainingResult
 from citerec.train.record import data_section, finish_folder, model_card, table, write_json
 
 
 def write_model(
-    parts: Parts, result: TrainingResult, folder: Path, record: Mapping[str, Any]
+    parts: Parts,
+    result: TrainingResult,
+    projection: Matrix | None,
+    folder: Path,
+    record: Mapping[str, Any],
 ) -> None:
-    """Write a model, its training record and its model card into a folder."""
+    """Write a model with the linear map of its vectors, if any, its training record and its model card."""
     parts.model.config._name_or_path = ""  # otherwise the local path of the base model
     parts.model.save_pretrained(folder)
     parts.tokenizer.save_pretrained(folder)
     write_spec(folder, parts.spec)
-    _write_sentence_transformers(folder, parts.spec, parts.dim)
+    _write_sentence_transformers(folder, parts.spec, parts.dim, projection)
     finish_folder(folder, record, _card(parts, result, record))
 
 
-def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> None:
+def _write_sentence_transformers(
+    folder: Path, spec: EncoderSpec, dim: int, projection: Matrix | None
+) -> None:
     """Write the files of sentence-transformers; every version knows these module names."""
     normalize = spec.similarity is Similarity.COSINE
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
+    dense = [] if projection is None else ["Dense"]
+    kinds = ["Transformer", "Pooling", *dense, *(["Normalize"] if normalize else [])]
     modules = [
         {
             "idx": number,
@@ -35,8 +43,10 @@ def _write_sentence_transformers(folder: Path, spec: EncoderSpec, dim: int) -> N
         }
         for number, kind in enumerate(kinds)
     ]
-    for module in modules[1:]:
-        (folder / str(module["path"])).mkdir()
+    # Normalize has no files, and an empty folder would be lost in archives and in git.
+    (folder / "1_Pooling").mkdir()
+    if projection is not None:
+        write_projection(folder, projection)
     write_json(folder / "modules.json", modules)
     modes = {
         "pooling_mode_cls_token": spec.pooling is Pooling.CLS,

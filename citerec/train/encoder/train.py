@@ -10,7 +10,8 @@ import numpy as np
 
 from citerec.encode.encoder import Vectors
 from citerec.encode.model import Parts, load_parts
-from citerec.encode.opening import fingerprint_of
+from citerec.encode.opening import fingerprint_of, spec_of
+from citerec.encode.projection import projection_file
 from citerec.encode.source import ModelSource
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Reads, Similarity, read_spec
@@ -20,6 +21,13 @@ from citerec.train.encoder.batch import Collator
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.dev import EncoderDev, frozen_encoder, load_dev, measure
 from citerec.train.encoder.examples import EncoderExamples
+from citerec.train.encoder.linear import (
+    LinearDev,
+    LinearExamples,
+    linear_net,
+    matrix_of,
+    vectors_of,
+)
 from citerec.train.encoder.mine import MINE_FROM, MINE_TO, mined
 from citerec.train.encoder.modelfolder import write_model
 from citerec.train.encoder.net import make_net
@@ -98,12 +106,14 @@ def train_encoder(
             examples = examples_of(Signals(data=data, config=config, mine=mine, log=job.log))
         if config.loss is EncoderLoss.MEMORY and job.arguments.world_size > 1:
             raise ConfigError("the memory loss runs in one process only; train on one device")
-        spec = _trainer_spec(base, examples, dev, job)
-        result = job.run(spec, partial(_measured, dev, base, config) if dev else None)
+        make_spec = _linear_spec if config.linear else _trainer_spec
+        spec = make_spec(base, examples, dev, job)
+        result = job.run(spec, partial(_before, spec) if dev else None)
     facts = base_facts(base.source, base.fingerprint.weights, index) | selection_facts(dev_index)
-    facts |= {"counts": _counts(examples)}
+    facts |= {"counts": _counts(examples, spec)}
     settings = recorded_settings(config) | {"model": facts["base"]}
-    return job.finish(result, facts, settings, partial(write_model, base.parts, result))
+    projection = matrix_of(spec.net) if config.linear else None
+    return job.finish(result, facts, settings, partial(write_model, base.parts, result, projection))
 
 
 def was_trained_so(model: Path, index: TrainingIndex, config: EncoderTraining) -> bool:
@@ -119,11 +129,20 @@ def open_base(index: TrainingIndex, config: EncoderTraining, log: Log) -> Encode
     """Open the base model of a training.
 
     Raises:
-        ConfigError: If it has an adapter.
+        ConfigError: If it has an adapter or a linear map.
         ModelError: If it cannot be opened.
     """
     source = find_base(config.model, index, log)
-    parts = load_parts(source.folder, trained_spec(source.folder, config))
+    if projection_file(source.folder):
+        raise ConfigError(
+            f"{config.model} was trained by the recipe linear, which cannot be trained further; name its base model: "
+            "--model"
+        )
+    if config.linear:
+        spec = replace(spec_of(source), similarity=config.similarity or Similarity.COSINE)
+    else:
+        spec = trained_spec(source.folder, config)
+    parts = load_parts(source.folder, spec)
     return EncoderBase(source, parts, fingerprint_of(source, parts))
 
 
@@ -196,6 +215,38 @@ def _trainer_spec(
     )
 
 
+def _linear_spec(
+    base: EncoderBase, examples: EncoderExamples, dev: EncoderDev | None, job: TrainingJob
+) -> TrainerSpec:
+    """Return the specification of the training loop of a linear map."""
+    config, encoder = examples.config, frozen_encoder(base.parts, base.fingerprint, examples.config)
+    vectors, stored = vectors_of(examples.data, examples.learners, encoder, job.progress)
+    if stored:
+        job.log(f"{stored:,} of {len(vectors):,} vectors are those of the index")
+    batches, net = LinearExamples(examples), linear_net(vectors, config, encoder.spec.similarity)
+    mapped_dev = LinearDev(dev, encoder, config) if dev else None
+
+    def measured(_: int) -> Mapping[str, float] | None:
+        return mapped_dev.measure(matrix_of(net)) if mapped_dev else None
+
+    return TrainerSpec(
+        schedule=config.schedule,
+        examples=batches,
+        collator=batches.collate,
+        net=net,
+        measure=measured,
+        unit=UNIT,
+        workspace=job.workspace,
+        progress=job.progress,
+        log=job.log,
+    )
+
+
+def _before(spec: TrainerSpec) -> Mapping[str, float]:
+    """Measure the weights before the first update."""
+    return spec.measure(0) or {}
+
+
 def _initial_memory(
     base: EncoderBase, examples: EncoderExamples, job: TrainingJob
 ) -> Vectors | None:
@@ -218,10 +269,10 @@ def _initial_memory(
     )
 
 
-def _counts(examples: EncoderExamples) -> dict[str, int]:
+def _counts(examples: EncoderExamples, spec: TrainerSpec) -> dict[str, int]:
     return {
         "papers": examples.data.papers,
         "train_queries": len(examples.data.queries),
         "positives": len(examples.positives.indices),
-        "examples_an_epoch": len(examples),
+        "examples_an_epoch": len(spec.examples),
     }

@@ -1,0 +1,145 @@
+"""Trains a linear map of the vectors of an encoder, which itself stays as it is: a minute in place of an hour.
+
+The loss is that of the memory: every positive of a query against all papers. As no text is read, all papers are mapped
+anew at each step. The map starts as the identity. The sum of its squared changes is a part of the loss, since a corpus
+may have fewer citations than the map has numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from citerec.embed import stored_vectors
+from citerec.encode.encoder import Encoder, Vectors
+from citerec.encode.projection import Matrix, unit
+from citerec.encode.spec import Similarity
+from citerec.train.data import TrainingData
+from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder.dev import EncoderDev, measure_vectors
+from citerec.train.encoder.examples import EncoderExamples
+from citerec.train.encoder.losses import similarity
+from citerec.train.encoder.memory import Memory
+from citerec.train.lists import Rows
+from citerec.types import Progress
+
+UPDATES = 50  # in an epoch
+PULL = 0.01  # weight of the sum of the squared changes in the loss
+
+
+class LinearExamples:
+    """The queries of each update; an epoch has `UPDATES` of them."""
+
+    def __init__(self, examples: EncoderExamples) -> None:
+        """Take the queries and the memory of the examples of a training with the memory loss."""
+        self.data, self.positives = examples.data, examples.positives
+        self.memory = Memory(
+            examples.data, examples.positives, examples.learners, seed=examples.config.seed
+        )
+        self._config = examples.config
+
+    def __len__(self) -> int:
+        return UPDATES * self._config.batch
+
+    def epoch(self, number: int) -> Rows:
+        """Return the numbers of the queries of an epoch: all in random order, then all in another one, and so on."""
+        rng = np.random.default_rng([self._config.seed, number, 1])
+        queries = self.memory.usable
+        orders = [rng.permutation(queries) for _ in range(-(-len(self) // len(queries)))]
+        return np.concatenate(orders)[: len(self)].astype(np.int32)
+
+    def collate(self, drawn: Sequence[Any]) -> dict[str, Any]:
+        """Return the inputs of the net: the comparison of some queries."""
+        import torch
+
+        comparison = self.memory.of_queries(np.unique(np.array(drawn)))
+        arrays = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def linear_net(vectors: Vectors, config: EncoderTraining, kind: Similarity) -> Any:
+    """Return the torch module of a map: it maps the inputs of `LinearExamples.collate` to the loss.
+
+    Args:
+        vectors: Of the papers of the memory, shape (papers, dim).
+        config: Has the temperature.
+        kind: How mapped vectors are compared.
+    """
+    import torch
+
+    class LinearNet(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            dim = vectors.shape[1]
+            self.change = torch.nn.Parameter(torch.zeros(dim, dim))
+            self.register_buffer("vectors", torch.from_numpy(vectors), persistent=False)
+
+        vectors: Any
+
+        def matrix(self) -> Any:
+            return self.change + torch.eye(len(self.change), device=self.change.device)
+
+        def forward(
+            self, queries: Any, segment_ids: Any, targets: Any, weights: Any, allowed: Any
+        ) -> Any:
+            with torch.autocast(queries.device.type, enabled=False):
+                mapped = self.vectors @ self.matrix().T
+                if kind is Similarity.COSINE:
+                    mapped = torch.nn.functional.normalize(mapped, dim=-1)
+                logits = similarity(kind, mapped[queries], mapped) / config.temperature
+                logs = torch.log_softmax(logits.masked_fill(~allowed, float("-inf")), 1)
+                loss = -(weights * logs[segment_ids, targets]).sum() / weights.sum()
+                return loss + PULL * self.change.pow(2).sum()
+
+    return LinearNet()
+
+
+def matrix_of(net: Any) -> Matrix:
+    """Return the trained map of a net, shape (dim, dim)."""
+    return net.matrix().detach().float().cpu().numpy()
+
+
+def vectors_of(
+    data: TrainingData, rows: Rows, encoder: Encoder, progress: Progress
+) -> tuple[Vectors, int]:
+    """Return the vectors of some papers by an encoder; an index that was embedded by it has them.
+
+    Args:
+        data: Its indexes hold the papers.
+        rows: The papers, rising.
+        encoder: The encoder.
+        progress: Receives how many papers are encoded.
+
+    Returns:
+        The vectors, shape (papers, dim), and how many of them an index had.
+    """
+    found = np.empty((len(rows), encoder.dim), np.float32)
+    missing: list[int] = []
+    for part in data.by_index():
+        first, end = np.searchsorted(rows, [part.start, part.start + len(part.index.papers)])
+        read = stored_vectors(part.index, encoder.fingerprint.weights, encoder.spec)
+        if read is None:
+            missing += range(first, end)
+        else:
+            found[first:end] = read((rows[first:end] - part.start).tolist())
+    if missing:
+        papers = data.index.papers.at(rows[missing].tolist())
+        found[missing] = encoder.encode(
+            [*papers.values()], lambda _, done, of: progress("encoding papers", done, of)
+        )
+    return found, len(rows) - len(missing)
+
+
+class LinearDev:
+    """Dev queries and their candidates, encoded once, and mapped anew for each measure."""
+
+    def __init__(self, dev: EncoderDev, encoder: Encoder, config: EncoderTraining) -> None:
+        self._dev, self._config, self._kind = dev, config, encoder.spec.similarity
+        self._vectors = encoder.encode([*dev.queries, *dev.papers])
+
+    def measure(self, matrix: Matrix) -> Mapping[str, float]:
+        """Return the dev loss, MRR and F1 at 20 with a map."""
+        vectors = self._vectors @ matrix.T
+        vectors = unit(vectors) if self._kind is Similarity.COSINE else vectors
+        return measure_vectors(self._dev, vectors, self._kind, self._config)
