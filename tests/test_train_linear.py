@@ -18,7 +18,7 @@ from citerec.encode.difference.write import write_difference
 from citerec.encode.encoder import TransformerEncoder, Vectors
 from citerec.encode.light.parts import LightParts
 from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
-from citerec.encode.projection import Projection, read_projection, write_projection
+from citerec.encode.projection import Projection, read_projection, unit, write_projection
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import DENSE, IndexFolder, open_index
@@ -192,7 +192,7 @@ def test_an_index_is_embedded_by_it_and_notices_another_map(
     before, after = vectors(dense_sample), vectors(open_index(folder))
     projection = read_projection(model, 32)
     assert projection is not None
-    assert np.array_equal(after, projection.of(before, Similarity.COSINE))  # no text was read
+    assert np.array_equal(after, projection.of(unit(before), Similarity.COSINE))  # no text was read
     encoded = open_encoder(str(model)).encode([*dense_sample.papers.at(range(300)).values()])
     assert after == pytest.approx(encoded, abs=2e-2)  # perhaps in bfloat16
     recorded = Fingerprint.from_json(open_index(folder).manifest.settings["encoder"])
