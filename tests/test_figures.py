@@ -41,6 +41,12 @@ QUALITY = [
         "trained/{}_memory_dense",
         (F1, R1000),
     ),
+    (
+        "docs/how/dense.md",
+        "MiniLM, recipe `linear`, trained on the same corpus",
+        "trained/{}_linear_dense",
+        (F1, R1000),
+    ),
     ("docs/how/fusion.md", "BM25", "bm25/{}", (F1,)),
     ("docs/how/fusion.md", "MiniLM", "dense/{}_dense", (F1,)),
     ("docs/how/fusion.md", "RRF of both", "dense/{}_rrf", (F1,)),
@@ -72,6 +78,13 @@ CROSS_ENCODER = {  # first cell of the row: rows of results, on each of four cor
     "default learning-to-rank model": "ranker/{}_ranker",
     "the same, reranked by `citerec-reranker`": "models/{}_9_ranker_reranked",
 }
+LINEAR = {  # first cell of the row: rows of results, on each of four corpora
+    "RRF of BM25 and MiniLM": "dense/{}_rrf",
+    "RRF of BM25 and the map": "trained/{}_linear_rrf",
+    "default ranker over BM25 and MiniLM": "ranker/{}_ranker",
+    "default ranker over BM25 and the map": "trained/{}_linear_ranker",
+}
+FOUR = ("vis", "biomed", "ecology", "labour")  # the columns of these tables
 SPEED = [  # page, first cell of the row, rows of the benchmark, in the order of the figures
     (
         "README.md",
@@ -179,7 +192,7 @@ def test_a_figure_of_reranking_is_that_of_its_row(label: str) -> None:
 @pytest.mark.parametrize("page", ["docs/how/reranking.md", "citerec/rerank/default/README.md"])
 @pytest.mark.parametrize("label", CROSS_ENCODER)
 def test_a_figure_of_the_cross_encoder_is_that_of_its_row(page: str, label: str) -> None:
-    cells = zip(("vis", "biomed", "ecology", "labour"), row(page, label), strict=False)
+    cells = zip(FOUR, row(page, label), strict=False)
     shown = {corpus: cell for corpus, cell in cells if cell}
 
     results = [CROSS_ENCODER[label].format(corpus) for corpus in shown]
@@ -187,6 +200,14 @@ def test_a_figure_of_the_cross_encoder_is_that_of_its_row(page: str, label: str)
     assert_shown(
         figures([*shown.values()]), [value for one in results for value in metrics(one, (F1, MRR))]
     )
+
+
+@pytest.mark.parametrize("label", LINEAR)
+def test_a_figure_of_the_linear_map_is_that_of_its_row(label: str) -> None:
+    results = [LINEAR[label].format(corpus) for corpus in FOUR]
+
+    expected = [value for one in results for value in metrics(one, (F1, MRR, R1000))]
+    assert_shown(figures(row("docs/how/dense.md", label)), expected)
 
 
 @pytest.mark.parametrize(("page", "label", "names"), SPEED)

@@ -5,9 +5,10 @@
         --unseen indexes/encoders/second indexes/vis.minilm indexes/ecology.minilm
 
 Each `--unseen` names an encoder that was trained from MiniLM, and indexes with MiniLM's vectors that it has not seen. A
-share s takes the mean of the weights: s of the trained ones, 1 - s of MiniLM's; 0 is MiniLM. Each share encodes the
-papers of a copy of the index, which is removed afterwards. Measured are the vectors alone, fused with BM25 (RRF), and
-the default learning-to-rank model, on dev queries. One JSON file for each index, and a page of all.
+share s takes the mean of the weights: s of the trained ones, 1 - s of MiniLM's; 0 is MiniLM. A linear map is mixed with
+the identity. Each share encodes the papers of a copy of the index, which is removed afterwards. Measured are the
+vectors alone, fused with BM25 (RRF), and the default learning-to-rank model, on dev queries. One JSON file for each
+index and recipe, and a page of all.
 
 Source of the share: Wortsman et al., CVPR 2022, https://arxiv.org/abs/2109.01903.
 """
@@ -20,17 +21,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.difference.write import write_difference
 from citerec.encode.opening import open_encoder
+from citerec.encode.projection import (
+    Matrix,
+    projection_file,
+    read_projection,
+    write_projection,
+)
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, EvalSet, load_task
 from citerec.evaluate.significance import student_test
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
+from citerec.manifest import editing_model
 from citerec.provenance import provenance
 from citerec.rank.ranker import DEFAULT
 from citerec.rules.trained_on import may_know_queries
@@ -43,10 +52,12 @@ SYSTEMS = ("dense", "rrf", "ranker")
 METRICS = ("f1@20", "mrr", "recall@1000")
 ABOUT = """# Encoders on corpora that they have not seen
 
-Two encoders were trained from MiniLM by the recipe `memory`, each on two corpora (`trainings/default_half.toml`), and
-encode the papers of the two others. Share: the part of the trained weights in their mean with MiniLM's; 0 is MiniLM
-itself. Dev queries; in brackets the change from MiniLM, with a star where p < .05 (Student's paired t-test).
-Made by `python experiments/encoder/transfer.py`, whose first lines say how.
+Encoders were trained from MiniLM, each on two corpora, and encode the papers of the two others: by the recipe `memory`
+(`encoder/trainings/default_half.toml`), and by the recipe `linear` with its defaults. Share: the part of the trained
+weights in their mean with MiniLM's (of a linear map: with the identity); 0 is MiniLM itself. Dev queries; in brackets
+the change from MiniLM, with a star where p < .05 (Student's paired t-test).
+
+[How it was made](README.md#encoders-on-corpora-that-they-have-not-seen).
 """
 
 PerQuery = Mapping[str, Any]  # the metrics of each query, by name
@@ -58,9 +69,9 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     start_jvm(None)
     for model, *indexes in options.unseen:
-        for folder in indexes:
-            result = measured(Path(model), Path(folder), options.shares)
-            path = RESULTS / f"{result['corpus']}.json"
+        for folder in map(Path, indexes):
+            result = measured(Path(model), folder, options.shares)
+            path = RESULTS / f"{folder.name}_{result['training']['recipe']}.json"
             path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
             print(f"transfer: {path}", file=sys.stderr)
     PAGE.write_text(page(), encoding="utf-8")
@@ -81,7 +92,7 @@ def measured(model: Path, folder: Path, shares: list[float]) -> dict[str, Any]:
                 name: _means(of) | {"p": _p(of, before[name])} for name, of in _systems(copy, task)
             }
     return {
-        "corpus": index.manifest.name,
+        "corpus": index.manifest.name.partition(".")[0],
         "queries": len(task.queries),
         "figures": figures,
         "training": read_training(model)["provenance"]["settings"],
@@ -92,11 +103,25 @@ def measured(model: Path, folder: Path, shares: list[float]) -> dict[str, Any]:
 def _encoded(model: Path, folder: Path, work: Path, share: float) -> IndexFolder:
     """Return a copy of an index with the vectors of a share of an encoder's training."""
     part = work / "encoder"
-    write_difference(model, part, rank=0, share=share, training=read_training(model), card="")
+    if projection_file(model):
+        shutil.copytree(model, part)
+        with editing_model(part) as edited:
+            write_projection(edited, _mixed(model, share))
+    else:
+        write_difference(model, part, rank=0, share=share, training=read_training(model), card="")
     copy = work / folder.name
     shutil.copytree(folder, copy)
     embed_anew(copy, open_encoder(str(part)), EmbedConfig())
     return open_index(copy)
+
+
+def _mixed(model: Path, share: float) -> Matrix:
+    """Return the mean of a linear map and the identity."""
+    encoder = open_encoder(str(model))
+    projection = read_projection(model, encoder.dim)
+    assert projection is not None
+    mixed = share * projection.matrix + (1 - share) * np.eye(encoder.dim)
+    return mixed.astype(np.float32)
 
 
 def _systems(index: IndexFolder, task: EvalSet) -> Iterator[tuple[str, PerQuery]]:
@@ -120,7 +145,8 @@ def page() -> str:
     results = [orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))]
     header = ("system", "share", "F1@20", "MRR", "R@1000")
     parts = [
-        f"## {one['corpus']}, {one['queries']:,} dev queries\n\n{table(header, [*_rows(one)])}\n"
+        f"## {one['corpus']}, recipe {one['training']['recipe']}, {one['queries']:,} dev queries\n\n"
+        f"{table(header, [*_rows(one)])}\n"
         for one in results
     ]
     return "\n".join([ABOUT, *parts])
@@ -144,7 +170,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--unseen", nargs="+", action="append", default=[], metavar=("MODEL", "INDEX"))
-    add("--shares", type=float, nargs="+", default=[0.3, 0.6], help="of the training, in (0, 1]")
+    add("--shares", type=float, nargs="+", default=[0.3], help="of the training, in (0, 1]")
     return parser.parse_args()
 
 

@@ -22,6 +22,7 @@ from citerec.train.settings import (
 )
 
 DEVICE_BATCH = 8  # triplets per step; several steps make a batch
+UPDATES = 50  # in an epoch of a linear map
 COUNTS_FILE = re.compile(r"\.json(\.(gz|zst|bz2))?$")
 
 

@@ -1,8 +1,8 @@
 """Trains a linear map of the vectors of an encoder, which itself stays as it is: a minute in place of an hour.
 
 The loss is that of the memory: every positive of a query against all papers. As no text is read, all papers are mapped
-anew at each step. The map starts as the identity. The sum of its squared changes is a part of the loss, since a corpus
-may have fewer citations than the map has numbers.
+anew at each step. The map starts as the identity. The sum of its squared changes is a part of the loss, the larger the
+fewer queries there are, since a corpus may have fewer citations than the map has numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from citerec.encode.encoder import Encoder, Vectors
 from citerec.encode.projection import Matrix, unit
 from citerec.encode.spec import Similarity
 from citerec.train.data import TrainingData
-from citerec.train.encoder.config import EncoderTraining
+from citerec.train.encoder.config import UPDATES, EncoderTraining
 from citerec.train.encoder.dev import EncoderDev, measure_vectors
 from citerec.train.encoder.examples import EncoderExamples
 from citerec.train.encoder.losses import similarity
@@ -24,8 +24,7 @@ from citerec.train.encoder.memory import Memory
 from citerec.train.lists import Rows
 from citerec.types import Progress
 
-UPDATES = 50  # in an epoch
-PULL = 0.01  # weight of the sum of the squared changes in the loss
+PULL = 30.0  # weight of the sum of the squared changes beside the sum of the losses of all train queries
 
 
 class LinearExamples:
@@ -58,13 +57,16 @@ class LinearExamples:
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def linear_net(vectors: Vectors, config: EncoderTraining, kind: Similarity) -> Any:
+def linear_net(
+    vectors: Vectors, config: EncoderTraining, kind: Similarity, *, train_queries: int
+) -> Any:
     """Return the torch module of a map: it maps the inputs of `LinearExamples.collate` to the loss.
 
     Args:
         vectors: Of the papers of the memory, shape (papers, dim).
         config: Has the temperature.
         kind: How mapped vectors are compared.
+        train_queries: How many there are, at least 1.
     """
     import torch
 
@@ -90,7 +92,7 @@ def linear_net(vectors: Vectors, config: EncoderTraining, kind: Similarity) -> A
                 logits = similarity(kind, mapped[queries], mapped) / config.temperature
                 logs = torch.log_softmax(logits.masked_fill(~allowed, float("-inf")), 1)
                 loss = -(weights * logs[segment_ids, targets]).sum() / weights.sum()
-                return loss + PULL * self.change.pow(2).sum()
+                return loss + PULL / train_queries * self.change.pow(2).sum()
 
     return LinearNet()
 
@@ -134,9 +136,14 @@ def vectors_of(
 class LinearDev:
     """Dev queries and their candidates, encoded once, and mapped anew for each measure."""
 
-    def __init__(self, dev: EncoderDev, encoder: Encoder, config: EncoderTraining) -> None:
+    def __init__(
+        self, dev: EncoderDev, encoder: Encoder, config: EncoderTraining, progress: Progress
+    ) -> None:
         self._dev, self._config, self._kind = dev, config, encoder.spec.similarity
-        self._vectors = encoder.encode([*dev.queries, *dev.papers])
+        self._vectors = encoder.encode(
+            [*dev.queries, *dev.papers],
+            lambda _, done, of: progress("encoding dev papers", done, of),
+        )
 
     def measure(self, matrix: Matrix) -> Mapping[str, float]:
         """Return the dev loss, MRR and F1 at 20 with a map."""

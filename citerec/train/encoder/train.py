@@ -223,8 +223,11 @@ def _linear_spec(
     vectors, stored = vectors_of(examples.data, examples.learners, encoder, job.progress)
     if stored:
         job.log(f"{stored:,} of {len(vectors):,} vectors are those of the index")
-    batches, net = LinearExamples(examples), linear_net(vectors, config, encoder.spec.similarity)
-    mapped_dev = LinearDev(dev, encoder, config) if dev else None
+    batches = LinearExamples(examples)
+    net = linear_net(
+        vectors, config, encoder.spec.similarity, train_queries=len(batches.memory.usable)
+    )
+    mapped_dev = LinearDev(dev, encoder, config, job.progress) if dev else None
 
     def measured(_: int) -> Mapping[str, float] | None:
         return mapped_dev.measure(matrix_of(net)) if mapped_dev else None
