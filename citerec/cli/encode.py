@@ -19,8 +19,8 @@ EncoderOption = Annotated[
     str,
     typer.Option(
         "--encoder",
-        help="specter, specter2, scincl, scibert, minilm, citerec-minilm, a hub id or a folder; none for BM25 alone; "
-        "auto: SPECTER if it is available, else citerec-minilm or MiniLM, else none.",
+        help="specter, specter2, scincl, scibert, minilm, a hub id or a folder; none for BM25 alone; "
+        "auto: SPECTER if it is available, else MiniLM, else none.",
     ),
 ]
 DenseIndexOption = Annotated[

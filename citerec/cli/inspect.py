@@ -163,11 +163,12 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
 
 def _embedded_model(console: ConsoleOutput) -> str | None:
     """Return the model that needs no network, if it is installed: the demo downloads nothing."""
-    from citerec.encode.source import offline_encoder
+    from citerec.encode.minilm import MINILM
+    from citerec.encode.source import find_model
     from citerec.errors import MissingExtraError
 
     try:
-        return offline_encoder()
+        return find_model(MINILM).name
     except MissingExtraError as error:
         console.warn(f"BM25 alone, no vectors: {error}")
         return None

@@ -13,7 +13,7 @@ from citerec.manifest import check_model
 from citerec.types import Log
 
 SPECTER, SENT_BERT = "specter", "sent-bert"
-DEFAULT_ENCODER, DEFAULT_RERANKER = "citerec-minilm", "citerec-reranker"
+DEFAULT_RERANKER = "citerec-reranker"
 NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
@@ -24,15 +24,8 @@ NAMES = {  # hub ids by name
 # SPECTER2 consists of a base model and the proximity adapter
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
-_PACKAGE = Path(__file__).parent.parent
-SHIPPED = {  # folders of the models in the package, by name; a folder may be missing
-    DEFAULT_ENCODER: _PACKAGE / "encode" / "default",
-    DEFAULT_RERANKER: _PACKAGE / "rerank" / "default",
-}
-FALLBACKS = {  # encoders that need no network, best first
-    DEFAULT_ENCODER: "citerec-minilm is used instead, a small model that was trained on citations",
-    MINILM: "all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations",
-}
+# folders of the models in the package, by name; a folder may be missing
+SHIPPED = {DEFAULT_RERANKER: Path(__file__).parent.parent / "rerank" / "default"}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 INSIDE = "./"  # prefix of the place of a folder inside an index
 
@@ -125,7 +118,7 @@ def find_again(
 
 
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
-    """Resolve `--encoder auto`: SPECTER, else the encoder of the package, else MiniLM, else none.
+    """Resolve `--encoder auto`: SPECTER, else MiniLM, else none.
 
     Args:
         log: Receives what is fetched, before the download starts.
@@ -140,20 +133,11 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     except HubError as error:
         why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
     try:
-        name = offline_encoder()
+        name = find_model(MINILM).name
     except (MissingExtraError, ModelError) as error:
         return None, f"{why}; and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
-    return name, f"{why}; {FALLBACKS[name]}"
-
-
-def offline_encoder() -> str:
-    """Return the name of the best encoder that needs no network: that of the package, else MiniLM.
-
-    Raises:
-        MissingExtraError: If the package of MiniLM, which both need, is not installed.
-        ModelError: If its weights or those of the encoder of the package are damaged.
-    """
-    return find_model(DEFAULT_ENCODER if is_shipped(DEFAULT_ENCODER) else MINILM).name
+    general = "a general model that was not trained on citations"
+    return name, f"{why}; all-MiniLM-L6-v2 is used instead, {general}"
 
 
 def _from_hub(name: str, revision: str, log: Log | None) -> ModelSource:

@@ -13,7 +13,7 @@ import numpy as np
 
 from citerec.cache import sha256_of_files
 from citerec.encode.files import weights_files
-from citerec.encode.source import SHIPPED, find_model
+from citerec.encode.source import find_model
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rerank.auto import auto_reranker
@@ -43,7 +43,7 @@ class IndexModels:
         """
         recorded = index.manifest.settings.get("encoder")
         source = str(recorded["source"]) if recorded else None
-        encoder = SHIPPED.get(source, index.path / source) if source else None
+        encoder = index.path / source if source else None
         return cls(
             encoder=not (encoder and read_training(encoder) and may_know_queries(encoder, index)),
             reranker=reranker if reranker and not _may_know(reranker, index, index) else None,

@@ -1,14 +1,14 @@
-"""Write the encoder and the cross-encoder of the package, each as a difference to MiniLM, and measure what that costs.
+"""Write the cross-encoder of the package as a difference to MiniLM, and measure what that costs.
 
-    python experiments/ship.py --encoder trained/encoder --reranker trained/reranker --rank 64 --trained-on indexes/vis
-    python experiments/ship.py --reranker trained/reranker --tokens 128 64 --candidates 20 --calibrate indexes/vis
-    python experiments/ship.py --encoder trained/encoder --rank 16 32 64 --measure indexes/vis indexes/biomed
+    python experiments/reranker/ship.py trained/reranker --rank 64 --trained-on indexes/vis
+    python experiments/reranker/ship.py trained/reranker --tokens 128 64 --candidates 20 --calibrate indexes/vis
+    python experiments/reranker/ship.py trained/reranker --rank 16 32 64 --measure indexes/vis indexes/biomed
 
-The models are folders of `citerec train-encoder` and `citerec train-reranker`. `--trained-on` names the indexes of
-earlier trainings of the same weights; the index of the last one is in the folder. `--tokens` and `--candidates` are
-what a cross-encoder reads by default; `--calibrate` fits its probabilities and its weight on dev queries, as it is
-stored and reads then (`reranker/weight.py` finds the weight on corpora that it has not seen). With `--measure` nothing
-is shipped: the whole model and the stored form at each rank are measured on dev queries, both in float32.
+The model is a folder of `citerec train-reranker`. `--trained-on` names the indexes of earlier trainings of the same
+weights; the index of the last one is in the folder. `--tokens` and `--candidates` are what it reads by default;
+`--calibrate` fits its probabilities and its weight on dev queries, as it is stored and reads then (`weight.py` finds
+the weight on corpora that it has not seen). With `--measure` nothing is shipped: the whole model and the stored form at
+each rank are measured on dev queries, both in float32.
 """
 
 import argparse
@@ -20,102 +20,61 @@ from typing import Any
 
 from citerec.encode.difference.folder import read_difference
 from citerec.encode.difference.write import write_difference
-from citerec.encode.opening import open_encoder
-from citerec.encode.source import DEFAULT_ENCODER, DEFAULT_RERANKER, SHIPPED
+from citerec.encode.source import DEFAULT_RERANKER, SHIPPED
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.manifest import CARD, seal_model
 from citerec.rerank.model import load_reranker
 from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
-from citerec.train.encoder.config import EncoderTraining
-from citerec.train.encoder.dev import load_dev as load_encoder_dev
-from citerec.train.encoder.dev import measure
 from citerec.train.joined import join
 from citerec.train.record import corpus_facts, model_card, read_training, table
 from citerec.train.reranker.batch import Texts
 from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.dev import draw_dev, first_stage_measures
-from citerec.train.reranker.dev import load_dev as load_reranker_dev
+from citerec.train.reranker.dev import draw_dev, first_stage_measures, load_dev
 
-MOST = 30_000_000  # bytes that both models may add to the wheel
+PLACE = SHIPPED[DEFAULT_RERANKER]
+MOST = 30_000_000  # bytes that it may add to the wheel
 LOSS = 0.001  # of f1@20 that storing may cost
-ABOUT = {
-    DEFAULT_ENCODER: (
-        "An encoder of papers",
-        "It maps title and abstract to a vector; papers that cite each other have similar vectors.",
-        "`citerec index CORPUS --encoder {model}`; train it further by `citerec train-encoder --model {model}`.",
-    ),
-    DEFAULT_RERANKER: (
-        "A cross-encoder for citations",
-        "It reads a draft and a paper together; its score is high if the draft should cite the paper.",
-        "`citerec recommend --reranker {model}`; train it further by `citerec train-reranker --model {model}`.",
-    ),
-}
-
-Measure = Callable[[Path], Mapping[str, float]]
+ABOUT = (
+    "It reads a draft and a paper together; its score is high if the draft should cite the paper."
+)
+USE = "`citerec recommend --reranker {model}`; train it further by `citerec train-reranker --model {model}`."
 
 
 def main() -> None:
-    """Ship the models, or measure their stored forms."""
+    """Ship the model, or measure its stored forms."""
     options = _options()
-    trained = {DEFAULT_ENCODER: options.encoder, DEFAULT_RERANKER: options.reranker}
-    shares = {DEFAULT_ENCODER: options.share, DEFAULT_RERANKER: options.reranker_share}
-    models = {name: folder for name, folder in trained.items() if folder}
     if options.card:
-        write_card(options.card, _place(options.card, options), options.notes)
+        write_card(options.output, options.notes)
         return
+    if options.measure:
+        start_jvm(None)
+        indexes = [open_index(folder) for folder in options.measure]
+        header = ("index", "form", "MB", "dev f1@20", "dev MRR", "loss of f1@20", "bound")
+        print(table(header, compare(options.model, indexes, options)))
+        return
+    [rank] = options.rank
     earlier = [open_index(folder) for folder in options.trained_on]
-    if not options.measure:
-        [rank] = options.rank
-        for name, folder in models.items():
-            output = _place(name, options)
-            ship(
-                name,
-                folder,
-                output,
-                rank=rank,
-                share=shares[name],
-                earlier=earlier,
-                notes=options.notes,
-            )
-            if name == DEFAULT_RERANKER:
-                configure(output, options)
-            print(f"{output}: {_bytes(output) / 1e6:.1f} MB")
-        total = sum(_bytes(_place(name, options)) for name in SHIPPED)
-        print(
-            f"both: {total / 1e6:.1f} MB, {'within' if total <= MOST else 'ABOVE'} {MOST / 1e6:g} MB"
-        )
-        return
-    start_jvm(None)
-    indexes = [open_index(folder) for folder in options.measure]
-    for name, folder in models.items():
-        rows = compare(name, folder, indexes, options, share=shares[name])
-        print(f"\n{name}\n")
-        print(
-            table(("index", "form", "MB", "dev f1@20", "dev MRR", "loss of f1@20", "bound"), rows)
-        )
+    ship(options.model, options.output, rank, options.share, earlier=earlier, notes=options.notes)
+    configure(options.output, options)
+    size = _bytes(options.output)
+    bound = "within" if size <= MOST else "ABOVE"
+    print(f"{options.output}: {size / 1e6:.1f} MB, {bound} {MOST / 1e6:g} MB")
 
 
 def ship(
-    name: str,
     trained: Path,
     output: Path,
-    *,
     rank: int,
     share: float,
+    *,
     earlier: list[IndexFolder],
     notes: Path | None = None,
 ) -> None:
-    """Write one model as a difference, with its record and card."""
+    """Write the model as a difference, with its record and card."""
     record = training_of(trained, earlier)
-    write_difference(
-        trained,
-        output,
-        rank=rank,
-        share=share,
-        training=record,
-        card=_card(name, trained, record, output, rank=rank, share=share, notes=notes),
-    )
+    card = _card(trained, record, output, rank=rank, share=share, notes=notes)
+    write_difference(trained, output, rank=rank, share=share, training=record, card=card)
 
 
 def configure(folder: Path, options: argparse.Namespace) -> None:
@@ -130,7 +89,7 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     start_jvm(None)
     index = join([open_index(path) for path in options.calibrate])
     config = reranker_config(options, options.queries * len(options.calibrate))
-    dev = load_reranker_dev(draw_dev(index, config), config, print)
+    dev = load_dev(draw_dev(index, config), config, print)
     if dev is None:
         raise SystemExit("there are no dev queries to calibrate on")
     parts = load_reranker(folder)
@@ -155,55 +114,35 @@ def training_of(trained: Path, earlier: list[IndexFolder]) -> dict[str, Any]:
 
 
 def compare(
-    name: str,
-    trained: Path,
-    indexes: list[IndexFolder],
-    options: argparse.Namespace,
-    *,
-    share: float,
+    trained: Path, indexes: list[IndexFolder], options: argparse.Namespace
 ) -> list[tuple[str | float | None, ...]]:
-    """Return one row of measures per index and form of a model: whole, then stored at each rank."""
+    """Return one row of measures per index and form of the model: whole, then stored at each rank."""
     rows: list[tuple[str | float | None, ...]] = []
-    of = encoder_measure if name == DEFAULT_ENCODER else reranker_measure
-    measures = {index.manifest.name: of(index, options) for index in indexes}
+    measures = {index.manifest.name: reranker_measure(index, options) for index in indexes}
     whole = {index: measured(trained) for index, measured in measures.items()}
     for index, found in whole.items():
         size = f"{(trained / 'model.safetensors').stat().st_size / 1e6:.1f}"
         rows.append((index, "whole, float32", size, found["f1"], found["mrr"], None, ""))
     for rank in options.rank:
         with tempfile.TemporaryDirectory(prefix="citerec-ship-") as temporary:
-            folder = Path(temporary, name)
-            ship(name, trained, folder, rank=rank, share=share, earlier=[])
+            folder = Path(temporary, "stored")
+            ship(trained, folder, rank, options.share, earlier=[])
             size = f"{_bytes(folder) / 1e6:.1f}"
             for index, measured in measures.items():
                 found = measured(folder)
                 loss = whole[index]["f1"] - found["f1"]
                 bound = "within" if loss <= LOSS else "ABOVE"
-                form = f"rank {rank}, share {share:g}"
+                form = f"rank {rank}, share {options.share:g}"
                 rows.append((index, form, size, found["f1"], found["mrr"], loss, bound))
     return rows
 
 
-def encoder_measure(index: IndexFolder, options: argparse.Namespace) -> Measure:
-    """Return what measures an encoder on dev queries: the order of all papers, or of a sample of them."""
-    config = EncoderTraining.of(
-        {
-            "dtype": "float32",
-            "dev_queries": options.queries,
-            "dev_pool": options.pool or len(index.papers),
-            "threads": options.threads,
-        }
-    )
-    dev = load_encoder_dev(index, config)
-    if dev is None:
-        raise SystemExit(f"{index.path} has no dev queries")
-    return lambda folder: measure(dev, open_encoder(str(folder), config.running), config)
-
-
-def reranker_measure(index: IndexFolder, options: argparse.Namespace) -> Measure:
+def reranker_measure(
+    index: IndexFolder, options: argparse.Namespace
+) -> Callable[[Path], Mapping[str, float]]:
     """Return what measures a cross-encoder on dev queries: the order of their first-stage candidates."""
     config = reranker_config(options, options.queries)
-    dev = load_reranker_dev(draw_dev(index, config), config, print)
+    dev = load_dev(draw_dev(index, config), config, print)
     if dev is None:
         raise SystemExit(f"{index.path} has no dev queries")
 
@@ -228,7 +167,6 @@ def reranker_config(options: argparse.Namespace, queries: int) -> RerankerTraini
 
 
 def _card(
-    name: str,
     trained: Path,
     record: Mapping[str, Any],
     output: Path,
@@ -237,12 +175,12 @@ def _card(
     share: float,
     notes: Path | None,
 ) -> str:
-    title, about, use = ABOUT[name]
     names = ", ".join(one["name"] for one in record["indexes"])
+    model = DEFAULT_RERANKER if output == PLACE else output.as_posix()
     stored = f"factors of rank {rank}" if rank else "all numbers"
     rows = [(o["name"], o["corpus_sha256"], o["splits_sha256"]) for o in record["indexes"]]
     sections = {
-        "Use": use.format(model=name if output == SHIPPED[name] else output.as_posix()),
+        "Use": USE.format(model=model),
         "Storage": f"The difference to all-MiniLM-L6-v2, {stored} in float16, of which a share of {share:g} is added.",
         "Data": "The train papers of these splits alone.\n\n"
         + table(("index", "sha256 of the corpus", "sha256 of the splits"), rows),
@@ -253,13 +191,14 @@ def _card(
     for section in notes.read_text(encoding="utf-8").split("\n## ")[1:] if notes else ():
         heading, _, text = section.partition("\n")
         sections[heading] = text.strip()
-    return model_card(f"{title}, trained on {names}", about, sections, settings, "all-MiniLM-L6-v2")
+    title = f"A cross-encoder for citations, trained on {names}"
+    return model_card(title, ABOUT, sections, settings, "all-MiniLM-L6-v2")
 
 
-def write_card(name: str, folder: Path, notes: Path | None) -> None:
+def write_card(folder: Path, notes: Path | None) -> None:
     """Write the card of a stored model anew."""
     record, stored = read_training(folder), read_difference(folder)
-    card = _card(name, folder, record, folder, rank=stored.rank, share=stored.share, notes=notes)
+    card = _card(folder, record, folder, rank=stored.rank, share=stored.share, notes=notes)
     (folder / CARD).write_text(card, encoding="utf-8")
     seal_model(folder)
 
@@ -270,11 +209,6 @@ def _section(card: Path, heading: str) -> str:
     return text.partition(f"## {heading}\n\n")[2].partition("\n\n## ")[0]
 
 
-def _place(name: str, options: argparse.Namespace) -> Path:
-    """Return where a model is stored: in the package, or in a folder of its name in `--output`."""
-    return options.output / name if options.output else SHIPPED[name]
-
-
 def _bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -282,18 +216,15 @@ def _bytes(folder: Path) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
-    add("--encoder", type=Path, help="the folder of the trained encoder")
-    add("--reranker", type=Path, help="the folder of the trained cross-encoder")
+    add("model", type=Path, nargs="?", help="the folder of the trained cross-encoder")
     add("--rank", type=int, nargs="+", default=[64], help="rank of the factors; 0 for none")
-    add("--share", type=float, default=1.0, help="share of the encoder's difference, in [0, 1]")
-    add("--reranker-share", type=float, default=1.0, help="that of the cross-encoder")
+    add("--share", type=float, default=1.0, help="share of the difference, in [0, 1]")
     add("--trained-on", type=Path, nargs="*", default=[], help="indexes of earlier trainings")
-    add("--output", type=Path, help="where to write, in place of the folders of the package")
+    add("--output", type=Path, default=PLACE, help="the folder; that of the package by default")
     add("--notes", type=Path, help="Markdown whose sections are added to the card")
-    add("--card", choices=[*SHIPPED], help="only write the card of a stored model anew")
+    add("--card", action="store_true", help="only write the card in the folder of --output anew")
     add("--measure", type=Path, nargs="*", default=[], help="indexes to measure on")
     add("--queries", type=int, default=200, help="dev queries of each index, drawn at random")
-    add("--pool", type=int, default=0, help="papers that an encoder orders; 0 for all")
     add(
         "--depth",
         type=int,
@@ -305,8 +236,8 @@ def _options() -> argparse.Namespace:
     add("--calibrate", type=Path, nargs="*", default=[], help="indexes whose dev queries calibrate")
     add("--threads", type=int, default=0, help="0 for one per processor")
     options = parser.parse_args()
-    if not (options.encoder or options.reranker or options.card):
-        parser.error("name a model: --encoder FOLDER, --reranker FOLDER, or both")
+    if not (options.model or options.card):
+        parser.error("name the folder of a trained cross-encoder")
     if len(options.rank) > 1 and not options.measure:
         parser.error("several ranks are compared by --measure INDEX; a model is shipped at one")
     return options
