@@ -19,7 +19,7 @@ from citerec.atomic import building
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.corpus.papers import Papers
 from citerec.encode.projection import Projection, unit
-from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
+from citerec.encode.spec import Fingerprint, Similarity
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, IndexFolder, open_index
 from citerec.lock import locked, try_lock
@@ -86,7 +86,7 @@ def embed_anew(
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
-    If the new encoder is a linear map of the one that made the vectors, they are mapped, and no text is read.
+    If the new encoder is a linear map of the one that made the vectors, exact vectors are mapped, and no text is read.
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
@@ -95,9 +95,10 @@ def embed_anew(
         ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
-    index = open_index(path)
-    config = replace(config, elsewhere=_MappedShards.of(index, encoder) or config.elsewhere)
+    open_index(path)
     with locked(path), building(path) as folder:
+        index = open_index(path)
+        config = replace(config, elsewhere=_MappedShards.of(index, encoder) or config.elsewhere)
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
@@ -117,20 +118,23 @@ def embed_anew(
 
 
 def stored_vectors(
-    index: IndexFolder, weights: str, spec: EncoderSpec
+    index: IndexFolder, encoder: Fingerprint
 ) -> "Callable[[Sequence[int]], Shard] | None":
     """Return what reads vectors of an index, if a certain encoder made them and they are exact; else None.
 
     Args:
         index: The index.
-        weights: The sha256 of the encoder's weights.
-        spec: How it reads and pools text. The similarity may differ: for cosine the vectors get unit length.
+        encoder: The encoder. Its similarity may be cosine although the index compares by another one: the vectors get
+            unit length. Not the reverse: their length is lost.
     """
     recorded, dense = (index.manifest.settings.get(name) for name in ("encoder", "dense"))
     if not recorded or not dense or dense["kind"] != DenseKind.EXACT:
         return None
     made_by = Fingerprint.from_json(recorded)
-    if made_by.weights != weights or replace(made_by.spec, similarity=spec.similarity) != spec:
+    by_cosine = encoder.spec.similarity is Similarity.COSINE
+    if by_cosine:
+        made_by = replace(made_by, spec=replace(made_by.spec, similarity=Similarity.COSINE))
+    if made_by.key != encoder.key:
         return None
     from citerec.index.dense.read import open_dense
 
@@ -138,7 +142,7 @@ def stored_vectors(
 
     def read(rows: Sequence[int]) -> Shard:
         found = vectors.vectors(np.asarray(rows, np.int32))
-        return unit(found) if spec.similarity is Similarity.COSINE else found
+        return unit(found) if by_cosine else found
 
     return read
 
@@ -156,7 +160,9 @@ class _MappedShards:
         projection: Projection | None = getattr(encoder, "projection", None)
         if projection is None:
             return None
-        read = stored_vectors(index, projection.base_weights, encoder.spec)
+        weights, tokenizer = projection.base
+        base = replace(encoder.fingerprint, weights=weights, tokenizer=tokenizer)
+        read = stored_vectors(index, base)
         return cls(read, projection) if read else None
 
     def __call__(
@@ -246,7 +252,8 @@ def _planned(
     for first in range(first_row, len(papers), config.shard):
         rows = range(first, min(first + config.shard, len(papers)))
         batch = [*papers.at(rows).values()]
-        name = f"{first - first_row:09}-{_key(encoder, batch)[:24]}.npy"
+        key = _key(encoder, batch, config.elsewhere)
+        name = f"{first - first_row:09}-{key[:24]}.npy"
         yield PlannedShard(store / name, rows), batch
 
 
@@ -290,10 +297,12 @@ def _shifted(progress: Progress, first: int, total: int) -> Progress:
     return lambda what, done, _: progress(what, first + done, total)
 
 
-def _key(encoder: "Encoder", papers: list[Paper]) -> str:
+def _key(encoder: "Encoder", papers: list[Paper], elsewhere: ShardEncoder | None) -> str:
     """Return the key of a shard: two shards of one key hold the same vectors."""
     run = encoder.config
     setup = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
+    if isinstance(elsewhere, _MappedShards):  # of vectors that may have another precision
+        setup += ("mapped",)
     digest = hashlib.sha256(repr(setup).encode())
     for paper in papers:
         fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)

@@ -10,7 +10,6 @@ import pytest
 from support.encoder_training import quick
 from support.tiny import tiny_reranker
 
-import citerec.train.encoder.memory as encoder_memory
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.errors import ConfigError
@@ -114,15 +113,12 @@ def test_what_one_index_holds_out_is_no_training_data_of_another(build: Build) -
     assert "b11" in ids(data, data.queries)
 
 
-def test_indexes_share_the_memory_and_lists_stay_whole(
-    build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indexes_share_the_memory_and_lists_stay_whole(build: Build) -> None:
     data = load_training_data(
         join([build(corpus("a", "trees", 90)), build(corpus("b", "rivers", 12))])
     )
-    monkeypatch.setattr(encoder_memory, "MEMORY_PAPERS", 40)
 
-    rows = learners(data, data.gold, seed=0)
+    rows = learners(data, data.gold, seed=0, most=40)
 
     small = [row for row in rows.tolist() if row >= 90]
     assert len(rows) == 40
@@ -137,7 +133,7 @@ def test_indexes_share_the_memory_and_lists_stay_whole(
     assert (
         sum(cited_too) > len(cited_too) / 2
     )  # a random 31 of 72 papers would hold both of two for few
-    assert learners(data, data.gold, seed=0).tolist() == rows.tolist()
+    assert learners(data, data.gold, seed=0, most=40).tolist() == rows.tolist()
 
 
 def test_dev_queries_have_candidates_of_their_own_index(

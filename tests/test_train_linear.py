@@ -12,10 +12,11 @@ from support.encoder_training import weights as weights_of
 from support.tiny import tiny_bert
 
 from citerec.cli import run
-from citerec.embed import EmbedConfig, embed_anew
+from citerec.embed import EmbedConfig, embed_anew, stored_vectors
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.difference.write import write_difference
 from citerec.encode.encoder import TransformerEncoder, Vectors
+from citerec.encode.hub import model_files
 from citerec.encode.light.parts import LightParts
 from citerec.encode.minilm import minilm_folder
 from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
@@ -26,6 +27,7 @@ from citerec.folder import DENSE, IndexFolder, open_index
 from citerec.index.dense.read import open_dense
 from citerec.manifest import editing_model, model_faults
 from citerec.train.data import TrainingData, load_training_data
+from citerec.train.encoder import linear as linear_module
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.encoder.examples import EncoderExamples
 from citerec.train.encoder.linear import PULL, LinearExamples, linear_net, matrix_of, vectors_of
@@ -94,6 +96,31 @@ def test_an_epoch_is_50_batches_in_which_every_query_comes_equally_often(build: 
     assert drawn.tolist() == batches.epoch(0).tolist() != batches.epoch(1).tolist()
 
 
+def test_of_many_papers_a_step_compares_the_positives_of_its_queries_and_a_sample(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_training_data(build(records()))  # e (2004) cites b and d
+    monkeypatch.setattr(linear_module, "STEP_PAPERS", 2)
+    batches = LinearExamples(examples(data))
+    ids = data.index.papers.ids_at
+    papers = ids(batches.memory.rows.tolist())
+    number = ids(data.queries.tolist()).index("e")
+
+    inputs = {name: tensor.numpy() for name, tensor in batches.collate([number]).items()}
+
+    compared = [papers[slot] for slot in inputs["papers"]]
+    assert {"b", "d"} <= {*compared} and 2 <= len(compared) <= 4 < len(papers)
+    assert compared == sorted(compared)
+    assert {compared[target] for target in inputs["targets"]} == {"b", "d"}
+    allowed = [
+        paper
+        for paper, is_allowed in zip(compared, inputs["allowed"][0], strict=True)
+        if is_allowed
+    ]
+    assert allowed == [paper for paper in compared if paper < "e"]  # of no later year, not itself
+    assert len(batches.memory.usable) == 5  # no train query is left out
+
+
 def test_vectors_of_an_index_are_used_if_this_encoder_made_them(
     dense_sample: IndexFolder, sample_index: IndexFolder, tiny_model: str, tmp_path: Path
 ) -> None:
@@ -107,6 +134,36 @@ def test_vectors_of_an_index_are_used_if_this_encoder_made_them(
 
     assert (known, none, of_other) == (len(rows), 0, 0)
     assert stored == pytest.approx(encoded, abs=2e-2)  # the same papers; perhaps in bfloat16
+
+
+@pytest.mark.parametrize(
+    ("index_by", "encoder_by", "can_be_read"),
+    [
+        ("l2", "cosine", True),
+        ("cosine", "cosine", True),
+        ("cosine", "l2", False),
+        ("l2", "l2", True),
+    ],
+)
+def test_vectors_of_unit_length_are_not_used_to_compare_by_distance(
+    dense_sample: IndexFolder, tmp_path: Path, index_by: str, encoder_by: str, can_be_read: bool
+) -> None:
+    folder = tmp_path / "index"
+    shutil.copytree(dense_sample.path, folder)
+    recorded = Fingerprint.from_json(dense_sample.manifest.settings["encoder"])
+    by = [
+        replace(recorded, spec=replace(recorded.spec, similarity=Similarity(kind)))
+        for kind in (index_by, encoder_by)
+    ]
+    settings = {**dense_sample.manifest.settings, "encoder": by[0].to_json()}
+    index = replace(dense_sample, manifest=replace(dense_sample.manifest, settings=settings))
+
+    read = stored_vectors(index, by[1])
+
+    assert (read is not None) == can_be_read
+    assert stored_vectors(index, replace(by[0], tokenizer="other")) is None
+    if read and encoder_by == "cosine":
+        assert np.linalg.norm(read([0, 1]), axis=1).tolist() == pytest.approx([1, 1])
 
 
 def print_nothing(what: str, done: int, total: int) -> None:
@@ -130,6 +187,18 @@ def test_training_finds_citations_better_and_leaves_the_encoder_as_it_is(
     before, after = weights_of(base), weights_of(output)
     assert all(np.array_equal(before[name], after[name]) for name in after)
     assert model_faults(output) == []
+
+
+def test_no_text_of_an_index_is_read_that_the_base_model_embedded(
+    dense_sample: IndexFolder, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TransformerEncoder, "encode", no_text_is_read)
+
+    report = train_encoder(dense_sample, tmp_path / "linear", linear(model=tiny_model))
+
+    assert [point.dev_mrr is None for point in report.history] == [False] * 3  # dev papers neither
+    with pytest.raises(AssertionError, match="a text was read"):
+        train_encoder(dense_sample, tmp_path / "other", linear(model="minilm"))
 
 
 def test_the_same_seed_gives_the_same_map(
@@ -171,7 +240,7 @@ def test_torch_numpy_and_sentence_transformers_give_the_same_vectors(
 def test_a_mapped_vector_does_not_depend_on_the_others() -> None:
     rng = np.random.default_rng(0)
     vectors, matrix = rng.normal(size=(9, 48)), rng.normal(size=(48, 48))
-    projection = Projection(matrix.astype("f"), "")
+    projection = Projection(matrix.astype("f"), ("", ""))
     together = projection.of(vectors.astype("f"), Similarity.L2)
 
     alone = [projection.of(v[None].astype("f"), Similarity.L2)[0] for v in vectors]
@@ -181,18 +250,21 @@ def test_a_mapped_vector_does_not_depend_on_the_others() -> None:
 
 
 def test_an_index_is_embedded_by_it_and_notices_another_map(
-    dense_sample: IndexFolder, trained: Path, tmp_path: Path
+    dense_sample: IndexFolder, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, model = tmp_path / "index", tmp_path / "model"
     shutil.copytree(dense_sample.path, folder)
     shutil.copytree(trained, model)
 
-    embed_anew(folder, open_encoder(str(model)), EmbedConfig())
+    encoder = open_encoder(str(model))
+    monkeypatch.setattr(encoder, "encode", no_text_is_read)
+    embed_anew(folder, encoder, EmbedConfig())
 
+    monkeypatch.undo()
     before, after = vectors(dense_sample), vectors(open_index(folder))
     projection = read_projection(model, 32)
     assert projection is not None
-    assert np.array_equal(after, projection.of(unit(before), Similarity.COSINE))  # no text was read
+    assert np.array_equal(after, projection.of(unit(before), Similarity.COSINE))
     encoded = open_encoder(str(model)).encode([*dense_sample.papers.at(range(300)).values()])
     assert after == pytest.approx(encoded, abs=2e-2)  # perhaps in bfloat16
     recorded = Fingerprint.from_json(open_index(folder).manifest.settings["encoder"])
@@ -201,6 +273,10 @@ def test_an_index_is_embedded_by_it_and_notices_another_map(
         write_projection(copy, np.eye(32, dtype=np.float32))
     with pytest.raises(EncoderChangedError, match="trained again or replaced"):
         reopen(recorded, folder)
+
+
+def no_text_is_read(*_: object) -> None:
+    raise AssertionError("a text was read")
 
 
 def vectors(index: IndexFolder) -> Vectors:
@@ -257,6 +333,25 @@ def test_a_map_that_is_damaged_or_of_another_size_is_one_line(
         (copy / "2_Dense" / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(ModelError, match="holds no linear map of 32 dimensions"):
         open_encoder(str(model))
+    with editing_model(model) as copy:
+        write_projection(copy, np.full((32, 32), np.nan, np.float32))
+    with pytest.raises(
+        ModelError, match="has numbers that are not finite; train the encoder again"
+    ):
+        open_encoder(str(model))
+
+
+def test_a_copy_without_its_map_is_one_line(trained: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(trained, model)
+    for file in ("checksums.json", "training.json", "2_Dense/model.safetensors"):
+        (model / file).unlink()
+
+    with pytest.raises(ModelError, match=r"model\.safetensors is missing: the encoder lacks its"):
+        open_encoder(str(model))
+    assert "2_Dense/model.safetensors" in model_files(
+        [str(f.relative_to(trained)) for f in trained.rglob("*")]
+    )
 
 
 def test_matrix_of_a_new_net_is_the_identity() -> None:

@@ -31,7 +31,7 @@ def graph(build: Build) -> TrainingData:
 
 
 def memory_of(data: TrainingData) -> Memory:
-    rows = learners(data, data.gold, seed=0)
+    rows = learners(data, data.gold, seed=0, most=100)
     return Memory(data, data.gold, rows, seed=0)
 
 
@@ -42,20 +42,16 @@ def ids(data: TrainingData, memory: Memory, places: Any) -> list[str]:
 def test_the_memory_holds_queries_and_what_they_cite_and_no_dev_or_test_query(
     graph: TrainingData,
 ) -> None:
-    rows = learners(graph, graph.gold, seed=0)
+    rows = learners(graph, graph.gold, seed=0, most=100)
 
     assert graph.index.papers.ids_at(rows.tolist()) == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_a_small_memory_takes_some_of_them_always_the_same(
-    graph: TrainingData, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoder_memory, "MEMORY_PAPERS", 3)
-
-    few = learners(graph, graph.gold, seed=0)
+def test_a_small_memory_takes_some_of_them_always_the_same(graph: TrainingData) -> None:
+    few = learners(graph, graph.gold, seed=0, most=3)
 
     assert len(few) == 3
-    assert few.tolist() == learners(graph, graph.gold, seed=0).tolist()
+    assert few.tolist() == learners(graph, graph.gold, seed=0, most=3).tolist()
 
 
 def test_each_query_stands_against_what_it_might_have_cited(graph: TrainingData) -> None:

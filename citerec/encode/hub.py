@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from citerec.encode.projection import FILE as PROJECTION_FILE
+from citerec.encode.projection import FOLDER as PROJECTION
 from citerec.errors import ModelError
 from citerec.types import Log
 
@@ -92,7 +94,8 @@ def model_files(names: Sequence[str]) -> list[str]:
     weights = _matching(top, SAFE) or _matching(top, PLAIN)
     pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]
     small = [name for pattern in SMALL for name in _matching(top, pattern)]
-    return sorted({*weights, *pooling, *small}) if weights else []
+    linear_map = _matching(names, f"{PROJECTION}/{PROJECTION_FILE}")
+    return sorted({*weights, *pooling, *small, *linear_map}) if weights else []
 
 
 def adapter_files(names: Sequence[str]) -> list[str]:

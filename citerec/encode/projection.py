@@ -30,7 +30,9 @@ class Projection:
     """A map, and the encoder whose vectors it maps."""
 
     matrix: Matrix  # a vector v becomes `matrix @ v`
-    base_weights: str  # sha256 of the weights of the encoder; empty if the folder has no record of the training
+    base: tuple[
+        str, str
+    ]  # sha256 of the encoder's weights and tokenizer; empty if the folder has no record of them
 
     def of(self, vectors: Vectors, similarity: Similarity) -> Vectors:
         """Return the mapped vectors, of unit length if compared by cosine.
@@ -62,13 +64,18 @@ def read_projection(folder: Path, dim: int) -> Projection | None:
     """Return the map in a model folder, of vectors of `dim` numbers; None if there is none.
 
     Raises:
-        ModelError: If it is damaged, or maps vectors of another dimension.
+        ModelError: If it is missing although its folder exists, is damaged, or maps vectors of another dimension.
     """
-    file = projection_file(folder)
-    if file is None:
+    file = folder / FOLDER / FILE
+    if not file.parent.is_dir():
         return None
+    if not file.is_file():
+        raise ModelError(f"{file} is missing: the encoder lacks its linear map; copy it again")
     try:
-        return Projection(Tensors(file).read(TENSOR, (dim, dim)), _base_weights(folder))
+        matrix = Tensors(file).read(TENSOR, (dim, dim))
+        if not np.isfinite(matrix).all():
+            raise ModelError(f"{file} has numbers that are not finite; train the encoder again")
+        return Projection(matrix, _base(folder))
     except UnsupportedError as error:
         raise ModelError(
             f"{file} holds no linear map of {dim} dimensions; train the encoder again"
@@ -90,9 +97,9 @@ def write_projection(folder: Path, matrix: Matrix) -> None:
     (folder / FOLDER / "config.json").write_bytes(orjson.dumps(config))
 
 
-def _base_weights(folder: Path) -> str:
+def _base(folder: Path) -> tuple[str, str]:
     try:
         content: Any = orjson.loads(read_record(folder / TRAINING))
-        return str(content["weights"])
+        return str(content["weights"]), str(content["tokenizer"])
     except (OSError, ValueError, KeyError, TypeError):
-        return ""
+        return "", ""

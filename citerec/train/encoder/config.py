@@ -105,7 +105,8 @@ _RECIPES: Mapping[str, Mapping[str, Any]] = {
         "batch": 256,
         "learning_rate": 1e-3,
         "similarity": Similarity.COSINE,
-        "dev_pool": 1000,
+        "dev_queries": 1000,
+        "dev_pool": 5000,
         "selection_metric": EncoderSelectionMetric.F1,
     },
 }

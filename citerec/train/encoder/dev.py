@@ -13,6 +13,7 @@ from citerec.encode.model import Parts
 from citerec.encode.spec import Fingerprint, Similarity
 from citerec.folder import IndexFolder
 from citerec.rules.eligible import within
+from citerec.text import contents
 from citerec.train.data import DevQueries
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
 from citerec.train.encoder.losses import in_batch, triplet
@@ -33,6 +34,8 @@ class EncoderDev:
     gold: Flags  # cited papers, same shape
     positives: npt.NDArray[np.int64]  # a column of each query for the loss, shape (queries,)
     negatives: npt.NDArray[np.int64]  # columns of each query for the loss, shape (queries, n)
+    # Of each index, in the order of its queries and its papers: their rows; -1 for a query that is no paper.
+    rows: tuple[tuple[IndexFolder, Rows, Rows], ...]
 
 
 def load_dev(index: TrainingIndex, config: EncoderTraining) -> EncoderDev | None:
@@ -66,6 +69,7 @@ def _joined(parts: Sequence[EncoderDev]) -> EncoderDev:
         gold.astype(np.bool_),
         np.concatenate([p.positives + start for p, start in zip(parts, starts, strict=False)]),
         np.concatenate([p.negatives + start for p, start in zip(parts, starts, strict=False)]),
+        tuple(rows for part in parts for rows in part.rows),
     )
 
 
@@ -89,7 +93,19 @@ def _load(
         cited,
         np.array([rng.choice(np.flatnonzero(flags)) for flags in cited]),
         _draw_columns(allowed & ~cited, negatives, rng),
+        ((index, _query_rows(index, drawn.queries), rows),),
     )
+
+
+def _query_rows(index: IndexFolder, queries: Sequence[Query]) -> Rows:
+    """Return the rows of the papers that are these queries, text for text; -1 for none."""
+    rows = index.papers.rows_of([query.id for query in queries])
+    papers = index.papers.at(rows[rows >= 0].tolist())
+    same = [
+        row in papers and contents(papers[row]) == contents(query)
+        for row, query in zip(rows.tolist(), queries, strict=True)
+    ]
+    return np.where(same, rows, -1).astype(np.int32)
 
 
 def measure(dev: EncoderDev, encoder: Encoder, config: EncoderTraining) -> dict[str, float]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.errors import ConfigError
 from citerec.train.data import TrainingData
 from citerec.train.encoder.config import EncoderLoss, EncoderTraining
-from citerec.train.encoder.memory import learners
+from citerec.train.encoder.memory import LINEAR_PAPERS, MEMORY_PAPERS, learners
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 
 MIXED = 7  # seed prefix of the mixed sources
@@ -73,7 +73,16 @@ class EncoderExamples:
     @cached_property
     def learners(self) -> Rows:
         """The papers of the memory; see `memory.learners`."""
-        return learners(self.data, self.positives, seed=self.config.seed)
+        most = LINEAR_PAPERS if self.config.linear else MEMORY_PAPERS
+        return learners(self.data, self.positives, seed=self.config.seed, most=most)
+
+    @property
+    def used_queries(self) -> int:
+        """How many train queries are learned from: those that a full memory leaves out are not."""
+        if self.config.loss is not EncoderLoss.MEMORY:
+            return len(self.data.queries)
+        positives = self.positives.where(np.isin(self.positives.indices, self.learners))
+        return int(np.sum((positives.lengths > 0) & np.isin(self.data.queries, self.learners)))
 
     def __len__(self) -> int:
         """Return the number of examples in an epoch."""

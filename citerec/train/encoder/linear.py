@@ -1,8 +1,8 @@
 """Trains a linear map of the vectors of an encoder, which itself stays as it is: a minute in place of an hour.
 
-The loss is that of the memory: every positive of a query against all papers. As no text is read, all papers are mapped
-anew at each step. The map starts as the identity. The sum of its squared changes is a part of the loss, the larger the
-fewer queries there are, since a corpus may have fewer citations than the map has numbers.
+The loss is that of the memory: every positive of a query against all papers, or against a sample of them that is new at
+each step. As no text is read, these papers are mapped anew. The map starts as the identity. The sum of its squared
+changes is a part of the loss, since a corpus may have fewer citations than the map has numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.embed import stored_vectors
 from citerec.encode.encoder import Encoder, Vectors
@@ -24,6 +25,7 @@ from citerec.train.encoder.memory import Memory
 from citerec.train.lists import Rows
 from citerec.types import Progress
 
+STEP_PAPERS = 16_384  # compared in a step at most, beside the positives of its queries
 PULL = 30.0  # weight of the sum of the squared changes beside the sum of the losses of all train queries
 
 
@@ -52,9 +54,21 @@ class LinearExamples:
         """Return the inputs of the net: the comparison of some queries."""
         import torch
 
-        comparison = self.memory.of_queries(np.unique(np.array(drawn)))
+        chosen = np.unique(np.array(drawn))
+        papers = self._compared(chosen)
+        comparison = self.memory.of_queries(chosen, papers=papers)
         arrays = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
+        arrays["papers"] = papers
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def _compared(self, queries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the slots of the papers of a step: all, or the positives of its queries and a random sample."""
+        if len(self.memory) <= STEP_PAPERS:
+            return np.arange(len(self.memory))
+        positives = self.memory.slots(self.positives.at(queries).indices)
+        rng = np.random.default_rng([self._config.seed, 9, *queries[:8].tolist()])
+        sample = rng.choice(len(self.memory), STEP_PAPERS, replace=False)
+        return np.union1d(positives[positives >= 0], sample)
 
 
 def linear_net(
@@ -82,14 +96,23 @@ def linear_net(
         def matrix(self) -> Any:
             return self.change + torch.eye(len(self.change), device=self.change.device)
 
+        def mapped(self, slots: Any) -> Any:
+            found = self.vectors[slots] @ self.matrix().T
+            is_cosine = kind is Similarity.COSINE
+            return torch.nn.functional.normalize(found, dim=-1) if is_cosine else found
+
         def forward(
-            self, queries: Any, segment_ids: Any, targets: Any, weights: Any, allowed: Any
+            self,
+            queries: Any,
+            papers: Any,
+            segment_ids: Any,
+            targets: Any,
+            weights: Any,
+            allowed: Any,
         ) -> Any:
             with torch.autocast(queries.device.type, enabled=False):
-                mapped = self.vectors @ self.matrix().T
-                if kind is Similarity.COSINE:
-                    mapped = torch.nn.functional.normalize(mapped, dim=-1)
-                logits = similarity(kind, mapped[queries], mapped) / config.temperature
+                found = similarity(kind, self.mapped(queries), self.mapped(papers))
+                logits = found / config.temperature
                 logs = torch.log_softmax(logits.masked_fill(~allowed, float("-inf")), 1)
                 loss = -(weights * logs[segment_ids, targets]).sum() / weights.sum()
                 return loss + PULL / train_queries * self.change.pow(2).sum()
@@ -120,7 +143,7 @@ def vectors_of(
     missing: list[int] = []
     for part in data.by_index():
         first, end = np.searchsorted(rows, [part.start, part.start + len(part.index.papers)])
-        read = stored_vectors(part.index, encoder.fingerprint.weights, encoder.spec)
+        read = stored_vectors(part.index, encoder.fingerprint)
         if read is None:
             missing += range(first, end)
         else:
@@ -134,19 +157,39 @@ def vectors_of(
 
 
 class LinearDev:
-    """Dev queries and their candidates, encoded once, and mapped anew for each measure."""
+    """The vectors of dev queries and their candidates, which are mapped anew for each measure."""
 
     def __init__(
         self, dev: EncoderDev, encoder: Encoder, config: EncoderTraining, progress: Progress
     ) -> None:
         self._dev, self._config, self._kind = dev, config, encoder.spec.similarity
-        self._vectors = encoder.encode(
-            [*dev.queries, *dev.papers],
-            lambda _, done, of: progress("encoding dev papers", done, of),
-        )
+        self._vectors = _dev_vectors(dev, encoder, progress)
 
     def measure(self, matrix: Matrix) -> Mapping[str, float]:
         """Return the dev loss, MRR and F1 at 20 with a map."""
         vectors = self._vectors @ matrix.T
         vectors = unit(vectors) if self._kind is Similarity.COSINE else vectors
         return measure_vectors(self._dev, vectors, self._kind, self._config)
+
+
+def _dev_vectors(dev: EncoderDev, encoder: Encoder, progress: Progress) -> Vectors:
+    """Return the vectors of the queries, then of the papers; those that an index has are read from it."""
+    texts = [*dev.queries, *dev.papers]
+    vectors, missing = (
+        np.empty((len(texts), encoder.dim), np.float32),
+        np.ones(len(texts), np.bool_),
+    )
+    first_query, first_paper = 0, len(dev.queries)
+    for index, queries, papers in dev.rows:
+        if read := stored_vectors(index, encoder.fingerprint):
+            for first, rows in ((first_query, queries), (first_paper, papers)):
+                places = first + np.flatnonzero(rows >= 0)
+                vectors[places] = read(rows[rows >= 0].tolist())
+                missing[places] = False
+        first_query, first_paper = first_query + len(queries), first_paper + len(papers)
+    if missing.any():
+        vectors[missing] = encoder.encode(
+            [texts[place] for place in np.flatnonzero(missing).tolist()],
+            lambda _, done, of: progress("encoding dev papers", done, of),
+        )
+    return vectors

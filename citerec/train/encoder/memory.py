@@ -16,11 +16,12 @@ from citerec.train.data import TrainingData
 from citerec.train.lists import Flags, Lists, Rows
 
 MEMORY_PAPERS = 16_384  # papers at most
+LINEAR_PAPERS = 200_000  # of a linear map, whose base model gives each paper its vector once
 MEMORY_QUERIES = 4096  # queries compared in a step at most
 UNLINKED_RATIO = 1  # papers without a citation for each one that cites or is cited
 
 
-def learners(data: TrainingData, positives: Lists, *, seed: int) -> Rows:
+def learners(data: TrainingData, positives: Lists, *, seed: int, most: int) -> Rows:
     """Return the papers of the memory, rising: the queries, their positives, and random others.
 
     Several indexes share the memory equally; a small one leaves its room to the larger ones.
@@ -28,7 +29,8 @@ def learners(data: TrainingData, positives: Lists, *, seed: int) -> Rows:
     Args:
         data: The queries and the pool of other papers.
         positives: Of each query.
-        seed: Of the sample: at most `MEMORY_PAPERS` are taken; queries and positives come first.
+        seed: Of the sample.
+        most: How many papers are taken at most; queries and positives come first.
     """
     rng = np.random.default_rng([seed, 5])
     parts = [*data.by_index()]
@@ -37,7 +39,7 @@ def learners(data: TrainingData, positives: Lists, *, seed: int) -> Rows:
     linked = [np.union1d(*pair) for pair in zip(queries, (of.indices for of in lists), strict=True)]
     order = np.argsort([len(rows) for rows in linked], kind="stable").tolist()
     chosen: list[Rows] = []
-    room = MEMORY_PAPERS
+    room = most
     for left, number in enumerate(order):
         share = room // (len(order) - left)
         rows = linked[number]
@@ -71,7 +73,7 @@ class MemoryComparison:
     queries: npt.NDArray[np.int64]  # slots, shape (queries,)
     # The number of the query of each positive in `queries`, shape (positives,).
     segment_ids: npt.NDArray[np.int64]
-    targets: npt.NDArray[np.int64]  # the slot of each positive, same shape
+    targets: npt.NDArray[np.int64]  # the place of each positive among the papers, same shape
     weights: npt.NDArray[np.float32]  # of each positive, same shape; the sum over all queries is 1
     allowed: Flags  # the papers of each query's softmax, shape (queries, papers)
 
@@ -119,21 +121,27 @@ class Memory:
         self,
         chosen: npt.NDArray[np.integer],
         represented: npt.NDArray[np.float64] | None = None,
+        papers: npt.NDArray[np.int64] | None = None,
     ) -> MemoryComparison:
-        """Return the comparison of some queries with all papers.
+        """Return the comparison of some queries with papers of the memory.
 
         Args:
             chosen: The numbers of the queries, rising.
             represented: How many queries each stands for, same shape; None for 1.
+            papers: The slots of the papers, rising, with all positives of the queries; None for all. Targets are
+                places among them.
         """
         data = self._data
         queries = data.queries[chosen]
-        allowed = data.eligible(queries[:, None], self.rows[None, :])
+        rows = self.rows if papers is None else self.rows[papers]
+        allowed = data.eligible(queries[:, None], rows[None, :])
+        place = np.full(data.papers, -1)
+        place[rows] = np.arange(len(rows))
         cited = self._cited.at(chosen)
-        allowed[cited.segment_ids, self._slot_of[cited.indices]] = False
-        allowed[np.arange(len(chosen)), self._slot_of[queries]] = False
+        _forbid(allowed, cited.segment_ids, place[cited.indices])
+        _forbid(allowed, np.arange(len(chosen)), place[queries])
         positives = self._positives.at(chosen)
-        targets = self._slot_of[positives.indices]
+        targets = place[positives.indices]
         allowed[positives.segment_ids, targets] = True
         share = self._share[chosen] * (1 if represented is None else represented)
         weights = (share / positives.lengths)[positives.segment_ids]
@@ -163,3 +171,9 @@ class Memory:
         return chosen, np.where(
             np.isin(chosen, more), rest_weight, len(concerned) / max(len(some), 1)
         )
+
+
+def _forbid(allowed: Flags, queries: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> None:
+    """Clear the flags of pairs of a query and a paper; a paper that is not compared has the place -1."""
+    is_compared = places >= 0
+    allowed[queries[is_compared], places[is_compared]] = False

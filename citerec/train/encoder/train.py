@@ -107,10 +107,15 @@ def train_encoder(
         if config.loss is EncoderLoss.MEMORY and job.arguments.world_size > 1:
             raise ConfigError("the memory loss runs in one process only; train on one device")
         make_spec = _linear_spec if config.linear else _trainer_spec
+        if examples.used_queries < len(examples.data.queries):
+            job.log(
+                f"learning from {examples.used_queries:,} of {len(examples.data.queries):,} train queries: the memory "
+                f"holds {len(examples.learners):,} papers"
+            )
         spec = make_spec(base, examples, dev, job)
         result = job.run(spec, partial(_before, spec) if dev else None)
     facts = base_facts(base.source, base.fingerprint.weights, index) | selection_facts(dev_index)
-    facts |= {"counts": _counts(examples, spec)}
+    facts |= {"counts": _counts(examples, spec), "tokenizer": base.fingerprint.tokenizer}
     settings = recorded_settings(config) | {"model": facts["base"]}
     projection = matrix_of(spec.net) if config.linear else None
     return job.finish(result, facts, settings, partial(write_model, base.parts, result, projection))
@@ -275,7 +280,7 @@ def _initial_memory(
 def _counts(examples: EncoderExamples, spec: TrainerSpec) -> dict[str, int]:
     return {
         "papers": examples.data.papers,
-        "train_queries": len(examples.data.queries),
+        "train_queries": examples.used_queries,
         "positives": len(examples.positives.indices),
         "examples_an_epoch": len(spec.examples),
     }
