@@ -95,7 +95,7 @@ def embed_anew(
         ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
-    open_index(path)
+    open_index(path)  # before anything is locked or written
     with locked(path), building(path) as folder:
         index = open_index(path)
         config = replace(config, elsewhere=_MappedShards.of(index, encoder) or config.elsewhere)

@@ -332,9 +332,9 @@ def request_everything(source: Source, number: int) -> Mapping[str, Work]:
     return works
 
 
-@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), 1e9])
+@pytest.mark.parametrize("rate", [0, -1, 1e-300, float("nan"), float("inf"), 1e9])
 def test_a_rate_must_be_a_rate(rate: float) -> None:
-    with pytest.raises(ConfigError, match="--rate must be above 0"):
+    with pytest.raises(ConfigError, match=r"--rate must be from 0\.001 to 1000"):
         Politeness(rate=rate)
 
 

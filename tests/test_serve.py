@@ -497,6 +497,28 @@ def test_a_new_version_takes_the_place_of_the_old_one_without_a_failed_request(
     assert old.closed
 
 
+def test_other_vectors_and_another_ranker_are_another_version(
+    lone: Callable[..., Service], dense_sample: IndexFolder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "live"
+    shutil.copytree(dense_sample.path, folder)
+
+    def version() -> str:
+        opened = lone(folder).indexes.acquire()
+        opened.release()
+        return opened.version
+
+    first = version()
+    assert version() == first
+    (folder / "models" / "ranker").mkdir(parents=True)
+    (folder / "models" / "ranker" / "checksums.json").write_text("{}")
+    other_model = version()
+    assert run(["encode", "--index", str(folder), "--dense-index", "hnsw", "--quiet"]) == 0
+
+    assert len({first, other_model, version()}) == 3
+    assert first.split()[0] == version().split()[0]  # the time of the build
+
+
 def test_an_update_that_is_broken_leaves_the_old_version_in_use(
     lone: Callable[..., Service], sample_index: IndexFolder, tmp_path: Path
 ) -> None:

@@ -303,6 +303,41 @@ def test_settings_that_a_map_cannot_have_are_refused(
         linear(**given)
 
 
+def test_a_training_that_diverges_leaves_nothing(
+    dense_sample: IndexFolder, tiny_model: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=r"the training diverged: .* lower learning_rate, now"):
+        train_encoder(
+            dense_sample, tmp_path / "m", linear(model=tiny_model, epochs=1, learning_rate=1e300)
+        )
+
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_an_index_whose_encoder_is_replaced_has_to_be_embedded_again(
+    dense_sample: IndexFolder,
+    tiny_model: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "index"
+    shutil.copytree(dense_sample.path, folder)
+    (tmp_path / "settings.toml").write_text(
+        "dev_queries = 10\ndev_pool = 60\nepochs = 1\nbatch = 16\n"
+    )
+    train = ["train-encoder", "--recipe", "linear", "--index", str(folder), "--model", tiny_model]
+    train += ["--config", str(tmp_path / "settings.toml")]
+    encode = ["encode", "--index", str(folder), "--encoder", str(folder / "models" / "encoder")]
+
+    assert run([*train, "--quiet"]) == run([*encode, "--quiet"]) == 0
+    assert "embedded" not in capsys.readouterr().err
+    assert run([*train, "--force", "--seed", "3"]) == 0
+
+    told = " ".join(capsys.readouterr().err.split())
+    assert "was embedded by the model that this one replaced, and cannot be searched before" in told
+    assert f"citerec {' '.join(encode)}" in told
+
+
 def test_it_cannot_be_trained_further_nor_stored_as_a_difference(
     dense_sample: IndexFolder, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -280,6 +280,8 @@ def test_settings_are_checked_and_options_win(tmp_path: Path) -> None:
         ({"trees": 0}, "trees must be at least 1"),
         ({"tress": 1}, "unknown setting 'tress'"),
         ({"seed": 2**31}, "seed must be less"),
+        ({"queries": 10**23}, r"queries must be less than 2\^31"),
+        ({"threads": 10**23}, "threads must be at most 1,024"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:

@@ -134,6 +134,10 @@ def read_references(
                 text,
                 "no such file, and neither a DOI (10.1145/…) nor an arXiv id (arXiv:2004.12832)",
             )
+    if refs and not entries:
+        raise BadInputError(
+            ", ".join(refs), "no entry can be read, so there is nothing to collect around"
+        )
     return name or "references", entries
 
 

@@ -23,6 +23,14 @@ EncoderOption = Annotated[
         "auto: SPECTER if it is available, else MiniLM, else none.",
     ),
 ]
+NewEncoderOption = Annotated[
+    str,
+    typer.Option(
+        "--encoder",
+        help="specter, specter2, scincl, scibert, minilm, a hub id or a folder; auto: that of the index, else SPECTER "
+        "if it is available, else MiniLM.",
+    ),
+]
 DenseIndexOption = Annotated[
     DenseKind,
     typer.Option("--dense-index", help="auto: exact up to a million papers, hnsw above."),
@@ -51,7 +59,7 @@ RayOption = Annotated[
 
 def encode(
     index: Index = None,
-    encoder: EncoderOption = "auto",
+    encoder: NewEncoderOption = "auto",
     dense_index: DenseIndexOption = DenseKind.AUTO,
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,

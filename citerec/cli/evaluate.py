@@ -100,7 +100,8 @@ def evaluate(
         ),
     ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the random baseline and the resamples.")
+        int,
+        typer.Option(min=0, max=2**32 - 1, help="Seed of the random baseline and the resamples."),
     ] = 0,
     threads: Threads = 0,
     ray: Annotated[

@@ -106,6 +106,7 @@ def train_encoder(
         )
     if not quiet and is_first():
         write_lines(*summary(report).split("\n"))
+    _warn_of_old_vectors(opened, target, console)
 
 
 def train_reranker(
@@ -218,6 +219,23 @@ def _open(folders: "Sequence[Path | None]") -> "TrainingIndex":
     from citerec.train.joined import join
 
     return join([open_index(find_index(folder)) for folder in folders])
+
+
+def _warn_of_old_vectors(opened: "TrainingIndex", model: Path, console: ConsoleOutput) -> None:
+    """Say how to go on with an index that was embedded by the model which the new one replaced."""
+    from citerec.encode.source import INSIDE
+    from citerec.encode.spec import Fingerprint
+    from citerec.train.joined import parts_of
+
+    for index in parts_of(opened):
+        recorded = index.manifest.settings.get("encoder")
+        source = Fingerprint.from_json(recorded).source if recorded else ""
+        folder = index.path / source if source.startswith(INSIDE) else Path(source)
+        if source and folder.resolve() == model.resolve():
+            console.warn(
+                f"{index.path} was embedded by the model that this one replaced, and cannot be searched before it is "
+                f"embedded again: citerec encode --index {index.path} --encoder {model}"
+            )
 
 
 def _train_words(

@@ -15,11 +15,14 @@ def summary(report: "TrainingReport") -> str:
         f"{report.queries:>12,}  train queries",
         f"{report.examples:>12,}  examples an epoch",
     ]
-    measured = {round(e.epoch): e.dev_mrr for e in report.history if e.dev_mrr is not None}
-    if 0 in measured and report.best in measured:
-        lines.append(
-            f"{measured[report.best]:>12.4f}  dev MRR (epoch {report.best}); {measured[0]:.4f} before training"
-        )
+    points = {round(point.epoch): point for point in report.history}
+    first, best = points.get(0), points.get(report.best)
+    if first and best:
+        for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR")):
+            before, after = getattr(first, name), getattr(best, name)
+            lines.append(
+                f"{after:>12.4f}  {shown} (epoch {report.best}); {before:.4f} before training"
+            )
     return "\n".join(lines)
 
 

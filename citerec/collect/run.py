@@ -106,7 +106,7 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
     if config.update and not record:
         raise ConfigError(f"{folder} has no finished collection to update; leave --update out")
     service = (openalex if source is SourceName.OPENALEX else semanticscholar).service()
-    rate = config.rate or _default_rate(source, service)
+    rate = _default_rate(source, service) if config.rate is None else config.rate
     Politeness(rate=rate)
     expected = estimate(
         config.entries,

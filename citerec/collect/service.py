@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from math import isfinite
 from urllib.parse import urlsplit
 
 from citerec.errors import ConfigError
@@ -60,9 +59,9 @@ class Politeness:
     seed: int = 0  # of the jitter
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.rate) and 0 < self.rate <= 1000):
+        if not 0.001 <= self.rate <= 1000:
             raise ConfigError(
-                f"--rate must be above 0 and at most 1000 requests a second, got {self.rate}"
+                f"--rate must be from 0.001 to 1000 requests a second, got {self.rate}"
             )
 
 

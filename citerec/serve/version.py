@@ -1,15 +1,18 @@
 """One open version of an index: its recommenders by settings, and the requests that use it."""
 
+import hashlib
 from collections import Counter, OrderedDict
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from threading import Condition, RLock
 
+import orjson
+
 from citerec.api.corpus import Corpus
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder, find_index, open_index
-from citerec.manifest import MODELS, NAME
+from citerec.manifest import MODEL_SUMS, MODELS, NAME
 from citerec.recommend import BatchRecommender
 from citerec.rerank.cascade import Cascade, Scorer
 from citerec.rules.known import Rows, Scores
@@ -53,6 +56,7 @@ class OpenVersion:
         """
         self.name, self.identity = name, identity_of(path)
         self.index = open_index(path)
+        self.version = _version_of(self.index)
         self._models = models
         self._lock, self._free = RLock(), Condition()
         self._users, self._retired, self.closed = 0, False, False
@@ -62,12 +66,6 @@ class OpenVersion:
         config = replace(models.config, reranker=reranking)
         self.default = BatchRecommender(self.index, config)
         self.corpus = Corpus(self.index, self.default.retriever.bm25)
-
-    @property
-    def version(self) -> str:
-        """What identifies this version: the time of its build, and the start of the corpus' sha256."""
-        manifest = self.index.manifest
-        return f"{manifest.created} {manifest.corpus['sha256'][:12]}"
 
     def borrow(self, options: Options | None = None) -> BatchRecommender:
         """Return the recommender for the options of a request, opened if it is not; `give_back` must follow.
@@ -137,6 +135,15 @@ class OpenVersion:
                 _close(one)
             self._variants.clear()
             self.corpus.close()
+
+
+def _version_of(index: IndexFolder) -> str:
+    """Return what identifies a version: the time of its build, and the start of a sha256 of its files and models."""
+    manifest = index.manifest
+    digest = hashlib.sha256(orjson.dumps([manifest.checksums, manifest.settings]))
+    for sums in sorted(index.models.glob(f"*/{MODEL_SUMS}")):
+        digest.update(sums.read_bytes())
+    return f"{manifest.created} {digest.hexdigest()[:12]}"
 
 
 def _close(recommender: BatchRecommender) -> None:

@@ -144,6 +144,12 @@ class TrainingJob:
         best = best_point(history, spec.schedule.selection_metric)
         if best is None:
             raise ConfigError("the training made no update; raise epochs or steps")
+        if not _is_finite(spec.net):
+            self.workspace.remove()
+            raise ConfigError(
+                "the training diverged: weights became infinite or no numbers; lower learning_rate, now "
+                f"{spec.schedule.learning_rate:g}; no model was written"
+            )
         return TrainingResult(history=history, log=tuple(log), best=best, spec=spec)
 
     def _baseline(self, measure: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
@@ -194,6 +200,10 @@ class TrainingJob:
                 f"the training did not improve the ranking: dev {metric} {before:.4f} "
                 f"({result.spec.unit.start}), {after:.4f} after"
             )
+
+
+def _is_finite(net: Any) -> bool:
+    return all(bool(weights.isfinite().all()) for weights in net.parameters())
 
 
 def check_installed(*, seed: int, threads: int) -> None:

@@ -72,8 +72,10 @@ def _auto_or_cpu(name: str, value: str) -> None:
         raise ConfigError(f"{name} must be auto or cpu, got {value!r}")
 
 
-From0 = Annotated[int, at_least(0)]
-From1 = Annotated[int, at_least(1)]
+From0 = Annotated[int, at_least(0), less_than_2_to(31)]
+From1 = Annotated[int, at_least(1), less_than_2_to(31)]
+Batch = Annotated[int, at_least(1), at_most(1_000_000)]
+Threads = Annotated[int, at_least(0), at_most(1024)]
 NotNegative = Annotated[float, at_least(0)]
 AboveZero = Annotated[float, _above_0]
 Share = Annotated[float, _below_1]  # in [0, 1)

@@ -16,10 +16,12 @@ from citerec.toml import read_toml
 from citerec.train.encoder.config import EncoderRecipe
 from citerec.train.settings import (
     AboveZero,
+    Batch,
     From0,
     From1,
     NotNegative,
     Seed,
+    Threads,
     TrainingSettings,
     at_most,
 )
@@ -105,11 +107,11 @@ class WordsTraining(TrainingSettings):
     learning_rate: AboveZero = 0.025  # the first; with Adam the only one
     buckets: From1 = 200_000  # of letter n-grams; fastText has 2 million, whose vectors take 2.4 GB
     epochs: From1 = 5
-    batch: From1 = 512  # Citeomatic: triplets in an update
+    batch: Batch = 512  # Citeomatic: triplets in an update
 
     dev_queries: From0 = 200  # evaluated; 0 for none
     dev_pool: From1 = 2000  # candidate papers of the dev queries
-    threads: From0 = 0  # 0 for one per processor
+    threads: Threads = 0  # 0 for one per processor
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = _RECIPES
     REMOVED: ClassVar[Mapping[str, Any]] = {

@@ -13,11 +13,13 @@ from citerec.text import EncoderForm
 from citerec.train.schedule import Schedule
 from citerec.train.settings import (
     AboveZero,
+    Batch,
     Device,
     Dtype,
     From0,
     From1,
     Seed,
+    Threads,
     TrainingSettings,
 )
 
@@ -139,7 +141,7 @@ class EncoderTraining(TrainingSettings):
     fresh: bool = False  # draw new examples in each epoch
 
     epochs: From1 = 2
-    batch: From1 = 32  # examples in an update of the weights; memory: papers; linear: queries
+    batch: Batch = 32  # examples in an update of the weights; memory: papers; linear: queries
     device_batch: From0 = 0  # examples in a step of one device; 0 for the default of the loss
     learning_rate: AboveZero = 2e-5
     dropout: bool = True  # the rates of the base model; False disables dropout
@@ -156,7 +158,7 @@ class EncoderTraining(TrainingSettings):
     selection_metric: EncoderSelectionMetric = EncoderSelectionMetric.MRR  # selects the best epoch
     dtype: Dtype = Precision.AUTO
     device: Device = "auto"  # or cpu
-    threads: From0 = 0  # 0 for one per processor
+    threads: Threads = 0  # 0 for one per processor
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = _RECIPES
     REMOVED: ClassVar[Mapping[str, Any]] = {

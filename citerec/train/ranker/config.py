@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from citerec.errors import ConfigError
 from citerec.train.settings import (
     From0,
+    Threads,
     TrainingSettings,
     at_least,
     at_most,
@@ -28,7 +29,7 @@ class RankerTraining(TrainingSettings):
     rerank_depth: From0 = 0  # reranked candidates per query; 0 for what suits model and device
     trees: Annotated[int, at_least(1), at_most(10_000)] = 200  # at most
     least_rows: Annotated[int, at_least(1), at_most(2**31 - 1)] = 200  # training rows per leaf
-    threads: From0 = 0  # 0 for one per processor
+    threads: Threads = 0  # 0 for one per processor
 
     REMOVED: ClassVar[Mapping[str, Any]] = {
         "depth": 1000,

@@ -11,6 +11,7 @@ from citerec.rerank.spec import RerankerSpec
 from citerec.train.schedule import Schedule
 from citerec.train.settings import (
     AboveZero,
+    Batch,
     Device,
     Dtype,
     From0,
@@ -18,6 +19,7 @@ from citerec.train.settings import (
     NotNegative,
     Seed,
     Share,
+    Threads,
     TrainingSettings,
 )
 
@@ -139,7 +141,7 @@ class RerankerTraining(TrainingSettings):
 
     epochs: From1 = 1
     steps: From0 = 0  # total updates; 0 derives them from `epochs`
-    batch: From1 = 128  # pairs in an update of the weights; lists with list_negatives
+    batch: Batch = 128  # pairs in an update of the weights; lists with list_negatives
     micro: From0 = 0  # pairs in a step of one device; 0 for its default
     learning_rate: AboveZero = 3e-6
     warmup: Share = 10_000 / 300_000  # share of the updates in which the rate rises; then it falls
@@ -156,7 +158,7 @@ class RerankerTraining(TrainingSettings):
     log_steps: From1 = 10  # updates per point of the loss curve
     dtype: Dtype = Precision.AUTO
     device: Device = "auto"  # or cpu
-    threads: From0 = 0  # 0 for one per processor
+    threads: Threads = 0  # 0 for one per processor
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = _RECIPES
     RIVALS: ClassVar[Mapping[str, str]] = {"epochs": "steps", "steps": "epochs"}
