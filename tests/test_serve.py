@@ -281,6 +281,21 @@ def test_unknown_paths_indexes_and_papers_are_problems_too(client: httpx.Client)
     assert {one.headers["content-type"] for one in answers} == {"application/problem+json"}
 
 
+def test_a_misspelt_parameter_is_refused(client: httpx.Client) -> None:
+    answers = [
+        client.get("/v1/search", params={"q": "a", "yearmin": 2000}),
+        client.get("/v1/index", params={"name": "sample"}),
+    ]
+
+    assert [one.status_code for one in answers] == [422, 422]
+    details = [one.json()["detail"] for one in answers]
+    assert (
+        details[0]
+        == "/yearmin: expected author, index, limit, offset, q, venue, year_max, year_min"
+    )
+    assert details[1] == "/name: expected no parameter"
+
+
 def test_a_body_that_is_no_json_is_answered_by_the_place_of_the_fault(client: httpx.Client) -> None:
     body = b'{"title": "a",\n "year": }'
 

@@ -346,7 +346,10 @@ def test_the_recipe_of_the_paper() -> None:
         ),
         ('batch = "big"', r"training.toml: batch must be a whole number, got 'big'"),
         ("epochs = 0", "epochs must be at least 1, got 0"),
-        ("epochs = 9999999999999999999", r"epochs must be less than 2\^31, got 9999999999999999999"),
+        (
+            "epochs = 9999999999999999999",
+            r"epochs must be less than 2\^31, got 9999999999999999999",
+        ),
         ("batch = 2000000", "batch must be at most 1,000,000, got 2,000,000"),
         ("hard = 9", "hard must be at most examples, 5, got 9"),
         ('recipe = "modern"\nbatch = 1', "the in-batch loss needs a batch of at least 2, got 1"),

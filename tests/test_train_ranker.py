@@ -261,6 +261,25 @@ def test_there_must_be_something_to_learn(chain: IndexFolder, tmp_path: Path) ->
     assert not (tmp_path / "ranker").exists()
 
 
+def test_a_training_that_is_refused_leaves_no_folder(
+    build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = build(
+        [
+            {"id": "a", "title": "Trees", "year": 2001},
+            {"id": "b", "title": "Forests", "year": 2002, "citations": ["a"]},
+            {"id": "c", "title": "Woods", "year": 2003, "citations": ["a", "b"]},
+        ]
+    )
+
+    for command in (["train"], ["train-ranker"], ["train-encoder", "--recipe", "linear"]):
+        code = run([*command, "--index", str(index.path)])
+
+        assert code == 2
+        assert "Traceback" not in capsys.readouterr().err
+        assert [*index.models.glob(".*")] == []
+
+
 # --- settings
 
 

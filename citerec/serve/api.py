@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from citerec.api.corpus import SearchFilter
@@ -36,7 +37,11 @@ YearBound = Annotated[int | None, Query(ge=1, le=9999)]
 
 def api_router(service: Service) -> APIRouter:
     """Return the routes under /v1."""
-    router = APIRouter(prefix="/v1", responses=problems(401, 422, 429, 503, 504))
+    router = APIRouter(
+        prefix="/v1",
+        responses=problems(401, 422, 429, 503, 504),
+        dependencies=[Depends(_refuse_unknown)],
+    )
     seconds = service.settings.timeout_seconds
 
     @router.post("/recommend", response_model=RecommendAnswer, responses=FILES | problems(400, 404))
@@ -111,6 +116,17 @@ def api_router(service: Service) -> APIRouter:
         return json({"indexes": found})
 
     return router
+
+
+def _refuse_unknown(request: Request) -> None:
+    """Refuse parameters that the route does not have: a misspelt filter would be left out in silence."""
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        message = f"expected {', '.join(sorted(known)) or 'no parameter'}"
+        raise RequestValidationError(
+            [{"type": "unknown", "loc": ("query", name), "msg": message} for name in unknown]
+        )
 
 
 def health_router(service: Service) -> APIRouter:

@@ -7,7 +7,8 @@ import json
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.atomic import replacing
-from citerec.errors import ConfigError, writing
+from citerec.errors import CiterecError, ConfigError, writing
 from citerec.types import Log
 
 EVERY = 180.0  # seconds between checkpoints at least
@@ -158,6 +159,16 @@ class Workspace:
             return arrays, json.loads(arrays.pop(FACTS).tobytes())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ConfigError(f"{file} is damaged ({error}); run again without --resume") from error
+
+    @contextmanager
+    def removed_if_refused(self) -> Generator[None]:
+        """Remove the folder again if the training is refused before it holds more than its plan."""
+        try:
+            yield
+        except CiterecError:
+            if self.is_there() and [file.name for file in self.folder.iterdir()] == [PLAN]:
+                self.remove()
+            raise
 
     def remove(self) -> None:
         """Remove the folder after the training."""

@@ -85,11 +85,12 @@ class IndexTraining:
             self.log("there are no dev queries: nothing is measured, and every new model is used")
         workspace = training_folder(index.path)
         workspace.open(self.plan.to_json() | corpus_facts(index), resume=self.resume, log=self.log)
-        before = self._before(index, sample, workspace)
-        index = self._encoder(index)
-        self._reranker(index, sample)
-        self._ranker(index, sample)
-        after = system_measures(index, sample, self.log, self.progress) if sample else {}
+        with workspace.removed_if_refused():
+            before = self._before(index, sample, workspace)
+            index = self._encoder(index)
+            self._reranker(index, sample)
+            self._ranker(index, sample)
+            after = system_measures(index, sample, self.log, self.progress) if sample else {}
         workspace.remove()
         return BudgetReport(
             queries=len(sample) if sample else 0,

@@ -97,7 +97,7 @@ def train_encoder(
         progress=progress,
         log=log,
     )
-    with writing(job.workspace.folder):
+    with writing(job.workspace.folder), job.workspace.removed_if_refused():
         data, dev = load_training_data(index), load_dev(dev_index or index, config)
         with job.start(has_dev=dev is not None):
             base = open_base(index, config, job.log)

@@ -89,7 +89,7 @@ def train_ranker(
     check_indexes([index for index in indexes if _name(index) not in (finders or {})])
     check_rerankers(indexes, rerankers, log)
     workspace = Workspace.for_model(output)
-    with writing(workspace.folder):
+    with writing(workspace.folder), workspace.removed_if_refused():
         identities = {
             "indexes": [*map(identity, indexes, rerankers)],
             "apart": [identity(index, None) for index in apart],
@@ -115,7 +115,11 @@ def train_ranker(
             )
     fits = len(Variant) * (1 + FOLDS * any(examples.dev_teaches for examples in examples_by_index))
     kept_trees = KeptTrees(workspace.folder, fits, progress)
-    report = train_on(examples_by_index, output, config, log, kept_trees)
+    try:
+        report = train_on(examples_by_index, output, config, log, kept_trees)
+    except ConfigError:  # there is nothing to learn in these examples, also later
+        workspace.remove()
+        raise
     workspace.remove()
     return report
 

@@ -183,7 +183,7 @@ def train_reranker(
         progress=progress,
         log=log,
     )
-    with writing(job.workspace.folder):
+    with writing(job.workspace.folder), job.workspace.removed_if_refused():
         data = _sampled_queries(load_training_data(index), config)
         drawn = draw_dev(dev_index or index, config)
         with job.start(has_dev=bool(drawn)):
