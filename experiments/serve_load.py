@@ -3,6 +3,7 @@
     python experiments/serve_load.py --index indexes/vis --clients 32 --seconds 60
     python experiments/serve_load.py --index indexes/vis --batch-size 1        # without dynamic batching
     python experiments/serve_load.py --index /tmp/copy --swap-every 5          # a new version every 5 seconds
+    python experiments/serve_load.py --index indexes/vis --clients 1 --page    # the page: its first list, and its last
 
 Each client sends the next draft as soon as the last one was answered; the drafts are papers of the index, as titles and
 abstracts. The server runs in a process of its own with the options that follow `--`. `--swap-every` changes the index:
@@ -29,10 +30,9 @@ import numpy as np
 
 from citerec.folder import open_index
 
+API, PAGE = "/v1/recommend", "/page/recommend"
 CLI = "from citerec.cli import main; main()"
-COLUMNS = (
-    "clients batch requests req/s p50_ms p95_ms p99_ms statuses swaps memory_mb ready_s".split()
-)
+COLUMNS = "clients batch requests req/s p50_ms p95_ms p99_ms first_ms statuses swaps memory_mb ready_s".split()
 
 
 @dataclass
@@ -40,6 +40,7 @@ class Seen:
     """What the clients saw."""
 
     seconds: list[float] = field(default_factory=list[float])  # of answers with status 200
+    first: list[float] = field(default_factory=list[float])  # until the page's first list
     statuses: Counter[str] = field(default_factory=Counter[str])
     memory: list[float] = field(default_factory=list[float])  # MiB, once a second
 
@@ -56,7 +57,7 @@ def drafts(index: Path, count: int, seed: int) -> list[dict[str, Any]]:
 
 
 async def client(
-    http: httpx.AsyncClient, bodies: Sequence[dict[str, Any]], until: float, seen: Seen
+    http: httpx.AsyncClient, bodies: Sequence[dict[str, Any]], until: float, seen: Seen, path: str
 ) -> None:
     """Send one draft after the other; a client that is told to wait does so."""
     for body in bodies:
@@ -64,7 +65,10 @@ async def client(
             return
         started = time.monotonic()
         try:
-            answer = await http.post("/v1/recommend", json=body)
+            async with http.stream("POST", path, json=body) as answer:
+                chunks = [time.monotonic() - started async for _ in answer.aiter_text()]
+                if path == PAGE and answer.status_code == 200:
+                    seen.first.append(chunks[0])
         except httpx.HTTPError as error:
             seen.statuses[type(error).__name__] += 1
             continue
@@ -103,10 +107,11 @@ async def measure(url: str, pid: int, options: argparse.Namespace) -> Seen:
     seen = Seen()
     bodies = drafts(options.index, 2000, options.seed)
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=httpx.Limits()) as http:
-        await http.post("/v1/recommend", json=bodies[0])
+        await http.post(API, json=bodies[0])
         until = time.monotonic() + options.seconds
         draws = [random.Random(n).choices(bodies, k=100_000) for n in range(options.clients)]
-        work = [client(http, own, until, seen) for own in draws]
+        path = PAGE if options.page else API
+        work = [client(http, own, until, seen, path) for own in draws]
         work.append(watch(pid, until, seen))
         if options.swap_every:
             work.append(swap(options.index, options.swap_every, until))
@@ -117,6 +122,7 @@ async def measure(url: str, pid: int, options: argparse.Namespace) -> Seen:
 def row(seen: Seen, options: argparse.Namespace, swaps: int, ready: float) -> dict[str, Any]:
     """Return one row of the table."""
     p50, p95, p99 = np.percentile(np.array(seen.seconds or [np.nan]) * 1000, [50, 95, 99])
+    first_list = np.array(seen.first or [np.nan]) * 1000
     first, last = seen.memory[0], seen.memory[-1]
     return {
         "clients": options.clients,
@@ -126,6 +132,7 @@ def row(seen: Seen, options: argparse.Namespace, swaps: int, ready: float) -> di
         "p50_ms": round(p50),
         "p95_ms": round(p95),
         "p99_ms": round(p99),
+        "first_ms": "/".join(f"{ms:.0f}" for ms in np.percentile(first_list, [50, 95])),
         "statuses": " ".join(f"{status}:{n}" for status, n in sorted(seen.statuses.items())),
         "swaps": swaps,
         "memory_mb": f"{first:.0f}-{max(seen.memory):.0f}, {last:.0f} at the end",
@@ -153,6 +160,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--swap-every", type=float, default=0)
+    parser.add_argument("--page", action="store_true", help="ask as the page does")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="append the row to this file")
     parser.add_argument("server", nargs="*", help="options of citerec serve, after --")
