@@ -101,7 +101,7 @@ def serve(
     )
     check_open(settings.is_local or bool(settings.tokens), no_token, host)
     models = model_settings(
-        reranker or ["auto"],
+        reranker or [],
         ranker=ranker,
         device=device,
         precision=dtype,

@@ -26,7 +26,8 @@ class ModelSettings:
 
     # of requests without options; `default` is the reranker
     config: RecommendConfig = RecommendConfig(few_queries=True)
-    default: tuple[str, ...] = (AUTO,)  # rerankers of requests that name none
+    # Of requests that name no reranker; empty: what suits the ranker, as without the option of `citerec recommend`.
+    default: tuple[str, ...] = ()
     rerankers: tuple[str, ...] = ()  # what requests may name, besides auto and none
     device: str = "auto"
     precision: str = "auto"
@@ -96,7 +97,7 @@ def _reranking(
     if names is None and not given:
         ranker = options.ranker if "ranker" in options.model_fields_set else models.config.ranker
         return default_reranking(index, models, ranker)
-    names = names or models.default
+    names = names or models.default or (AUTO,)
     if is_none(names, given):
         return "none"
     if unknown := [name for name in names if name not in (AUTO, *models.rerankers)]:
@@ -125,8 +126,9 @@ def default_reranking(
     """
     if is_none(models.default, None):
         return "none"
-    config = models.running(cross_encoders(models.default))
-    return resolved(config, index, default=suits_default_reranker(ranker, index)) or "none"
+    config = models.running(cross_encoders(models.default or (AUTO,)))
+    is_wanted = bool(models.default) or suits_default_reranker(ranker, index)
+    return resolved(config, index, default=is_wanted) or "none"
 
 
 def model_settings(
@@ -141,7 +143,7 @@ def model_settings(
     """Return how models run, from the options of `citerec serve`.
 
     Args:
-        rerankers: auto, none, or models; the first one is the default.
+        rerankers: auto, none, or models; the first one is the default. Empty: what suits the ranker.
         ranker: auto, none, or a folder.
         device: The device of rerankers.
         precision: The data type of their computations.
@@ -156,7 +158,7 @@ def model_settings(
     )
     return ModelSettings(
         config=config,
-        default=(rerankers[0],),
+        default=tuple(rerankers[:1]),
         rerankers=tuple(name for name in rerankers if name not in (AUTO, NONE)),
         device=device,
         precision=precision,
