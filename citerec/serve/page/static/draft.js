@@ -52,7 +52,8 @@ export function fill() {
   trays();
 }
 
-function grow() {
+function grow() {  // for browsers whose style sheets cannot
+  if (CSS.supports("field-sizing", "content")) return;
   for (const area of $$("#title, #context")) {
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight + 2, 220)}px`;
