@@ -15,7 +15,9 @@ export function start(given) {
     $(`#${id}`).addEventListener("input", event => { state[name] = event.target.value; if (!state.title) state.meta = {}; grow(); keep(); });
   }
   for (const [id, name] of Object.entries(numbers)) {
-    $(`#${id}`).addEventListener("change", event => { state[name] = event.target.checkValidity() && event.target.value ? Number(event.target.value) : name === "k" ? 20 : null; event.target.value = state[name] ?? ""; keep(); });
+    const read = event => { state[name] = event.target.checkValidity() && event.target.value ? Number(event.target.value) : name === "k" ? 20 : null; keep(); };
+    $(`#${id}`).addEventListener("input", read);  // a field that is not left counts, too: a file may be dropped now
+    $(`#${id}`).addEventListener("change", event => { read(event); event.target.value = state[name] ?? ""; });
   }
   for (const radio of $$("[name=mode]")) radio.addEventListener("change", () => { state.mode = radio.value; keep(); fill(); });
   $("#with-draft").addEventListener("change", event => { state.withDraft = event.target.checked; keep(); fill(); });
