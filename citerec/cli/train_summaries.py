@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from citerec.lab.train_words.train import WordsReport
     from citerec.train.job import TrainingReport
+    from citerec.train.measures import Point
     from citerec.train.ranker.train import RankerReport
 
 
@@ -18,12 +19,16 @@ def summary(report: "TrainingReport") -> str:
     points = {round(point.epoch): point for point in report.history}
     first, best = points.get(0), points.get(report.best)
     if first and best:
-        for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR")):
-            before, after = getattr(first, name), getattr(best, name)
-            lines.append(
-                f"{after:>12.4f}  {shown} (epoch {report.best}); {before:.4f} before training"
-            )
+        lines += _changes(first, best, f"epoch {report.best}", "before training")
     return "\n".join(lines)
+
+
+def _changes(first: "Point", best: "Point", place: str, compared: str) -> list[str]:
+    """Return a line for each measure on dev, of the saved weights and of what they are compared with."""
+    return [
+        f"{getattr(best, name):>12.4f}  {shown} ({place}); {getattr(first, name):.4f} {compared}"
+        for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR"))
+    ]
 
 
 def words_summary(report: "WordsReport") -> str:
@@ -48,11 +53,7 @@ def reranker_summary(report: "TrainingReport") -> str:
     points = {point.step: point for point in report.history}
     first, best = points.get(0), points.get(report.best)
     if first and best:
-        for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR")):
-            before, after = getattr(first, name), getattr(best, name)
-            lines.append(
-                f"{after:>12.4f}  {shown} (step {report.best}); {before:.4f} of the first stage"
-            )
+        lines += _changes(first, best, f"step {report.best}", "of the first stage")
     return "\n".join(lines)
 
 

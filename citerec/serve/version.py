@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter, OrderedDict
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -142,7 +143,8 @@ def _version_of(index: IndexFolder) -> str:
     manifest = index.manifest
     digest = hashlib.sha256(orjson.dumps([manifest.checksums, manifest.settings]))
     for sums in sorted(index.models.glob(f"*/{MODEL_SUMS}")):
-        digest.update(sums.read_bytes())
+        with suppress(OSError):  # it is being replaced, which makes another version soon
+            digest.update(sums.read_bytes())
     return f"{manifest.created} {digest.hexdigest()[:12]}"
 
 
