@@ -7,24 +7,23 @@ texts: a resumed run gives the same vectors as an uninterrupted one.
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citerec.atomic import building
-from citerec.config import DenseIndexConfig, DenseKind
+from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
-from citerec.encode.projection import Projection, unit
-from citerec.encode.spec import Fingerprint, Similarity
 from citerec.errors import ConfigError, IndexReplacedError, writing
-from citerec.folder import DENSE, PAPERS, IndexFolder, open_index
+from citerec.folder import DENSE, PAPERS, open_index
 from citerec.lock import locked, try_lock
 from citerec.manifest import CACHES, MODELS, checksums, read_manifest, write_manifest
 from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
+from citerec.stored import MappedShards
 from citerec.types import Paper, Progress, no_progress
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def embed_anew(
     open_index(path)  # before anything is locked or written
     with locked(path), building(path) as folder:
         index = open_index(path)
-        config = replace(config, elsewhere=_MappedShards.of(index, encoder) or config.elsewhere)
+        config = replace(config, elsewhere=MappedShards.of(index, encoder) or config.elsewhere)
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
@@ -115,62 +114,6 @@ def embed_anew(
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
     forget_shards(path)
-
-
-def stored_vectors(
-    index: IndexFolder, encoder: Fingerprint
-) -> "Callable[[Sequence[int]], Shard] | None":
-    """Return what reads vectors of an index, if a certain encoder made them and they are exact; else None.
-
-    Args:
-        index: The index.
-        encoder: The encoder. Its similarity may be cosine although the index compares by another one: the vectors get
-            unit length. Not the reverse: their length is lost.
-    """
-    recorded, dense = (index.manifest.settings.get(name) for name in ("encoder", "dense"))
-    if not recorded or not dense or dense["kind"] != DenseKind.EXACT:
-        return None
-    made_by = Fingerprint.from_json(recorded)
-    by_cosine = encoder.spec.similarity is Similarity.COSINE
-    if by_cosine:
-        made_by = replace(made_by, spec=replace(made_by.spec, similarity=Similarity.COSINE))
-    if made_by.key != encoder.key:
-        return None
-    from citerec.index.dense.read import open_dense
-
-    vectors = open_dense(index.path / DENSE, dense, index.papers.years)
-
-    def read(rows: Sequence[int]) -> Shard:
-        found = vectors.vectors(np.asarray(rows, np.int32))
-        return unit(found) if by_cosine else found
-
-    return read
-
-
-@dataclass(frozen=True, slots=True)
-class _MappedShards:
-    """Maps the vectors of an index, in place of encoding its papers; a `ShardEncoder`."""
-
-    read: "Callable[[Sequence[int]], Shard]"  # reads vectors of the index
-    projection: Projection
-
-    @classmethod
-    def of(cls, index: IndexFolder, encoder: "Encoder") -> Self | None:
-        """Return what maps the vectors of an index; None unless the encoder is a map of the one that made them."""
-        projection: Projection | None = getattr(encoder, "projection", None)
-        if projection is None:
-            return None
-        weights, tokenizer = projection.base
-        base = replace(encoder.fingerprint, weights=weights, tokenizer=tokenizer)
-        read = stored_vectors(index, base)
-        return cls(read, projection) if read else None
-
-    def __call__(
-        self, encoder: "Encoder", base: Path, papers: Papers, missing: Sequence[PlannedShard]
-    ) -> Iterator[tuple[PlannedShard, Shard]]:
-        """Yield the shards with their mapped vectors."""
-        for shard in missing:
-            yield shard, self.projection.of(self.read(shard.rows), encoder.spec.similarity)
 
 
 def carry_models(index: Path, folder: Path) -> None:
@@ -301,7 +244,7 @@ def _key(encoder: "Encoder", papers: list[Paper], elsewhere: ShardEncoder | None
     """Return the key of a shard: two shards of one key hold the same vectors."""
     run = encoder.config
     setup = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
-    if isinstance(elsewhere, _MappedShards):  # of vectors that may have another precision
+    if isinstance(elsewhere, MappedShards):  # of vectors that may have another precision
         setup += ("mapped",)
     digest = hashlib.sha256(repr(setup).encode())
     for paper in papers:

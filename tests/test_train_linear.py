@@ -12,7 +12,7 @@ from support.encoder_training import weights as weights_of
 from support.tiny import tiny_bert
 
 from citerec.cli import run
-from citerec.embed import EmbedConfig, embed_anew, stored_vectors
+from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.difference.write import write_difference
 from citerec.encode.encoder import TransformerEncoder, Vectors
@@ -26,6 +26,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.folder import DENSE, IndexFolder, open_index
 from citerec.index.dense.read import open_dense
 from citerec.manifest import editing_model, model_faults
+from citerec.stored import stored_vectors
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder import linear as linear_module
 from citerec.train.encoder.config import EncoderTraining

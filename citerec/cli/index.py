@@ -128,6 +128,10 @@ def index(
         raise ConfigError(
             "--ray encodes papers, and there is no encoder; name one with --encoder MODEL"
         )
+    if dense_index is not DenseKind.AUTO and name is None:
+        raise ConfigError(
+            "--dense-index stores vectors, and there is no encoder; name one with --encoder MODEL"
+        )
     config = BuildConfig(
         format=format,
         force=force,

@@ -91,6 +91,14 @@ def is_name(name: str) -> bool:
     return name == MINILM or name in NAMES or name in SHIPPED
 
 
+def recorded_folder(location: str, *, base: Path) -> Path | None:
+    """Return the folder of the model that an index was embedded by; None if it is recorded by a name."""
+    if location.startswith(INSIDE):
+        return base / location
+    folder = Path(location)
+    return folder if folder.is_absolute() else None
+
+
 def find_again(
     location: str, *, base: Path, revision: str = "", log: Log | None = None
 ) -> ModelSource:
@@ -105,11 +113,10 @@ def find_again(
     Raises:
         ModelError: If it does not exist any more.
     """
-    inside = location.startswith(INSIDE)
-    if inside and (fault := name_fault(location.removeprefix(INSIDE))):
+    if location.startswith(INSIDE) and (fault := name_fault(location.removeprefix(INSIDE))):
         raise ModelError(f"{base} was embedded by the model {shown(location)}, which {fault}")
-    folder = base / location if inside else Path(location)
-    if not (inside or folder.is_absolute()):
+    folder = recorded_folder(location, base=base)
+    if folder is None:
         return find_model(location, revision=revision, log=log)
     if not folder.is_dir():
         raise ModelError(

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.embed import stored_vectors
 from citerec.encode.encoder import Encoder, Vectors
 from citerec.encode.projection import Matrix, unit
 from citerec.encode.spec import Similarity
+from citerec.stored import stored_vectors
 from citerec.train.data import TrainingData
 from citerec.train.encoder.config import UPDATES, EncoderTraining
 from citerec.train.encoder.dev import EncoderDev, measure_vectors
