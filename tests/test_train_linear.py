@@ -295,6 +295,8 @@ def vectors(index: IndexFolder) -> Vectors:
         ({"loss": "triplet"}, "linear needs the memory loss, got triplet"),
         ({"max_tokens": 64}, "max_tokens has no effect with linear: the base model stays as it is"),
         ({"form": "title"}, "form has no effect with linear"),
+        ({"hard": 2}, "hard has no effect with linear: the base model stays as it is, and every"),
+        ({"dropout": False}, "dropout has no effect with linear"),
     ],
 )
 def test_settings_that_a_map_cannot_have_are_refused(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -112,6 +112,10 @@ _RECIPES: Mapping[str, Mapping[str, Any]] = {
         "selection_metric": EncoderSelectionMetric.F1,
     },
 }
+_NOT_OF_LINEAR = {
+    *("max_tokens", "train_tokens", "pooling", "separator", "form"),
+    *("margin", "examples", "fresh", "dropout"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +221,13 @@ class EncoderTraining(TrainingSettings):
         """Refuse what a linear map cannot do: the base model reads texts as it always does."""
         if self.loss is not EncoderLoss.MEMORY:
             raise ConfigError(f"linear needs the memory loss, got {self.loss}")
-        fixed = ("max_tokens", "train_tokens", "pooling", "separator", "form")
-        if given := [name for name in fixed if getattr(self, name)]:
+        unused = {"hard": 0} | {
+            field.name: field.default for field in fields(self) if field.name in _NOT_OF_LINEAR
+        }
+        if given := [name for name, value in unused.items() if getattr(self, name) != value]:
             raise ConfigError(
-                f"{given[0]} has no effect with linear: the base model stays as it is; remove it"
+                f"{given[0]} has no effect with linear: the base model stays as it is, and every paper is a negative; "
+                "remove it"
             )
 
     def _check_batches(self) -> None:
