@@ -182,15 +182,15 @@ class Bert:
 
     def _attended(self, queries: States, keys: States, values: States) -> States:
         """Return the mean of the values of one text for each query, shape (queries, hidden)."""
-        heads, hidden = self.config.num_attention_heads, self.config.hidden_size
-
-        def split(part: States) -> States:  # shape (heads, tokens, size)
-            return part.reshape(len(part), heads, -1).transpose(1, 0, 2)
-
-        scores = split(queries) @ split(keys).transpose(0, 2, 1)
-        scores *= np.float32(1 / sqrt(hidden // heads))
-        mixed = softmax(scores) @ split(values)
-        return mixed.transpose(1, 0, 2).reshape(-1, hidden)
+        size = self.config.hidden_size // self.config.num_attention_heads
+        scale = np.float32(1 / sqrt(size))
+        mixed = np.empty_like(queries)
+        for start in range(0, self.config.hidden_size, size):  # of each head
+            head = slice(start, start + size)
+            scores = queries[:, head] @ keys[:, head].T
+            scores *= scale
+            mixed[:, head] = softmax(scores) @ values[:, head]
+        return mixed
 
     def _linear(self, states: States, name: str) -> States:
         output: States = states @ self._weights[f"{name}.weight"].T
@@ -199,9 +199,12 @@ class Bert:
 
     def _normed(self, states: States, name: str) -> States:
         scale, shift = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        centred = states - states.mean(-1, keepdims=True)
-        variance = np.square(centred).mean(-1, keepdims=True)
-        return centred / np.sqrt(variance + np.float32(self.config.layer_norm_eps)) * scale + shift
+        normed = states - states.mean(-1, keepdims=True)
+        variance = np.square(normed).mean(-1, keepdims=True)
+        normed /= np.sqrt(variance + np.float32(self.config.layer_norm_eps))
+        normed *= scale
+        normed += shift
+        return normed
 
 
 def read_config(folder: Path) -> BertConfig:
