@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -1124,6 +1125,32 @@ def test_a_fault_of_ours_keeps_its_traceback(sample: Cli, monkeypatch: pytest.Mo
 
     with pytest.raises(ZeroDivisionError):
         sample("info")
+
+
+@pytest.mark.parametrize(
+    ("imported", "code", "said"),
+    [
+        ("typer", -signal.SIGINT, ""),  # while the command line is imported
+        ("pyarrow", 1, "citerec: interrupted; no file is left half-written\n"),  # by a command
+    ],
+)
+def test_ctrl_c_during_an_import_leaves_no_traceback(
+    sample_index: IndexFolder, tmp_path: Path, imported: str, code: int, said: str
+) -> None:
+    (tmp_path / f"{imported}.py").write_text(
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    )
+    command = [sys.executable, "-m", "citerec", "info", "--index", sample_index.path]
+
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
 # --- which index

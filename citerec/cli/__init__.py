@@ -18,7 +18,7 @@ import typer
 
 from citerec.cli.console import fail, stdout_error
 from citerec.cli.empty_paths import refuse_empty_paths
-from citerec.cli.interrupts import end_by_signals, ended_by
+from citerec.cli.interrupts import catch_interrupts, end_by_signals, ended_by
 from citerec.cli.settings_paths import settings_files
 from citerec.errors import CiterecError, ConfigError
 
@@ -117,10 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code. An error of the user becomes one line on stderr."""
     first = arguments[0] if arguments else ""
-    command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
-    refuse_empty_paths(command)
     defaults: dict[str, Any] = {}
     try:
+        command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
+        refuse_empty_paths(command)
+        catch_interrupts()
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
         defaults = _defaults(command, arguments)
         with command.make_context(

@@ -37,6 +37,12 @@ def end_by_signals() -> None:
             signal.signal(number, _end)
 
 
+def catch_interrupts() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt` again, if it ends the process at once until now."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def ended_by(error: BaseException | None) -> EndedError | None:
     """Return the signal that caused an error, also indirectly: the clean-up may fail on a closed terminal."""
     seen = set[int]()
