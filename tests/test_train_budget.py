@@ -283,6 +283,19 @@ def test_settings_must_fit_the_steps_of_the_budget(tmp_path: Path, text: str, me
         TrainPlan.read(Budget.MINUTES, tmp_path / "t.toml")
 
 
+def test_settings_of_a_table_replace_those_of_the_budget_that_contradict_them(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text('[encoder]\nrecipe = "linear"\n[reranker]\nepochs = 3\n')
+
+    plan = TrainPlan.read(Budget.HOUR, file)
+
+    assert plan.encoder and plan.encoder.linear and plan.encoder.queries == 3_000
+    assert plan.reranker and (plan.reranker.epochs, plan.reranker.steps) == (3, 0)
+    assert "3 epochs on at most 3,000 train queries" in plan.lines()[2]
+
+
 def test_without_train_queries_or_a_gpu_nothing_is_started(
     write_jsonl: Callable[..., Path], tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,22 @@ def test_of_many_papers_a_step_compares_the_positives_of_its_queries_and_a_sampl
     ]
     assert allowed == [paper for paper in compared if paper < "e"]  # of no later year, not itself
     assert len(batches.memory.usable) == 5  # no train query is left out
+
+
+def test_each_step_compares_another_sample_also_if_it_draws_all_queries(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_training_data(build(records()))
+    monkeypatch.setattr(linear_module, "STEP_PAPERS", 1)
+    batches = LinearExamples(examples(data))
+    orders = [*permutations(batches.memory.usable.tolist())]
+
+    once, again = (
+        [tuple(batches.collate(drawn)["papers"].tolist()) for drawn in orders] for _ in range(2)
+    )
+
+    assert once == again
+    assert len({*once}) > 1  # of 120 orders of 5 queries
 
 
 def test_vectors_of_an_index_are_used_if_this_encoder_made_them(
@@ -297,6 +314,7 @@ def vectors(index: IndexFolder) -> Vectors:
         ({"form": "title"}, "form has no effect with linear"),
         ({"hard": 2}, "hard has no effect with linear: the base model stays as it is, and every"),
         ({"dropout": False}, "dropout has no effect with linear"),
+        ({"negatives": "mined"}, "negatives has no effect with linear"),
     ],
 )
 def test_settings_that_a_map_cannot_have_are_refused(
@@ -304,6 +322,13 @@ def test_settings_that_a_map_cannot_have_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         linear(**given)
+
+
+@pytest.mark.parametrize("given", [{"recipe": "memory"}, {"loss": "memory"}])
+def test_a_map_can_be_had_by_other_recipes_whose_defaults_it_does_not_use(
+    given: dict[str, object],
+) -> None:
+    assert config(linear=True, **given).linear
 
 
 def test_a_training_that_diverges_leaves_nothing(

@@ -157,6 +157,11 @@ class TrainingSettings:
         """
 
     @classmethod
+    def replaced_by(cls, given: Mapping[str, Any]) -> set[str]:
+        """Return the names of settings that given ones replace, or leave without effect."""
+        return {rival for name, rival in cls.RIVALS.items() if name in given}
+
+    @classmethod
     def recipe_defaults(cls, recipe: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the defaults of a recipe.
 

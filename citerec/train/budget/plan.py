@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from citerec.encode.source import DEFAULT_RERANKER, is_shipped
 from citerec.errors import ConfigError
@@ -12,8 +12,10 @@ from citerec.train.budget.name import Budget
 from citerec.train.encoder.config import EncoderTraining
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.reranker.config import RerankerTraining
+from citerec.train.settings import TrainingSettings
 
 Tables = Mapping[str, Mapping[str, Any]]
+Settings = TypeVar("Settings", bound=TrainingSettings)
 
 ENCODER, RERANKER, RANKER = "encoder", "reranker", "ranker"  # steps, and tables of a settings file
 
@@ -89,14 +91,17 @@ class TrainPlan:
         given = {name: value for name, value in (options or {}).items() if value is not None}
         where = f"{file}: " if file else ""
 
-        def values(step: str) -> dict[str, Any]:
-            return {**_base(budget, step), **defaults[step], **tables.get(step, {}), **given}
+        def settings(kind: type[Settings], step: str) -> Settings:
+            table = tables.get(step, {})
+            replaced = kind.replaced_by(table)
+            kept = {name: v for name, v in defaults[step].items() if name not in replaced}
+            return kind.of({**_base(budget, step), **kept, **table, **given}, where)
 
         return cls(
             budget=budget,
-            encoder=EncoderTraining.of(values(ENCODER), where) if ENCODER in defaults else None,
-            reranker=RerankerTraining.of(values(RERANKER), where) if RERANKER in defaults else None,
-            ranker=RankerTraining.of(values(RANKER), where),
+            encoder=settings(EncoderTraining, ENCODER) if ENCODER in defaults else None,
+            reranker=settings(RerankerTraining, RERANKER) if RERANKER in defaults else None,
+            ranker=settings(RankerTraining, RANKER),
         )
 
     @property

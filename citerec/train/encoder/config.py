@@ -112,10 +112,11 @@ _RECIPES: Mapping[str, Mapping[str, Any]] = {
         "selection_metric": EncoderSelectionMetric.F1,
     },
 }
-_NOT_OF_LINEAR = {
+# without effect on a linear map: the base model stays as it is, and every paper is a negative
+_NOT_OF_LINEAR = (
+    *("hard", "negatives", "margin", "examples", "fresh", "dropout"),
     *("max_tokens", "train_tokens", "pooling", "separator", "form"),
-    *("margin", "examples", "fresh", "dropout"),
-}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,17 +219,37 @@ class EncoderTraining(TrainingSettings):
             raise ConfigError(f"sources need the triplet loss, got {self.loss}")
 
     def _check_linear(self) -> None:
-        """Refuse what a linear map cannot do: the base model reads texts as it always does."""
+        """Refuse a loss that a linear map does not have."""
         if self.loss is not EncoderLoss.MEMORY:
             raise ConfigError(f"linear needs the memory loss, got {self.loss}")
-        unused = {"hard": 0} | {
-            field.name: field.default for field in fields(self) if field.name in _NOT_OF_LINEAR
+
+    @classmethod
+    def check_given(cls, given: Mapping[str, Any], where: str) -> None:
+        """Refuse settings that have no effect with `linear`.
+
+        Raises:
+            ConfigError: If one is given, and is not its default.
+        """
+        defaults: dict[str, Any] = {field.name: field.default for field in fields(cls)} | {
+            "hard": 0
         }
-        if given := [name for name, value in unused.items() if getattr(self, name) != value]:
-            raise ConfigError(
-                f"{given[0]} has no effect with linear: the base model stays as it is, and every paper is a negative; "
-                "remove it"
-            )
+        for name in (n for n in _NOT_OF_LINEAR if cls._is_linear(given) and n in given):
+            if given[name] != defaults[name]:
+                raise ConfigError(
+                    f"{where}{name} has no effect with linear: the base model stays as it is, and every paper is a "
+                    "negative; remove it"
+                )
+
+    @classmethod
+    def replaced_by(cls, given: Mapping[str, Any]) -> set[str]:
+        """Return the names of settings that given ones leave without effect: `linear` those of reading texts."""
+        return {*_NOT_OF_LINEAR} if cls._is_linear(given) else set()
+
+    @classmethod
+    def _is_linear(cls, given: Mapping[str, Any]) -> bool:
+        recipe = given.get("recipe", "")
+        of_recipe = cls.RECIPES.get(recipe, {}) if isinstance(recipe, str) else {}
+        return bool(given.get("linear", of_recipe.get("linear")))
 
     def _check_batches(self) -> None:
         if self.loss is not EncoderLoss.TRIPLET and min(self.batch, self.step) < 2:

@@ -55,18 +55,23 @@ class LinearExamples:
         import torch
 
         chosen = np.unique(np.array(drawn))
-        papers = self._compared(chosen)
+        papers = self._compared(chosen, [int(query) for query in drawn[:8]])
         comparison = self.memory.of_queries(chosen, papers=papers)
         arrays = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
         arrays["papers"] = papers
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
-    def _compared(self, queries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slots of the papers of a step: all, or the positives of its queries and a random sample."""
+    def _compared(
+        self, queries: npt.NDArray[np.int64], drawn: Sequence[int]
+    ) -> npt.NDArray[np.int64]:
+        """Return the slots of the papers of a step: all, or the positives of its queries and a random sample.
+
+        The sample is another one if the queries are drawn in another order.
+        """
         if len(self.memory) <= STEP_PAPERS:
             return np.arange(len(self.memory))
         positives = self.memory.slots(self.positives.at(queries).indices)
-        rng = np.random.default_rng([self._config.seed, 9, *queries[:8].tolist()])
+        rng = np.random.default_rng([self._config.seed, 9, *drawn])
         sample = rng.choice(len(self.memory), STEP_PAPERS, replace=False)
         return np.union1d(positives[positives >= 0], sample)
 

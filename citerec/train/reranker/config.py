@@ -202,6 +202,12 @@ class RerankerTraining(TrainingSettings):
             raise ConfigError("teacher is empty; name one, or none")
 
     @classmethod
+    def replaced_by(cls, given: Mapping[str, Any]) -> set[str]:
+        """Return the names of settings that given ones replace: `epochs` also those of evaluations by updates."""
+        rivals = {rival for name, rival in cls.RIVALS.items() if name in given}
+        return rivals | ({"eval_steps"} if "epochs" in given else set())
+
+    @classmethod
     def recipe_defaults(cls, recipe: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the defaults of a recipe; given `epochs` replace its `steps` and `eval_steps`."""
         left_out = {"steps", "eval_steps"} if "epochs" in values else set[str]()
