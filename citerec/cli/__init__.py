@@ -6,7 +6,7 @@ Exit codes: 0 success, 2 invalid input, 128 + n ended by signal n (SIGTERM, SIGH
 import gc
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from errno import ENAMETOOLONG
 from importlib import import_module
@@ -106,22 +106,28 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
         gc.set_threshold(*_COLLECTION)
-    code = run(given)
+    code = run(given, catch_interrupts)
     if "citerec.java" in sys.modules:  # a command that let a server work has no Java
         from citerec.java import archive_classes
 
-        archive_classes()
+        with suppress(KeyboardInterrupt):
+            archive_classes()
     sys.exit(code)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run a command; return its exit code. An error of the user becomes one line on stderr."""
+def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -> int:
+    """Run a command; return its exit code. An error of the user becomes one line on stderr.
+
+    Args:
+        arguments: Of the command line.
+        imported: Called when the modules of the command are imported.
+    """
     first = arguments[0] if arguments else ""
     defaults: dict[str, Any] = {}
     try:
         command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
         refuse_empty_paths(command)
-        catch_interrupts()
+        imported()
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
         defaults = _defaults(command, arguments)
         with command.make_context(
