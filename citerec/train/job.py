@@ -114,7 +114,10 @@ class TrainingJob:
             ConfigError: If the training in the folder was started with other settings.
         """
         there = self._resume and self.workspace.is_there()
-        if not self.is_first and not there:  # the first process has created it
+        if not self.is_first:  # the first process has created it, or opened and locked it
+            if there:
+                self.workspace.check(plan)
+                self.resumed = self.workspace.checkpoint() is not None
             return
         if self.workspace.open(plan, resume=self._resume, log=self.log):
             last = self.workspace.checkpoint()

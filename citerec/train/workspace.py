@@ -4,6 +4,7 @@ A stopped training loses a few minutes at most: `CheckpointTimer` decides when i
 """
 
 import json
+import os
 import re
 import shutil
 import zipfile
@@ -20,6 +21,7 @@ import orjson
 
 from citerec.atomic import replacing
 from citerec.errors import CiterecError, ConfigError, writing
+from citerec.lock import try_lock
 from citerec.types import Log
 
 EVERY = 180.0  # seconds between checkpoints at least
@@ -28,6 +30,7 @@ PLAN, WHOLE = "training.json", "whole"
 FACTS = "facts"  # JSON, among the arrays of a file
 Numbers = npt.NDArray[Any]
 
+_HELD: dict[Path, int] = {}  # descriptors of the plans that this process has locked, by folder
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS
 
@@ -49,7 +52,9 @@ class Workspace:
         return (self.folder / PLAN).is_file()
 
     def open(self, plan: Mapping[str, Any], *, resume: bool, log: Log, create: bool = True) -> bool:
-        """Check that the training in the folder can be resumed, or else start a new one.
+        """Check that the training in the folder can be resumed, or else start a new one; lock the folder.
+
+        The system releases the lock when this process ends in any way.
 
         Args:
             plan: The facts that must be equal to resume.
@@ -61,9 +66,11 @@ class Workspace:
             Whether there is a training to resume.
 
         Raises:
-            ConfigError: If the training in the folder was started with other settings.
+            ConfigError: If the training in the folder was started with other settings, or goes on in another process.
             OutputError: If the folder cannot be created.
         """
+        if self.is_there():
+            self._lock()
         if resume and self.is_there():
             self.check(plan)
             return True
@@ -84,10 +91,32 @@ class Workspace:
             OutputError: If it cannot be created.
         """
         with writing(self.folder):
+            self._unlock()
             if self.folder.exists():
                 shutil.rmtree(self.folder)
             self.folder.mkdir(parents=True)
             (self.folder / PLAN).write_bytes(orjson.dumps(plan, option=_OPTIONS))
+        self._lock()
+
+    def _lock(self) -> None:
+        """Lock the folder until it is removed, or this process ends.
+
+        Raises:
+            ConfigError: If another process has locked it.
+        """
+        self._unlock()
+        with writing(self.folder):
+            descriptor = os.open(self.folder / PLAN, os.O_RDONLY)
+        if try_lock(descriptor) is False:
+            os.close(descriptor)
+            raise ConfigError(
+                f"another process trains in {self.folder}; wait until it is done, or train into another --output"
+            )
+        _HELD[self.folder] = descriptor
+
+    def _unlock(self) -> None:
+        if self.folder in _HELD:
+            os.close(_HELD.pop(self.folder))
 
     def check(self, plan: Mapping[str, Any]) -> None:
         """Refuse to continue a training that was started with another plan.
@@ -166,12 +195,13 @@ class Workspace:
         try:
             yield
         except CiterecError:
-            if self.is_there() and [file.name for file in self.folder.iterdir()] == [PLAN]:
+            if self.folder in _HELD and [file.name for file in self.folder.iterdir()] == [PLAN]:
                 self.remove()
             raise
 
     def remove(self) -> None:
         """Remove the folder after the training."""
+        self._unlock()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
