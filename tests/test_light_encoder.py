@@ -19,12 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.adapters import write_adapter
 from support.tiny import tiny_bert
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from citerec.cache import is_private
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.light.converted import KEPT
 from citerec.encode.light.functions import erf
+from citerec.encode.light.one_thread import one_blas_thread
 from citerec.encode.light.parts import LightParts, open_light
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.model import cut
@@ -247,6 +249,24 @@ def test_minilms_vectors_are_those_of_torch_and_of_sentence_transformers() -> No
     folder = str(find_model("minilm").folder)
     theirs = SentenceTransformer(folder, device="cpu").encode([text.strip() for text in texts])
     assert cosines(vectors, theirs).min() > 0.999999
+
+
+def test_blocks_that_overlap_all_run_on_one_thread_and_leave_as_many_as_there_were() -> None:
+    def threads() -> set[int]:
+        found = ThreadpoolController().select(internal_api="openblas").info()
+        return {library["num_threads"] for library in found}
+
+    with threadpool_limits(2, user_api="blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        seen = [threads()]
+        for step in (first.__enter__, second.__enter__):
+            step()
+            seen.append(threads())
+        for block in (first, second):  # the first to begin is the first to end
+            block.__exit__(None, None, None)
+            seen.append(threads())
+
+    assert seen == [{2}, {1}, {1}, {1}, {2}]
 
 
 def test_the_error_function_is_that_of_the_standard_library() -> None:

@@ -13,6 +13,7 @@ from citerec.encode.difference.folder import tokenizer_folder
 from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import BertConfig, read_config
 from citerec.encode.light.head import ScoringBert
+from citerec.encode.light.one_thread import one_blas_thread
 from citerec.encode.light.parts import stored_tensors
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.errors import ModelError
@@ -135,10 +136,7 @@ class NumpyScorer:
     device = "cpu"
 
     def __init__(self, parts: LightRerankerParts, threads: int) -> None:
-        from threadpoolctl import ThreadpoolController
-
         self._bert, self._threads = parts.bert, threads
-        self._blas = ThreadpoolController().select(internal_api="openblas")
 
     def run(
         self, tokens: "Tokens", firsts: Sequence[int] | None = None
@@ -150,7 +148,7 @@ class NumpyScorer:
             types = 0 if firsts is None else (np.arange(len(ids)) >= firsts[row]).astype(np.int64)
             return self._bert.score(ids, types)[None]
 
-        with self._blas.limit(limits=1), ThreadPoolExecutor(self._threads) as workers:
+        with one_blas_thread(), ThreadPoolExecutor(self._threads) as workers:
             done = workers.map(score, range(len(tokens)))
             try:
                 for row, outputs in enumerate(done):

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from citerec.encode.difference.folder import (
     BASE_WEIGHTS,
@@ -13,6 +12,7 @@ from citerec.encode.difference.folder import (
     read_difference,
 )
 from citerec.encode.light import UnsupportedError
+from citerec.encode.light.one_thread import one_blas_thread
 from citerec.encode.light.tensors import Tensor, Tensors
 from citerec.errors import ModelError
 
@@ -41,8 +41,6 @@ class DifferenceTensors:
         self._base = Tensors(base_folder(folder) / BASE_WEIGHTS)
         self._stored = Tensors(folder / WEIGHTS)
         self._stored_names = frozenset(self._stored.names)
-        # on one thread, as `NumpyBackend`: on a busy machine OpenBLAS's threads cost more than they gain
-        self._threads = ThreadpoolController().select(internal_api="openblas")
 
     @property
     def names(self) -> list[str]:
@@ -81,7 +79,7 @@ class DifferenceTensors:
         rows, rank = shape[0], self._stored.shape(name + LEFT)[-1]
         left = self._stored.read(name + LEFT, (rows, rank))
         right = self._stored.read(name + RIGHT, (rank, *shape[1:]))
-        with self._threads.limit(limits=1):
+        with one_blas_thread():
             whole = left @ right
         whole += base
         return whole

@@ -15,6 +15,7 @@ from citerec.encode.light import UnsupportedError
 from citerec.encode.light.bert import Adapter, Bert, Ids
 from citerec.encode.light.converted import weights_file
 from citerec.encode.light.functions import ACTIVATIONS, States
+from citerec.encode.light.one_thread import one_blas_thread
 from citerec.encode.light.tensors import Tensors
 from citerec.encode.light.wordpiece import WordPiece
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
@@ -85,10 +86,7 @@ class NumpyBackend:
             parts: The model.
             threads: How many texts, or groups of texts, are computed at the same time.
         """
-        from threadpoolctl import ThreadpoolController
-
         self._bert, self._spec, self._threads = parts.bert, parts.spec, threads
-        self._openblas = ThreadpoolController().select(internal_api="openblas")
 
     def run(
         self, tokens: "Tokens", firsts: Sequence[int] | None = None
@@ -120,7 +118,7 @@ class NumpyBackend:
     ) -> Iterator[Result]:
         """Yield the result of each item."""
         threads = min(self._threads, len(items))
-        with self._openblas.limit(limits=1):
+        with one_blas_thread():
             if threads <= 1:
                 yield from map(work, items)
                 return
