@@ -23,10 +23,12 @@ from citerec.folder import IndexFolder, open_index
 from citerec.manifest import TRAINING, seal_model
 from citerec.rerank.auto import auto_reranker, requested_reranking, resolved
 from citerec.rerank.opening import open_cascade
-from citerec.rules.trained_on import data_of
+from citerec.rules.trained_on import data_of, may_know_queries
 from citerec.serve.options import default_reranking, model_settings
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan
+from citerec.train.budget.steps import with_clean_base
+from citerec.train.job import base_facts
 
 SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)
 RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1, "--rerank-depth", 5)
@@ -220,8 +222,50 @@ def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
 
     assert config and [one.model for one in config.cross_encoders] == [DEFAULT_RERANKER]
     [warning] = warnings
-    assert warning.startswith("models/reranker is not used: it was trained on other papers")
+    assert warning.startswith(
+        "models/reranker is not used: it or its base was trained on other papers"
+    )
     assert auto_reranker(sample) == str(own)
+
+
+def test_a_model_that_is_trained_further_is_not_measured_where_its_base_may_know_the_queries(
+    package: Path, record: Record, sample: IndexFolder, tiny_reranker_model: str
+) -> None:
+    papers, splits = data_of(sample)
+    own = Path(shutil.copytree(tiny_reranker_model, sample.models / "reranker"))
+
+    def trained_further(on: tuple[str, str]) -> str | None:
+        facts = base_facts(find_model(DEFAULT_RERANKER), "weights", sample)
+        data = dict(zip(("corpus_sha256", "splits_sha256"), on, strict=True))
+        (own / TRAINING).write_text(json.dumps({**facts, **data}))
+        seal_model(own)
+        return auto_reranker(sample, default=False, same_data=True)
+
+    record(("other papers", "other splits"), (papers, splits))
+    assert trained_further((papers, splits)) == str(own)
+
+    record((papers, "other splits"))
+    assert trained_further((papers, splits)) is None  # test papers may be train papers of the base
+    assert auto_reranker(sample) == str(own)  # recommendations may use it
+    trained_further(("other papers", "other splits"))
+    assert may_know_queries(own, sample)
+
+
+def test_a_budget_trains_no_base_further_that_may_know_test_queries(
+    package: Path, record: Record, sample: IndexFolder
+) -> None:
+    papers, splits = data_of(sample)
+    hour = TrainPlan.read(Budget.HOUR).reranker
+    logged: list[str] = []
+
+    assert hour
+    record((papers, splits))
+    assert with_clean_base(hour, sample, logged.append) == hour
+    record((papers, "other splits"))
+    assert with_clean_base(hour, sample, logged.append).model == "minilm"
+
+    [line] = logged
+    assert line.startswith("the base of the reranker is minilm: citerec-reranker was trained on")
 
 
 def test_the_record_of_a_shipped_model_names_all_indexes_that_it_learned_from(

@@ -29,7 +29,7 @@ ADAPTER_FOLDER = "adapter"  # in a model folder
 # folders of the models in the package, by name; a folder may be missing
 SHIPPED = {DEFAULT_RERANKER: Path(__file__).parent.parent / "rerank" / "default"}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-INSIDE = "./"  # prefix of the place of a folder inside an index
+INSIDE = "./"  # prefix of the location of a folder inside an index
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def find_model(
         return _from_hub(name, revision, log)
     for folder in filter(None, (_expanded(name), base and base / name)):
         if folder.is_dir():
-            return ModelSource(name, _place(folder, base), folder, _adapter_in(folder))
+            return ModelSource(name, _location(folder, base), folder, _adapter_in(folder))
     if HUB_ID.fullmatch(name):
         return _from_hub(name, revision, log)
     found = "is a file" if Path(name).is_file() else "is not a folder here"
@@ -105,7 +105,7 @@ def find_again(
     """Find the model that an index was embedded by.
 
     Args:
-        location: `ModelSource.place`.
+        location: `ModelSource.location`.
         base: The index folder.
         revision: `ModelSource.revision`.
         log: Receives what is fetched, before the download starts.
@@ -202,11 +202,11 @@ def _adapter_in(folder: Path) -> Path | None:
     return adapter if adapter.is_dir() else None
 
 
-def _place(folder: Path, base: Path | None) -> str:
-    is_complete = folder.resolve()
-    if base and is_complete.is_relative_to(base.resolve()):
-        return INSIDE + is_complete.relative_to(base.resolve()).as_posix()
-    return str(is_complete)
+def _location(folder: Path, base: Path | None) -> str:
+    resolved = folder.resolve()
+    if base and resolved.is_relative_to(base.resolve()):
+        return INSIDE + resolved.relative_to(base.resolve()).as_posix()
+    return str(resolved)
 
 
 def _expanded(name: str) -> Path:

@@ -92,21 +92,24 @@ def auto_reranker(
         index: The index.
         default: Whether the default one counts.
         same_data: Whether a model that may know queries of the index counts as none: an evaluation and the training of
-            a ranker need one that does not. That is an own model of other papers or splits, and a default one that was
-            trained on these papers by other splits.
+            a ranker need one that does not. That is an own model of other papers or splits, and any model that was
+            trained on these papers by other splits, or whose base model was.
         warn: Receives a warning for each model that is left out.
 
     Raises:
         IndexDamagedError: As `own_reranker` raises.
     """
     own = own_reranker(index)
-    if own and not (same_data and trained_on_other_data(own, index)):
+    if own and not (
+        same_data and (trained_on_other_data(own, index) or trained_on_other_splits(own, index))
+    ):
         return str(own.absolute())  # a relative path could also name a folder in the working folder
     if own and warn:
         name = own_name(index, RERANKER)
         warn(
-            f"{name} is not used: it was trained on other papers or splits, which may include test queries; train it "
-            f"again: citerec train-reranker --index {index.path} --force, or use it anyway: --reranker {name}"
+            f"{name} is not used: it or its base was trained on other papers or splits, which may include test "
+            f"queries; train it again: citerec train-reranker --index {index.path} --force, or use it anyway: "
+            f"--reranker {name}"
         )
     if not (default and is_shipped(DEFAULT_RERANKER)):
         return None

@@ -18,6 +18,9 @@ from citerec.folder import IndexFolder
 from citerec.manifest import TRAINING
 
 RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
+BASES = (
+    "base_indexes"  # entry of a record of training: the data of the base model, and of its bases
+)
 
 
 def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
@@ -64,21 +67,30 @@ def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
 
 
 def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
-    """Return whether a model records that it was trained on the papers of an index, but by other splits only.
+    """Return whether a model, or a base model of it, records the papers of an index with other splits.
 
     Test papers of the index may then have been its train papers. A model of another corpus does not count.
     """
-    papers = {corpus for corpus, _ in _recorded_data(model)}
-    return index.manifest.lineage in papers and trained_on_other_data(model, index)
+    data = _data_or_none(index)
+    known = {*_recorded_data(model), *_recorded_data(model, of_bases=True)}
+    return data is not None and any(one[0] == data[0] and one != data for one in known)
 
 
-def _recorded_data(model: Path) -> list[tuple[str, str]]:
-    """Return what `data_of` returned for each index that a model was trained on; empty without a record."""
+def recorded_indexes(model: Path) -> list[dict[str, str]]:
+    """Return what identifies the data that a model and its base models were trained on, for a record of training."""
+    known = [*_recorded_data(model), *_recorded_data(model, of_bases=True)]
+    return [
+        {"corpus_sha256": corpus, "splits_sha256": splits}
+        for corpus, splits in dict.fromkeys(known)
+    ]
+
+
+def _recorded_data(model: Path, *, of_bases: bool = False) -> list[tuple[str, str]]:
+    """Return what `data_of` returned for each index that a model, or its bases, were trained on; empty if unknown."""
     try:
         record: Any = orjson.loads(read_record(model / TRAINING))
-        return [
-            (one["corpus_sha256"], one["splits_sha256"]) for one in record.get("indexes", [record])
-        ]
+        listed = record.get(BASES, []) if of_bases else record.get("indexes", [record])
+        return [(one["corpus_sha256"], one["splits_sha256"]) for one in listed]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
 
@@ -91,9 +103,11 @@ def _data_or_none(index: IndexFolder) -> tuple[str, str] | None:
 
 
 def may_know_queries(model: Path, index: IndexFolder) -> bool:
-    """Return whether a model may have been trained on queries of an index: it records the same corpus, or no data.
+    """Return whether a model may have been trained on queries of an index.
 
-    The splits are not compared: other splits of a corpus have other train queries, but the same papers.
+    It, or a base model of it, records the same corpus, or it records no data. The splits are not compared: other splits
+    of a corpus have other train queries, but the same papers.
     """
     trained = _recorded_data(model)
-    return not trained or index.manifest.lineage in {corpus for corpus, _ in trained}
+    known = [*trained, *_recorded_data(model, of_bases=True)]
+    return not trained or index.manifest.lineage in {corpus for corpus, _ in known}

@@ -13,6 +13,7 @@ from typing import Any
 from citerec.atomic import building
 from citerec.encode.source import INSIDE, ModelSource, find_model
 from citerec.errors import ConfigError, extra
+from citerec.rules.trained_on import BASES, recorded_indexes
 from citerec.train.joined import TrainingIndex, name_of
 from citerec.train.loop import Entry, TrainerSpec, from_first, run_loop
 from citerec.train.measures import RATE, Point, best_point
@@ -244,11 +245,14 @@ def find_base(model: str, index: TrainingIndex, log: Log) -> ModelSource:
 def base_facts(source: ModelSource, weights: str, index: TrainingIndex) -> dict[str, Any]:
     """Return the entries of a training record for the base model and the index.
 
-    The name of a base model in a folder is recorded without its local path.
+    The name of a base model in a folder is recorded without its local path. What the base model was trained on is
+    recorded, too: the new model may know its queries.
     """
     local = source.location.startswith(INSIDE) or Path(source.location).is_absolute()
     base = source.folder.name if local else source.name
-    return {"base": base, "weights": weights, "index": name_of(index), **corpus_facts(index)}
+    facts = {"base": base, "weights": weights, "index": name_of(index), **corpus_facts(index)}
+    earlier = recorded_indexes(source.folder)
+    return {**facts, BASES: earlier} if earlier else facts
 
 
 def _discard(*_: object) -> None:

@@ -5,7 +5,7 @@ A new model is trained next to the one in use, and takes its place in one step. 
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,15 @@ from citerec.config import DenseIndexConfig
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.config import EncodeConfig
 from citerec.encode.files import weights_files
+from citerec.encode.minilm import MINILM
 from citerec.encode.opening import open_encoder, reopen
-from citerec.encode.source import INSIDE
+from citerec.encode.source import INSIDE, SHIPPED
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, extra
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import MODELS
 from citerec.rerank.auto import auto_reranker
-from citerec.rules.trained_on import RANKER, RERANKER
+from citerec.rules.trained_on import RANKER, RERANKER, trained_on_other_splits
 from citerec.train.budget.dev import DevSample, Measures, best_reranked, final, system_measures
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan
@@ -35,6 +36,7 @@ from citerec.train.encoder.train import was_trained_so as was_encoder_trained_so
 from citerec.train.ranker.train import train_ranker
 from citerec.train.ranker.train import was_trained_so as was_ranker_trained_so
 from citerec.train.record import corpus_facts, encoder_of, read_training
+from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.train import train_reranker
 from citerec.train.reranker.train import was_trained_so as was_reranker_trained_so
 from citerec.train.workspace import Workspace
@@ -152,6 +154,7 @@ class IndexTraining:
         config, own = self.plan.reranker, index.models / RERANKER
         if config is None:
             return
+        config = with_clean_base(config, index, self.log)
         model = own if was_reranker_trained_so(own, index, config) else _new(own)
         is_done = was_reranker_trained_so(model, index, config)
         options = self._options
@@ -215,6 +218,18 @@ class IndexTraining:
         self.refused.append(name)
         self.log(f"{figures}: it is not used; it stays in {model} (to use it: --force)")
         return False
+
+
+def with_clean_base(config: RerankerTraining, index: IndexFolder, log: Log) -> RerankerTraining:
+    """Return settings whose base is not a model of the package that may know test queries of an index."""
+    base = SHIPPED.get(config.model)
+    if base is None or not trained_on_other_splits(base, index):
+        return config
+    log(
+        f"the base of the reranker is {MINILM}: {config.model} was trained on these papers by other splits, which may "
+        "include test queries"
+    )
+    return replace(config, model=MINILM)
 
 
 def training_folder(index: Path) -> Workspace:
