@@ -281,6 +281,23 @@ def test_unknown_paths_indexes_and_papers_are_problems_too(client: httpx.Client)
     assert {one.headers["content-type"] for one in answers} == {"application/problem+json"}
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        b'{"title": "a", "year": 99999999999999999999}',
+        b'{"title": "a", "abstract": "cut in half: \\ud83d"}',
+        b'[{"title": "a"}, {"title": "b", "\\ud83d": 1}]',
+    ],
+)
+def test_a_record_that_no_file_could_hold_is_a_problem(client: httpx.Client, query: bytes) -> None:
+    json_type = {"content-type": "application/json"}
+
+    answer = client.post("/v1/recommend", content=b'{"query": %b}' % query, headers=json_type)
+
+    assert answer.status_code == 422
+    assert "query holds a whole number beyond 64 bits, or half of a" in answer.json()["detail"]
+
+
 def test_a_misspelt_parameter_is_refused(client: httpx.Client) -> None:
     answers = [
         client.get("/v1/search", params={"q": "a", "yearmin": 2000}),

@@ -198,6 +198,8 @@ def test_a_file_cannot_make_a_command_write(
     ("text", "command"),
     [
         ("[index]\nforce = true", "index"),
+        ("[index]\nrollback = true", "index"),
+        ("[index]\ncompact = true", "index"),
         ('[index]\nindex = "indexes/other"', "index"),
         ('[train-ranker]\noutput = "x"', "train-ranker"),
     ],

@@ -19,6 +19,7 @@ from citerec.rank.ranker import Variant, find_ranker, open_ranker
 from citerec.rules.held_out import held_out
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train.data import load_training_data
+from citerec.train.measures import f1_and_reciprocal_rank
 from citerec.train.ranker import gather, train
 from citerec.train.ranker.ablation import DevEvaluation, ablations
 from citerec.train.ranker.boost import RISING, fit
@@ -463,3 +464,13 @@ def test_a_ranker_that_learned_from_other_splits_is_not_measured(
     assert "models/ranker is not used" in capsys.readouterr().err
     report = json.loads((tmp_path / "other" / "report.json").read_bytes())
     assert report["provenance"]["settings"]["ranker"]["model"] == "the default ranker"
+
+
+def test_a_model_that_tells_no_candidates_apart_gains_nothing() -> None:
+    cited = np.array([True, True, False, False])
+
+    found = f1_and_reciprocal_rank(np.zeros(4), cited, 2, depth=2)
+    told_apart = f1_and_reciprocal_rank(np.array([0.0, 1.0, 0.0, 0.0]), cited, 2, depth=2)
+
+    assert found == (0.0, 1 / 3)  # the cited ones count as the third and the fourth
+    assert told_apart == (2 * 1 / (2 + 2), 1.0)

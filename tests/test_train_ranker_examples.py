@@ -47,10 +47,10 @@ def test_f1_and_mrr_are_means_over_queries_found_or_not() -> None:
     assert measured["mrr"] == pytest.approx((1 / 1 + 0) / 2)
 
 
-def test_of_equal_scores_the_paper_that_stood_before_comes_first() -> None:
+def test_of_equal_scores_the_cited_paper_counts_as_the_last() -> None:
     one = pool({4})
 
-    assert one.measures(np.zeros(POOL))["mrr"] == pytest.approx(1 / 5)
+    assert one.measures(np.zeros(POOL))["mrr"] == pytest.approx(1 / POOL)
 
 
 def test_a_hit_below_20_counts_for_mrr_alone() -> None:

@@ -17,7 +17,11 @@ _INPUT = "it belongs to one run"
 # Options that no settings file may set: a file that comes with a folder must not make a command write or delete.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(
-        ("output", "append", "force", "delete", "overwrite", "results", "report"), _WRITES
+        (
+            *("output", "append", "force", "delete", "overwrite", "results", "report"),
+            *("rollback", "compact", "map"),
+        ),
+        _WRITES,
     ),
     **dict.fromkeys(
         (
@@ -36,7 +40,9 @@ REFUSED: Mapping[str, str] = {
         _INPUT,
     ),
     "yes": "it confirms one run",
-    "host": "it decides who can reach this machine",
+    **dict.fromkeys(
+        ("host", "no_token", "allow_host", "allow_origin"), "it decides who can reach this machine"
+    ),
 }
 _REFUSED_OF_COMMAND = {("index", "index"): _WRITES}
 _TYPES: Mapping[type, tuple[type | tuple[type, ...], str]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -83,8 +84,18 @@ def _with_draft(request: RecommendRequest, *, has_file: bool) -> QueryFile:
         return QueryFile((draft,))
     if request.year is not None:
         raise ConfigError("year goes with title; a record of query has its own")
-    data = orjson.dumps(request.query) if request.query is not None else _encoded(request.text)
+    data = _encoded(request.text) if request.query is None else _record(request.query)
     return parse_queries(data, title=title, abstract=abstract)
+
+
+def _record(query: Any) -> bytes:
+    try:
+        return orjson.dumps(query)
+    except TypeError as error:  # what JSON of the client may hold, and that of a file may not
+        raise ConfigError(
+            "query holds a whole number beyond 64 bits, or half of a character (a lone surrogate, as is left where a "
+            "text was cut); send years as whole numbers, and text as UTF-8"
+        ) from error
 
 
 def _encoded(text: str | None) -> bytes:

@@ -24,8 +24,8 @@ def f1_and_reciprocal_rank(
 ) -> tuple[float, float]:
     """Return F1 at `depth` and 1 / rank of the first cited candidate, both in [0, 1]; 0 where none is cited.
 
-    F1 is 2 * cited candidates among the first `depth` / (`depth` + `gold`). Equal scores keep the order of the
-    candidates.
+    F1 is 2 * cited candidates among the first `depth` / (`depth` + `gold`). Of equal scores, those of cited candidates
+    come last: a model that tells no candidates apart gains nothing.
 
     Args:
         scores: Of the candidates of one query, shape (candidates,); higher is better.
@@ -33,7 +33,7 @@ def f1_and_reciprocal_rank(
         gold: How many papers the query cites, whether or not they are candidates; at least 0.
         depth: Ranks that F1 reads.
     """
-    ranked = cited[np.argsort(-scores, kind="stable")]
+    ranked = cited[np.lexsort((cited, -scores))]
     f1 = 2 * int(ranked[:depth].sum()) / (depth + gold)
     return f1, 1 / (int(ranked.argmax()) + 1) if ranked.any() else 0.0
 

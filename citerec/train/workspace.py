@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,12 +190,17 @@ class Workspace:
             raise ConfigError(f"{file} is damaged ({error}); run again without --resume") from error
 
     @contextmanager
-    def removed_if_refused(self) -> Generator[None]:
-        """Remove the folder again if the training is refused before it holds more than its plan."""
+    def removed_if_refused(self, kept: Collection[str] = ()) -> Generator[None]:
+        """Remove the folder again if the training is refused before it holds more than its plan.
+
+        Args:
+            kept: Results that it may hold, too, as they are soon made again.
+        """
         try:
             yield
         except CiterecError:
-            if self.folder in _HELD and [file.name for file in self.folder.iterdir()] == [PLAN]:
+            quick = {PLAN, *(f"{name}.npz" for name in kept)}
+            if self.folder in _HELD and {file.name for file in self.folder.iterdir()} <= quick:
                 self.remove()
             raise
 

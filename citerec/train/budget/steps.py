@@ -87,7 +87,7 @@ class IndexTraining:
             self.log("there are no dev queries: nothing is measured, and every new model is used")
         workspace = training_folder(index.path)
         workspace.open(self.plan.to_json() | corpus_facts(index), resume=self.resume, log=self.log)
-        with workspace.removed_if_refused():
+        with workspace.removed_if_refused((BEFORE,)):
             before = self._before(index, sample, workspace)
             index = self._encoder(index)
             self._reranker(index, sample)
