@@ -47,7 +47,9 @@ from citerec.config import Bm25Config, StopWords
 from citerec.encode.config import Backend, Precision
 from citerec.text import QueryForm
 
-K1 = Annotated[float, typer.Option("--k1", min=0, help="BM25: term frequency saturation.")]
+K1 = Annotated[
+    float, typer.Option("--k1", min=0, help="BM25: term frequency saturation; at most 1000.")
+]
 B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
 
 

@@ -25,7 +25,7 @@ Every command writes its result to stdout, and messages and progress to stderr.
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | an unexpected fault, or Ctrl-C |
+| 1 | an unexpected fault, Ctrl-C, or findings of `check --strict`, `doctor`, `evaluate --audit`, `experiment run` |
 | 2 | the input or an option is wrong; one line on stderr says what, and what to do |
 | 128 + n | ended by signal n (SIGTERM: 143, SIGHUP: 129) |
 """
