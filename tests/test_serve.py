@@ -298,6 +298,28 @@ def test_a_record_that_no_file_could_hold_is_a_problem(client: httpx.Client, que
     assert "query holds a whole number beyond 64 bits, or half of a" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("body", "advice"),
+    [
+        ({"text": "%PDF-1.7 nothing"}, "send its text"),
+        (
+            {"text": "\\documentclass{article}\\begin{document}Words.\\end{document}"},
+            "send it as title",
+        ),
+        ({"cited": []}, "cited is empty; give the references that something is missing from"),
+        ({"text": "A title", "year": 2020}, "a record of query, or text, has its own"),
+    ],
+)
+def test_advice_is_for_those_who_send_requests(
+    client: httpx.Client, body: dict[str, Any], advice: str
+) -> None:
+    answer = client.post("/v1/recommend", json=body)
+
+    assert answer.status_code == 422
+    assert advice in answer.json()["detail"]
+    assert "citerec recommend" not in answer.json()["detail"]
+
+
 def test_a_misspelt_parameter_is_refused(client: httpx.Client) -> None:
     answers = [
         client.get("/v1/search", params={"q": "a", "yearmin": 2000}),

@@ -154,6 +154,8 @@ def _system_names(systems: str) -> list[str]:
 
     requested = all_systems() if systems == "all" else (name.strip() for name in systems.split(","))
     names = list(dict.fromkeys(requested))
+    if "all" in names:
+        raise ConfigError("all stands for every system; name it alone")
     if unknown := [name for name in names if name not in all_systems()]:
         raise ConfigError(
             f"no system {unknown[0]!r}; choose from {', '.join(all_systems())}, or all"

@@ -20,8 +20,8 @@ RerankerOption = Annotated[
     typer.Option(
         "--reranker",
         help="auto for that of the index, else citerec-reranker, the default one; none; a folder or hub id. If "
-        "repeated, cheapest first: each reranks the best candidates of the previous one. By default that of the index, "
-        "else citerec-reranker where --ranker is none or was trained with a reranker.",
+        "repeated, cheapest first: each reranks the best candidates of the previous one. By default that of the index; "
+        "without one, recommend takes citerec-reranker where --ranker is none or was trained with a reranker.",
     ),
 ]
 RerankDepthOption = Annotated[

@@ -65,6 +65,10 @@ def _without_draft(request: RecommendRequest) -> QueryFile:
         raise ConfigError("abstract needs title; add the title of the draft")
     if request.context is not None:
         return QueryFile((replace(sentence_query(request.context), year=request.year),))
+    if request.cited == []:
+        raise ConfigError(
+            "cited is empty; give the references that something is missing from, or a draft"
+        )
     if request.cited is not None:
         return QueryFile((list_query(),))
     raise ConfigError(
@@ -83,7 +87,7 @@ def _with_draft(request: RecommendRequest, *, has_file: bool) -> QueryFile:
         )
         return QueryFile((draft,))
     if request.year is not None:
-        raise ConfigError("year goes with title; a record of query has its own")
+        raise ConfigError("year goes with title; a record of query, or text, has its own")
     data = _encoded(request.text) if request.query is None else _record(request.query)
     return parse_queries(data, title=title, abstract=abstract)
 

@@ -92,6 +92,14 @@ class ProblemError(Exception):
         return body | ({"errors": [*self.errors]} if self.errors else {})
 
 
+# advice for the command line, and what a client may do instead
+ADVICE = {
+    "give it yourself: --query FILE --title T": "send it as title",
+    "pass its text: pdftotext paper.pdf - | citerec recommend --query -": "send its text",
+    "save it as plain text, or give --title and --abstract": "send title and abstract",
+}
+
+
 def problem_of(error: CiterecError, hidden: Mapping[str, str] | None = None) -> ProblemError:
     """Return what a client gets for an error: its message if the request is at fault.
 
@@ -105,6 +113,8 @@ def problem_of(error: CiterecError, hidden: Mapping[str, str] | None = None) -> 
         detail = str(error)
         for secret, shown in (hidden or {}).items():
             detail = detail.replace(secret, shown)
+        for advice, instead in ADVICE.items():
+            detail = detail.replace(advice, instead)
         detail = sub(r"--([a-z][a-z0-9-]*)", lambda found: found[1].replace("-", "_"), detail)
         return ProblemError("invalid-request", detail)
     if isinstance(error, PaperNotFoundError):
