@@ -220,7 +220,7 @@ def page(results: dict[str, Any]) -> str:
         "`after, on another machine`: later, on an Intel Xeon with AMX, which is slower in all stages; single exact",
         "vectors are read from their file, not from a map, and here a draft needed Java. Mapped memory is of files,",
         "which the system takes back when it needs it. `after, on AMD Zen 4`: the same, papers mixed from vis, ecology",
-        "and labour; the files were not in memory at the first recommendation.",
+        "and labour.",
     ]
     for label, by_size in results.items():
         sizes = sorted(by_size, key=int)

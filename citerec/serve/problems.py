@@ -96,7 +96,6 @@ class ProblemError(Exception):
 ADVICE = {
     "give it yourself: --query FILE --title T": "send it as title",
     "pass its text: pdftotext paper.pdf - | citerec recommend --query -": "send its text",
-    "save it as plain text, or give --title and --abstract": "send title and abstract",
 }
 
 

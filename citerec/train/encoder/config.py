@@ -194,8 +194,8 @@ class EncoderTraining(TrainingSettings):
             )
         self._check_sources()
         self._check_batches()
-        if self.linear:
-            self._check_linear()
+        if self.linear and self.loss is not EncoderLoss.MEMORY:
+            raise ConfigError(f"linear needs the memory loss, got {self.loss}")
 
     def _check_sources(self) -> None:
         """Refuse unknown and repeated sources, and settings that do not match them."""
@@ -217,11 +217,6 @@ class EncoderTraining(TrainingSettings):
             raise ConfigError("counts has no effect with sources; name the files in sources")
         if sources and self.loss is not EncoderLoss.TRIPLET:
             raise ConfigError(f"sources need the triplet loss, got {self.loss}")
-
-    def _check_linear(self) -> None:
-        """Refuse a loss that a linear map does not have."""
-        if self.loss is not EncoderLoss.MEMORY:
-            raise ConfigError(f"linear needs the memory loss, got {self.loss}")
 
     @classmethod
     def check_given(cls, given: Mapping[str, Any], where: str) -> None:
