@@ -5,14 +5,14 @@ bytes. A parser never receives what exceeds a limit.
 """
 
 import bz2
-import gzip
 import re
 import sys
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
+
+from isal import igzip, igzip_lib
 
 from citerec.errors import BadInputError
 
@@ -40,7 +40,8 @@ OTHER_FORMATS = {
     b"ARROW1": "an Arrow file",
     b"\xfd7zXZ": "xz-packed",
 }
-UNREADABLE = (EOFError, OSError, zlib.error, zstd.ZstdError)  # raised when a damaged file is read
+# raised when a damaged file is read
+UNREADABLE = (EOFError, OSError, igzip_lib.IsalError, zstd.ZstdError)
 BOM = b"\xef\xbb\xbf"
 REPORT_EVERY = 1000  # lines
 
@@ -62,7 +63,7 @@ def open_unpacked(path: Path) -> Generator[tuple[BinaryIO, BinaryIO]]:
         kind = packed.lastgroup if packed else None
         raw.seek(0)
         if kind == "gzip":
-            with gzip.open(raw, "rb") as stream:
+            with igzip.open(raw, "rb") as stream:  # a third of the time of `gzip`
                 yield cast("BinaryIO", stream), raw
         elif kind == "bz2":
             with bz2.open(raw, "rb") as stream:

@@ -578,6 +578,18 @@ def test_no_cut_of_a_packed_file_raises_anything_else(tmp_path: Path, kind: str)
             assert fault.path == path
 
 
+@pytest.mark.parametrize("kind", PACKED)
+def test_no_other_byte_in_a_packed_file_raises_anything_else(tmp_path: Path, kind: str) -> None:
+    for place in range(len(PACKED[kind])):
+        packed = bytearray(PACKED[kind])
+        packed[place] ^= 0xFF
+        path = a_file(tmp_path, bytes(packed))
+        try:
+            list(read_lines(path))
+        except BadInputError as fault:
+            assert fault.path == path
+
+
 # --- Files and folders.
 
 

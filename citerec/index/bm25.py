@@ -67,6 +67,7 @@ class Bm25Builder:
             OutputError: If Lucene cannot write it.
         """
         try:
+            self._documents.flush()
             self._writer.close()
         except Exception as error:
             raise self._failed(error) from error

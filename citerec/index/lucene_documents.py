@@ -57,6 +57,25 @@ class DocumentWriter:
         for done in waiting:
             done.result()
 
+    def flush(self) -> None:
+        """Write the documents that are in memory; Lucene keeps those of each thread apart and would write them in turn.
+
+        Raises:
+            JavaException: If Lucene cannot write them.
+        """
+        if len(self._slots) < 2:
+            return
+        with ThreadPoolExecutor(len(self._slots)) as pool:
+            waiting = [pool.submit(self._flush_in_thread) for _ in self._slots]
+        for done in waiting:
+            done.result()
+
+    def _flush_in_thread(self) -> None:
+        try:
+            self._writer.flushNextBuffer()
+        finally:
+            leave_thread()
+
     def _in_thread(self, documents: Sequence[Document], slot: int) -> None:
         try:
             self._add(documents, slot)
