@@ -18,6 +18,7 @@ from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.explained import with_reasons
 from citerec.rank.ranker import ranker_of
+from citerec.rank.reads import reads_sentence_vectors
 from citerec.rank.words import title_words
 from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
 from citerec.rerank.custom import Reranker
@@ -71,7 +72,10 @@ class BatchRecommender:
         self.index, self._log = index, log
         self.config = config or RecommendConfig()
         self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
-        self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
+        reads_sentences = self.ranker is not None and reads_sentence_vectors(self.ranker)
+        self.retriever = open_hybrid(
+            index, self.config, log, retrievers=retrievers, sentences_ahead=reads_sentences
+        )
         self.cascade = open_reranking(index, self.config, self.ranker, reranker, log)
         self.graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self.pipeline = self._composed()

@@ -1,9 +1,10 @@
 """Runs an encoder: papers in, vectors out."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ _Run = Callable[[list[list[int]]], Iterator[tuple[list[int], Vectors]]]  # see `
 
 
 class Encoder(Protocol):
-    """Turns papers and drafts into vectors; several threads may use it, which take turns."""
+    """Turns papers and drafts into vectors; several threads may use it."""
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -93,7 +94,8 @@ class TransformerEncoder:
         # The vectors of sentences are summed as the model gives them; the sum is scaled to unit length.
         plain = replace(parts.spec, similarity=Similarity.L2) if self._by_sentence else parts.spec
         self._backend = _runner(replace(parts, spec=plain), self.config, log)
-        self._turn = Lock()
+        # NumPy's computations share nothing, so they need not take turns.
+        self._turn: AbstractContextManager[Any] = nullcontext() if self.overlaps else Lock()
 
     @property
     def spec(self) -> EncoderSpec:
@@ -132,6 +134,11 @@ class TransformerEncoder:
         if self._by_sentence or not papers or not isinstance(self._backend, NumpyBackend):
             return self.encode(papers)
         return self._mapped(self._encode(self._texts(papers), None, self._backend.run_together))
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two threads that encode at the same time do not wait for each other, as with NumPy."""
+        return isinstance(self._backend, NumpyBackend)
 
     def _mapped(self, vectors: Vectors) -> Vectors:
         if self.projection is None:

@@ -137,4 +137,5 @@ _COLUMNS: Mapping[str, Callable[[_QueryEvidence], Scores]] = {
     "sentence_bm25_rank": _QueryEvidence.sentence_bm25_rank,
     "title_found": _QueryEvidence.title_found,
 }
+SENTENCE_VECTORS = frozenset(("sentence", "sentences_near"))  # the features of these vectors
 _OF_CITATIONS = frozenset(feature.name for feature in FEATURES if Group.GRAPH in feature.groups)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from citerec.encode.light.one_thread import one_blas_thread
 from citerec.fuse import Rank, ranks_and_scores
 from citerec.rank.catalogue import NAMES
 from citerec.rank.custom import LtrModel
@@ -91,7 +92,8 @@ class LtrStage:
     def _ranked(
         self, query: Query, candidates: ExpandedCandidates, cited: Sequence[int]
     ) -> RankedCandidates:
-        matrix = self._features.matrix(query, candidates, cited)
+        with one_blas_thread():  # on more threads its sums differ in the last bits
+            matrix = self._features.matrix(query, candidates, cited)
         if self._disabled:
             matrix = without_groups(matrix, self._disabled)
         facts = Facts(self._graph, candidates.snapshot, candidates.neighbour_scores, cited)

@@ -1,8 +1,9 @@
-"""Whether a learning-to-rank model reads the probabilities of a reranker that it may not have been trained with."""
+"""What a learning-to-rank model reads: vectors of sentences, probabilities of a reranker that it may not know."""
 
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.rank.custom import LtrModel
+from citerec.rank.evidence import SENTENCE_VECTORS
 from citerec.rank.ranker import find_ranker, read_spec
 from citerec.rerank.cascade import Cascade
 
@@ -25,6 +26,11 @@ def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
         return folder is None or bool(read_spec(folder).get("provenance", {}).get("rerankers"))
     except ModelError:
         return False
+
+
+def reads_sentence_vectors(ranker: LtrModel) -> bool:
+    """Return whether a learning-to-rank model reads the vectors of the sentences of a query."""
+    return not SENTENCE_VECTORS.isdisjoint(ranker.features)
 
 
 def reads_probability(ranker: LtrModel, cascade: Cascade) -> bool:

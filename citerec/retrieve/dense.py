@@ -1,7 +1,9 @@
 """Dense retrieval: finds the papers whose vectors are nearest to a query's."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +27,8 @@ from citerec.types import Eligibility, Hits, Query, QueryVector
 class QueryEncoder(Protocol):
     """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one.
 
-    It may have `encode_together`, which is faster for the sentences of one query.
+    It may have `encode_together`, which is faster for the sentences of one query, and `overlaps`: whether two threads
+    may encode at the same time.
     """
 
     @property
@@ -122,6 +125,16 @@ class DenseRetriever:
         """
         encode = getattr(self._encoder, "encode_together", self._encoder.encode)
         return encode(queries)
+
+    def encode_ahead(self, queries: Sequence[Query]) -> Callable[[], Vectors]:
+        """Begin to compute what `encode` returns in a thread, if the encoder can; return what waits for it."""
+        if not getattr(self._encoder, "overlaps", False):
+            return partial(self.encode, queries)
+        return self._ahead.submit(self.encode, queries).result
+
+    @cached_property
+    def _ahead(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, thread_name_prefix="encode-ahead")
 
     def _encoded(self, queries: Sequence[Query]) -> Vectors:
         batch, vectors = self._last

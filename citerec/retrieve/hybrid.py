@@ -34,6 +34,7 @@ class HybridRetriever:
         bm25: Bm25Retriever | None = None,
         dense: "DenseRetriever | None" = None,
         encoder: "QueryEncoder | None" = None,
+        sentences_ahead: bool = False,
     ) -> None:
         """Prepare.
 
@@ -44,6 +45,8 @@ class HybridRetriever:
             bm25: The retriever by BM25 where `retrievers` holds a wrapper of it.
             dense: The dense retriever, if any; `retrievers` may hold a wrapper of it.
             encoder: The encoder of these vectors.
+            sentences_ahead: Whether the sentences of a single query are encoded while it is searched; for a ranking
+                that reads their vectors.
 
         Raises:
             ConfigError: If there is no retriever, two have the same name, or the weighted fusion has no weight for one.
@@ -59,7 +62,7 @@ class HybridRetriever:
         self.encoder = encoder.fingerprint.name if encoder else ""  # empty without vectors
         parts = getattr(encoder, "parts", None)  # only a transformer has a tokenizer
         self.tokens: Tokenize | None = parts.tokens if parts else None
-        self._id_rank = index.id_rank
+        self._id_rank, self._sentences_ahead = index.id_rank, sentences_ahead
         if not self.names:
             raise ConfigError("there is no retriever; give at least one")
         if len({*self.names}) < len(self.names):
@@ -89,6 +92,10 @@ class HybridRetriever:
             ValueError: If `k` is less than 1.
         """
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
+        ahead = self._sentences_ahead and len(queries) == 1
+        sentences = [
+            scores_by_sentence(query, self._lexical, self.dense, ahead=ahead) for query in queries
+        ]
         hits = {r.name: r.retrieve(queries, eligible, depth) for r in self.retrievers}
         of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
         vectors = self.dense.query_vectors(queries) if self.dense else [None] * len(queries)
@@ -97,9 +104,11 @@ class HybridRetriever:
                 self._fused(hits_by_retriever, k),
                 hits_by_retriever,
                 query_vector=vector,
-                sentences=scores_by_sentence(query, self._lexical, self.dense),
+                sentences=of_sentences,
             )
-            for query, hits_by_retriever, vector in zip(queries, of_query, vectors, strict=True)
+            for hits_by_retriever, vector, of_sentences in zip(
+                of_query, vectors, sentences, strict=True
+            )
         ]
 
     def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:
@@ -165,6 +174,7 @@ def open_hybrid(
     log: Log | None = None,
     *,
     retrievers: Sequence[Retriever] | None = None,
+    sentences_ahead: bool = False,
 ) -> HybridRetriever:
     """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured or tuned.
 
@@ -173,6 +183,7 @@ def open_hybrid(
         config: The settings of each.
         log: Receives a message before a download from the hub.
         retrievers: The retrievers to use instead, fused as configured.
+        sentences_ahead: As for `HybridRetriever`.
 
     Raises:
         CiterecError: As `open_dense` and `open_registered` raise, or if the Lucene part is damaged.
@@ -193,7 +204,14 @@ def open_hybrid(
     if len(all_retrievers) == 1:
         return HybridRetriever(index, all_retrievers)
     fusion = config.fuse_with(tuned_fusion(index, config))
-    return HybridRetriever(index, all_retrievers, fusion, dense=vectors, encoder=encoder)
+    return HybridRetriever(
+        index,
+        all_retrievers,
+        fusion,
+        dense=vectors,
+        encoder=encoder,
+        sentences_ahead=sentences_ahead,
+    )
 
 
 def _dense_of(retrievers: Sequence[Retriever]) -> "DenseRetriever | None":

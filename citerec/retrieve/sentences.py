@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,7 +30,11 @@ class LexicalScores(Protocol):
 
 
 def scores_by_sentence(
-    query: Query, bm25: LexicalScores | None, dense: "DenseRetriever | None"
+    query: Query,
+    bm25: LexicalScores | None,
+    dense: "DenseRetriever | None",
+    *,
+    ahead: bool = False,
 ) -> SentenceScores:
     """Return what compares papers with the title and each sentence of a query.
 
@@ -39,10 +44,14 @@ def scores_by_sentence(
         query: The query.
         bm25: What scores papers by their words, if anything does.
         dense: The dense retriever, if any.
+        ahead: Whether to begin with the vectors now, because they will be read.
     """
+    parts = sentence_queries(query)
+    vectors = None
+    if dense:
+        vectors = dense.encode_ahead(parts) if ahead else partial(dense.encode, parts)
     return SentenceScores(
-        vectors=(lambda: dense.encode(sentence_queries(query))) if dense else None,
-        bm25=(lambda rows: bm25.scores_of_papers(sentence_queries(query), rows)) if bm25 else None,
+        vectors=vectors, bm25=partial(bm25.scores_of_papers, parts) if bm25 else None
     )
 
 
