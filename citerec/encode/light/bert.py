@@ -182,15 +182,13 @@ class Bert:
 
     def _attended(self, queries: States, keys: States, values: States) -> States:
         """Return the mean of the values of one text for each query, shape (queries, hidden)."""
-        size = self.config.hidden_size // self.config.num_attention_heads
-        scale = np.float32(1 / sqrt(size))
-        mixed = np.empty_like(queries)
-        for start in range(0, self.config.hidden_size, size):  # of each head
-            head = slice(start, start + size)
-            scores = queries[:, head] @ keys[:, head].T
-            scores *= scale
-            mixed[:, head] = softmax(scores) @ values[:, head]
-        return mixed
+        heads = self.config.num_attention_heads
+        size = self.config.hidden_size // heads
+        by_head = [part.reshape(len(part), heads, size) for part in (queries, keys, values)]
+        of_queries, of_keys, of_values = (part.transpose(1, 0, 2) for part in by_head)
+        scores: States = of_queries @ of_keys.transpose(0, 2, 1)
+        scores *= np.float32(1 / sqrt(size))
+        return (softmax(scores) @ of_values).transpose(1, 0, 2).reshape(queries.shape)
 
     def _linear(self, states: States, name: str) -> States:
         output: States = states @ self._weights[f"{name}.weight"].T
