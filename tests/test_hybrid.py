@@ -1,23 +1,28 @@
 """The first stages together: what each found, fused, and whose vectors they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import current_thread
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
+from citerec.encode.encoder import Encoder
 from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
 from citerec.fuse import rrf
+from citerec.rank.ranker import DEFAULT, open_ranker
+from citerec.rank.reads import reads_sentence_vectors
 from citerec.recommend import BatchRecommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import open_hybrid
+from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.rules.eligible import eligible
 from citerec.tuned import read_tuned, write_tuned
 from citerec.types import Query
@@ -40,6 +45,50 @@ def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
     assert found.hits.rows.tolist() == expected.rows.tolist()
     assert np.allclose(found.hits.scores, expected.scores)
     assert list(found.hits_by_source) == ["bm25", "dense"]
+
+
+class WatchedEncoder:
+    """Encodes as another encoder does, and notes the thread that encodes each text."""
+
+    def __init__(self, encoder: Encoder, *, overlaps: bool) -> None:
+        self._encoder, self.overlaps = encoder, overlaps
+        self.fingerprint = encoder.fingerprint
+        self.threads: dict[tuple[str, str], str] = {}  # by title and abstract
+
+    def encode(self, papers: Sequence[Query]) -> npt.NDArray[np.float32]:
+        self.threads |= {(p.title, p.abstract): current_thread().name for p in papers}
+        return self._encoder.encode(papers)
+
+
+@pytest.mark.parametrize(
+    ("drafts", "overlaps", "thread"),
+    [(1, True, "encode-ahead_0"), (1, False, "MainThread"), (2, True, "MainThread")],
+)
+def test_the_sentences_of_a_single_draft_are_encoded_while_it_is_searched(
+    dense_sample: IndexFolder, tiny_model: str, drafts: int, overlaps: bool, thread: str
+) -> None:
+    text = "We rank papers by a model."
+    queries = [replace(DRAFT, id=f"d{i}", title=f"Draft {i}", abstract=text) for i in range(drafts)]
+    encoder = WatchedEncoder(open_encoder(tiny_model), overlaps=overlaps)
+    dense = DenseRetriever(dense_sample, encoder)
+    retriever = HybridRetriever(dense_sample, [dense], dense=dense, sentences_ahead=True)
+
+    [first, *_] = retriever.candidates(queries, eligible(queries, dense_sample.papers), 20)
+    assert first.sentences.vectors
+    vectors = first.sentences.vectors()
+
+    assert encoder.threads[("Draft 0", text)] == "MainThread"
+    assert encoder.threads[("Draft 0", "")] == encoder.threads[(text, "")] == thread
+    title, sentence = (replace(DRAFT, title=part, abstract="") for part in ("Draft 0", text))
+    assert np.array_equal(vectors, encoder.encode([title, sentence]))
+
+
+def test_sentences_are_encoded_ahead_only_for_a_model_that_reads_them() -> None:
+    full = open_ranker(DEFAULT)
+    by_words = replace(full, features=("bm25", "sentence_bm25"))
+
+    assert reads_sentence_vectors(full)
+    assert not reads_sentence_vectors(by_words)
 
 
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
