@@ -40,8 +40,13 @@ OTHER_FORMATS = {
     b"ARROW1": "an Arrow file",
     b"\xfd7zXZ": "xz-packed",
 }
-# raised when a damaged file is read
-UNREADABLE = (EOFError, OSError, igzip_lib.IsalError, zstd.ZstdError)
+_DEFLATE_ERROR = cast("type[Exception]", igzip_lib.IsalError)  # its stub says that it is an object
+UNREADABLE = (
+    EOFError,
+    OSError,
+    _DEFLATE_ERROR,
+    zstd.ZstdError,
+)  # raised when a damaged file is read
 BOM = b"\xef\xbb\xbf"
 REPORT_EVERY = 1000  # lines
 

@@ -44,6 +44,7 @@ ENDINGS = [
 )
 @example("U.S.A. can't e.g. 3.14 1,000; a:b x_y __init__ A-B C++ the")
 @example("a" * 255 + " " + "b" * 256)
+@example("__a __b__ ___ c__d _e")
 def test_terms_are_lucenes(java: None, text: str) -> None:
     terms = analyze(text)
 
@@ -55,6 +56,12 @@ def test_texts_of_other_characters_are_left_to_lucene() -> None:
     assert analyze("citation analysis of the naïve") == ["citat", "analysi", "naïv"]
     for text in ("深度学习", "a\u0301", "☕", "Σ", "\u200b", "a\u00adb"):
         assert analyze(text) is None
+
+
+def test_a_long_run_of_underscores_is_read_once() -> None:
+    assert analyze("_" * 500_000 + " trees") == [
+        "tree"
+    ]  # read once for each, this would take an hour
 
 
 SEARCH = """

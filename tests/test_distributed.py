@@ -32,7 +32,7 @@ from citerec.rules.eligible import eligible
 from citerec.shards import is_complete
 from citerec.shards import write_shard as write_vectors
 from citerec.text import QueryForm
-from citerec.types import Query
+from citerec.types import Eligibility, Query
 
 Build = Callable[..., IndexFolder]
 PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
@@ -219,6 +219,20 @@ def test_scores_by_shards_are_those_of_the_whole_index(
     assert found.tobytes() == expected.tobytes()
     assert (expected[:-1] > 0).any(axis=1).all()
     assert not expected[-1].any()
+
+
+def test_a_query_without_a_word_finds_nothing_in_shards(
+    sample_index: IndexFolder, shards: Path
+) -> None:
+    wordless = Query(id="q", title="The of and")
+    rows = np.arange(3, dtype=np.int32)
+
+    with open_shards(sample_index, shards) as bm25:
+        [hits] = bm25.retrieve([wordless], [Eligibility()], 10)
+        scores = bm25.scores_of_papers([wordless], rows)
+
+    assert len(hits) == 0
+    assert scores.tolist() == [[0, 0, 0]]
 
 
 def test_the_ranked_list_over_shards_is_that_of_the_whole_index(

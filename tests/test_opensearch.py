@@ -188,7 +188,7 @@ def test_a_query_of_stop_words_finds_nothing_and_one_of_many_words_is_shortened(
     assert len(empty) == 0
     assert ids(index, long)[:2] == ["a", "b"]  # the most frequent terms are searched
     clauses = term_search({f"t{number}": 1 for number in range(2000)}, {}, 10)
-    assert len(clauses["query"]["bool"]["should"]) == 1024
+    assert len(clauses["query"]["bool"]["should"]) == 1000
 
 
 def test_statistics_are_those_of_all_shards(fake: FakeServer, build: Build) -> None:
@@ -267,6 +267,24 @@ def test_papers_that_were_appended_are_loaded_alone(
 
     [hits] = OpenSearchBm25(server, other).retrieve([DRAFT], [ALL], 10)
     assert ids(other, hits) == ["a", "b", "c", "d"]
+
+
+def test_new_papers_are_not_loaded_alone_if_an_old_one_was_replaced(
+    fake: FakeServer, build: Build, write_jsonl: Callable[..., Path]
+) -> None:
+    """The replaced paper gets a new row, so the rows from the third on are not all that changed."""
+    server, index = OpenSearchIndex(fake.url, "replaced"), build(PAPERS[:3])
+    load(server, index)
+    more = write_jsonl([{**PAPERS[0], "year": 2020}, PAPERS[3]])
+    assert run(["index", "--index", str(index.path), "--append", str(more)]) == 0
+    other = open_index(index.path)
+
+    with pytest.raises(OpenSearchError, match=r"does not hold the first 3 papers of .*; load all"):
+        load(server, other, first=3)
+
+    assert load(server, other) == 4
+    [hits] = OpenSearchBm25(server, other).retrieve([DRAFT], [Eligibility(2019)], 10)
+    assert PAPERS[0]["id"] not in ids(other, hits)
 
 
 def test_papers_that_the_index_does_not_have_any_more_are_noticed(

@@ -137,6 +137,29 @@ def test_ids_and_scores_are_lucenes(
         check_same(lucene, others, queries, rules, k)
 
 
+def test_an_interrupted_query_leaves_no_scores_to_the_next_one(
+    sample_index: IndexFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C during a compiled loop is raised when the loop returns, with the scores of all its terms."""
+    [_, retriever] = by_postings(sample_index)
+    scorer: Any = retriever._scorer  # pyright: ignore[reportPrivateUsage]
+    [expected] = retriever.retrieve([ask("citation graph")], [Eligibility()], 10)
+    add_scores = scorer._kernel.add_scores
+
+    def interrupted(*arguments: Any) -> bool:
+        add_scores(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scorer._kernel, "add_scores", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            retriever.retrieve([ask("language models")], [Eligibility()], 10)
+    [found] = retriever.retrieve([ask("citation graph")], [Eligibility()], 10)
+
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert found.scores.tobytes() == expected.scores.tobytes()
+
+
 @pytest.mark.parametrize("form", QueryForm)
 def test_every_form_of_a_query_is_lucenes(
     sample_index: IndexFolder, by_lucene: Callable[..., Bm25Retriever], form: QueryForm

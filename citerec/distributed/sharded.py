@@ -179,8 +179,7 @@ class ShardedBm25:
     def _counted(self, queries: Sequence[Query]) -> tuple[list[TermCounts], dict[str, int]]:
         """Return how often each query has each term, and how many papers of all shards have each."""
         terms = tuple({term: 0 for query in queries for term in terms_of(query, self.config)})
-        of_shards = np.array(self._ask("dfs", terms), np.int64).reshape(-1, len(terms))
-        dfs = of_shards.sum(axis=0).tolist()
+        dfs = [sum(of_term) for of_term in zip(*self._ask("dfs", terms), strict=True)]
         numbers = {term: number for number, term in enumerate(terms)}
         known = _GlobalTerms(self._statistics, numbers, dfs)
         counts: list[TermCounts] = [counted_terms(query, self.config, known) for query in queries]

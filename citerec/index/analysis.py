@@ -26,7 +26,8 @@ _JOINS_LETTERS, _JOINS_DIGITS = r"[.:'‘’·]", r"[.,;'‘’]"
 _PART = (
     rf"(?:[0-9](?:(?:_*|{_JOINS_DIGITS})[0-9])*|[{_LETTER}](?:(?:_*|{_JOINS_LETTERS})[{_LETTER}])*)"
 )
-_TOKEN = re.compile(rf"_*{_PART}+(?:_+{_PART}+)*_*")
+# A run of underscores is tried at its beginning alone: at each of them, a long one would take quadratic time.
+_TOKEN = re.compile(rf"(?<!_)_*{_PART}+(?:_+{_PART}+)*_*")
 _KNOWN = re.compile(
     rf"[\x00-\x7f{_LETTER}\xa0-\xa8\xab\xac\xaf-\xb4\xb6-\xb9\xbb-\xbf×÷‐–—‘’“”•…′→−√∈∼≈≤≥]*"
 )

@@ -1,11 +1,13 @@
 """The settings of an OpenSearch index, its documents and its queries, as OpenSearch 2.9 and later read them."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from math import sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from orjson import OPT_SORT_KEYS, dumps
 
 from citerec.config import Bm25Config
 from citerec.encode.spec import Similarity
@@ -16,9 +18,13 @@ from citerec.types import Eligibility, Paper
 
 ID, CONTENTS, YEAR, VECTOR = "id", "contents", "year", "vector"
 META = "citerec"  # what an index says of the papers that it holds
+HELD = "rows"  # in `META`: the rows that it holds, see `rows_before`
 MOST_HITS = 10_000  # of one query: index.max_result_window
-MOST_TERMS = 1024  # of one query: indices.query.bool.max_clause_count
+MOST_TERMS = (
+    1000  # of one query: indices.query.bool.max_clause_count is 1024, and counts the filter, too
+)
 MOST_ID_BYTES = 512  # of an id in OpenSearch
+_IDS_AT_ONCE = 4096
 SPACES = {Similarity.COSINE: "innerproduct", Similarity.L2: "l2"}
 
 
@@ -65,9 +71,26 @@ def index_body(
 
 
 def state_of(index: IndexFolder) -> dict[str, str]:
-    """Return what identifies the papers and vectors of an index folder: the checksums of their files."""
+    """Return what identifies the papers and vectors of an index folder: the checksums of their files, and its rows."""
     sums = index.manifest.checksums
-    return {"papers": sums.get(PAPERS, ""), "vectors": sums.get(f"{DENSE}/{VECTORS}", "")}
+    checksums = {"papers": sums.get(PAPERS, ""), "vectors": sums.get(f"{DENSE}/{VECTORS}", "")}
+    return checksums | {HELD: rows_before(index, len(index.papers))}
+
+
+def rows_before(index: IndexFolder, end: int) -> str:
+    """Return what identifies the first rows of an index: their number, and a digest of their ids and the encoder.
+
+    A paper that is replaced gets a new row, so papers of the same rows and ids are the same.
+
+    Args:
+        index: The index folder.
+        end: The row after the last one.
+    """
+    digest = blake2b(dumps(index.manifest.settings.get("encoder"), option=OPT_SORT_KEYS))
+    for start in range(0, end, _IDS_AT_ONCE):
+        ids = index.papers.ids_at(range(start, min(start + _IDS_AT_ONCE, end)))
+        digest.update("\n".join(ids).encode() + b"\n")
+    return f"{end}:{digest.hexdigest()[:32]}"
 
 
 def document(paper: Paper, vector: npt.NDArray[np.float32] | None) -> dict[str, Any]:

@@ -8,7 +8,15 @@ import numpy as np
 from citerec.errors import OpenSearchError
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.dense.read import DenseIndex, open_dense
-from citerec.opensearch.bodies import META, MOST_ID_BYTES, document, index_body, state_of
+from citerec.opensearch.bodies import (
+    HELD,
+    META,
+    MOST_ID_BYTES,
+    document,
+    index_body,
+    rows_before,
+    state_of,
+)
 from citerec.opensearch.server import CHUNK, OpenSearchIndex
 from citerec.retrieve.parts import UNREADABLE, opening
 from citerec.types import Progress, no_progress
@@ -31,19 +39,24 @@ def load(
         server: The OpenSearch index.
         index: The index folder.
         body: Settings and mapping of a new OpenSearch index; `index_body(index)` by default.
-        first: The first row to write: after papers were appended, the new ones are enough.
+        first: The first row to write: after papers were appended, the new ones are enough, if none was replaced.
         progress: Receives the number of papers that were written.
 
     Returns:
         How many papers were written.
 
     Raises:
-        OpenSearchError: If the server does not answer or refuses a paper, or if the index holds other papers, too.
+        OpenSearchError: If the server does not answer or refuses a paper, if the index holds other papers, too, or if
+            it does not hold those before `first`.
     """
     if not server.exists():
         server.create(body or index_body(index))
-    elif server.mapping().get("_meta"):
-        server.describe({})  # not complete until the end
+    held = server.mapping().get("_meta", {}).get(META, {})
+    if first:
+        held = {HELD: _checked_rows(server, index, first, held)}
+        server.describe({META: held})  # not complete until the end
+    elif held:
+        server.describe({})
     total, written = len(index.papers), 0
     for count in server.write(_documents(index, first)):
         written += count
@@ -57,6 +70,23 @@ def load(
         )
     server.describe({META: state_of(index)})
     return written
+
+
+def _checked_rows(
+    server: OpenSearchIndex, index: IndexFolder, first: int, held: Mapping[str, str]
+) -> str:
+    """Return what identifies the rows before `first`, which the server must hold.
+
+    Raises:
+        OpenSearchError: If it does not.
+    """
+    expected = rows_before(index, min(first, len(index.papers)))
+    if held.get(HELD) != expected:
+        raise OpenSearchError(
+            f"OpenSearch at {server.url}, index {server.name!r}: it does not hold the first {first:,} papers of "
+            f"{index.path} as they are now (one may have been replaced); load all of them, without `first`"
+        )
+    return expected
 
 
 def _documents(index: IndexFolder, first: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -193,7 +193,7 @@ def _check_papers(server: OpenSearchIndex, index: IndexFolder, *parts: str) -> A
     mapping = server.mapping()
     found, expected = mapping.get("_meta", {}).get(META), state_of(index)
     where = f"OpenSearch at {server.url}, index {server.name!r}"
-    if not found:
+    if not found or "papers" not in found:
         raise OpenSearchError(
             f"{where}: no load of papers was completed; run it again: citerec.opensearch.load"
         )

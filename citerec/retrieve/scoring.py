@@ -6,8 +6,9 @@ differ so little in magnitude that their sum is exact, whatever the order of its
 Source: BM25Similarity of Lucene 9.9.
 """
 
-from collections.abc import Mapping, Sequence
-from threading import local
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,11 @@ _ONE = np.float32(1)
 _INT = np.iinfo(np.int32)
 WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
 
+KEPT_BUFFERS = 8  # 16 bytes per paper each
+
 Docs = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
+_Buffers = tuple[npt.NDArray[np.float64], Docs, Scores]
 
 
 class PostingsScorer:
@@ -49,7 +53,8 @@ class PostingsScorer:
         self._inverse = _inverse_norms(postings, np.float32(k1), np.float32(b))
         self._loops = Loops("citerec.retrieve.kernel", WORTH_COMPILING)
         self._kernel: Any = None
-        self._threads = local()
+        # arrays of queries that are done; those of queries at the same time, up to this many, are kept
+        self._free: deque[_Buffers] = deque(maxlen=KEPT_BUFFERS)
 
     @property
     def is_exact(self) -> bool:
@@ -156,24 +161,26 @@ class PostingsScorer:
         self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
     ) -> tuple[Docs, Scores]:
         postings = self.postings
-        totals, docs, scores = self._buffers()
         lists = postings.docs, postings.freqs, postings.norms
-        if not self._kernel.add_scores(starts, ends, weights, *lists, self._inverse, totals):
-            totals[:] = 0
-            raise ValueError("the postings name a document that does not exist")
-        count = self._kernel.select(totals, self._years, bound, excluded, k, docs, scores)
-        return docs[:count].copy(), scores[:count].copy()
+        with self._buffers() as (totals, docs, scores):
+            if not self._kernel.add_scores(starts, ends, weights, *lists, self._inverse, totals):
+                raise ValueError("the postings name a document that does not exist")
+            count = self._kernel.select(totals, self._years, bound, excluded, k, docs, scores)
+            return docs[:count].copy(), scores[:count].copy()
 
-    def _buffers(self) -> tuple[npt.NDArray[np.float64], Docs, Scores]:
-        """Return the arrays of this thread: totals, which are 0 between queries, documents and scores."""
-        if not hasattr(self._threads, "buffers"):
+    @contextmanager
+    def _buffers(self) -> Generator[_Buffers]:
+        """Lend the arrays of one query: totals, which are 0 between queries, documents and scores.
+
+        After an error, Ctrl-C among them, the totals may not be 0: the arrays are dropped.
+        """
+        try:
+            buffers = self._free.pop()
+        except IndexError:
             count = len(self._years)
-            self._threads.buffers = (
-                np.zeros(count),
-                np.empty(count, np.int32),
-                np.empty(count, np.float32),
-            )
-        return self._threads.buffers
+            buffers = np.zeros(count), np.empty(count, np.int32), np.empty(count, np.float32)
+        yield buffers
+        self._free.append(buffers)
 
 
 def _scores(weight: np.float32, x: Any) -> Any:

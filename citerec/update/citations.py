@@ -48,9 +48,10 @@ def rewrite_citations(
     """
     new_rows = _rows_of_added(added, delta)
     old = index.graph
-    stays, target = delta.kept[old.citing], delta.new_row[old.indices]
+    citing = old.citing
+    stays, target = delta.kept[citing], delta.new_row[old.indices]
     inside = stays & (target >= 0)
-    edges = [(delta.new_row[old.citing[inside]], target[inside])]
+    edges = [(delta.new_row[citing[inside]], target[inside])]
     with write_outside(folder / CITATIONS) as outside:
         edges.extend(_resolved(index, delta, new_rows, outside))
         _add_removed(index, outside, delta, stays & (target < 0))
