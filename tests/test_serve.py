@@ -402,6 +402,38 @@ def test_bodies_tokens_and_host_names_are_checked(lone: Callable[..., Service]) 
     assert not any("access-control-allow-origin" in one.headers for one in answers)
 
 
+def test_pages_of_allowed_origins_may_read_the_answers(lone: Callable[..., Service]) -> None:
+    allowed = ("https://example.org", "http://localhost:3000", "null", "moz-extension://0a-1b")
+    service = lone(origins=allowed)
+
+    with serving(service) as client:
+        answers = [
+            client.get("/healthz", headers={"origin": origin})
+            for origin in (*allowed, "https://x.example")
+        ]
+
+    headers = [one.headers.get("access-control-allow-origin") for one in answers]
+    assert headers == [*allowed, None]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("foo", "", "example.org", "https://", "https://example.org/", "https://example.org/page"),
+        *("https://Example.org", "https://example.org:443", "http://[::1]:80", "https://*.org"),
+        *("https://example.org:port", "https://me@example.org", "https://bücher.example"),
+    ],
+)
+def test_what_no_browser_sends_as_an_origin_is_refused(
+    sample_index: IndexFolder, origin: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["serve", "--index", str(sample_index.path), "--allow-origin", origin])
+
+    err = capfd.readouterr().err
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{origin!r} is no origin of a web page; expected" in err
+
+
 def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> None:
     service = lone(timeout_seconds=0.3)
 
