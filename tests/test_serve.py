@@ -282,20 +282,35 @@ def test_unknown_paths_indexes_and_papers_are_problems_too(client: httpx.Client)
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "fault"),
     [
-        b'{"title": "a", "year": 99999999999999999999}',
-        b'{"title": "a", "abstract": "cut in half: \\ud83d"}',
-        b'[{"title": "a"}, {"title": "b", "\\ud83d": 1}]',
+        (b'{"title": "a", "year": 99999999999999999999}', "holds a whole number beyond 64 bits;"),
+        (b'{"title": "a", "abstract": "cut in half: \\ud83d"}', "holds half of a character"),
+        (b'[{"title": "a"}, {"title": "b", "\\ud83d": 1}]', "holds half of a character"),
+        (b'{"title": "a", "b": %b1%b}' % (b"[" * 254, b"]" * 254), "is nested too deeply"),
     ],
 )
-def test_a_record_that_no_file_could_hold_is_a_problem(client: httpx.Client, query: bytes) -> None:
+def test_a_record_that_no_file_could_hold_is_a_problem_that_names_the_fault(
+    client: httpx.Client, query: bytes, fault: str
+) -> None:
     json_type = {"content-type": "application/json"}
 
     answer = client.post("/v1/recommend", content=b'{"query": %b}' % query, headers=json_type)
 
     assert answer.status_code == 422
-    assert "query holds a whole number beyond 64 bits, or half of a" in answer.json()["detail"]
+    assert answer.json()["detail"].startswith(f"query {fault}")
+
+
+def test_a_record_may_be_nested_as_deeply_as_that_of_a_file(client: httpx.Client) -> None:
+    query = b'{"title": "Attention", "b": %b1%b}' % (b"[" * 253, b"]" * 253)
+
+    answer = client.post(
+        "/v1/recommend",
+        content=b'{"query": %b}' % query,
+        headers={"content-type": "application/json"},
+    )
+
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(
