@@ -197,6 +197,8 @@ def test_the_encoder_in_use_is_never_overwritten(sample_index: IndexFolder) -> N
     assert encoder_place(using("minilm"), lambda _: False).name == "encoder"
     assert encoder_place(using("./models/encoder"), lambda _: False).name == "encoder-new"
     assert encoder_place(using("./models/encoder-new"), lambda _: False).name == "encoder"
+    by_path = str(sample_index.models.resolve() / "encoder")
+    assert encoder_place(using(by_path), lambda _: False).name == "encoder-new"
     assert encoder_place(using("minilm"), lambda p: p.name == "encoder-new").name == "encoder-new"
 
 

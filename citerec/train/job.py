@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.atomic import building
-from citerec.encode.source import INSIDE, ModelSource, find_model
+from citerec.encode.source import ModelSource, find_model, recorded_folder
 from citerec.errors import ConfigError, extra
 from citerec.rules.trained_on import BASES, recorded_indexes
 from citerec.train.joined import TrainingIndex, name_of
@@ -248,7 +248,7 @@ def base_facts(source: ModelSource, weights: str, index: TrainingIndex) -> dict[
     The name of a base model in a folder is recorded without its local path. What the base model was trained on is
     recorded, too: the new model may know its queries.
     """
-    local = source.location.startswith(INSIDE) or Path(source.location).is_absolute()
+    local = recorded_folder(source.location, base=index.path) is not None
     base = source.folder.name if local else source.name
     facts = {"base": base, "weights": weights, "index": name_of(index), **corpus_facts(index)}
     earlier = recorded_indexes(source.folder)

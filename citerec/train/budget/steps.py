@@ -18,7 +18,7 @@ from citerec.encode.config import EncodeConfig
 from citerec.encode.files import weights_files
 from citerec.encode.minilm import MINILM
 from citerec.encode.opening import open_encoder, reopen
-from citerec.encode.source import INSIDE, SHIPPED
+from citerec.encode.source import SHIPPED
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, extra
 from citerec.folder import IndexFolder, open_index
@@ -35,7 +35,7 @@ from citerec.train.encoder.train import train_encoder
 from citerec.train.encoder.train import was_trained_so as was_encoder_trained_so
 from citerec.train.ranker.train import train_ranker
 from citerec.train.ranker.train import was_trained_so as was_ranker_trained_so
-from citerec.train.record import corpus_facts, encoder_of, read_training
+from citerec.train.record import corpus_facts, encoder_folder, encoder_of, read_training
 from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.train import train_reranker
 from citerec.train.reranker.train import was_trained_so as was_reranker_trained_so
@@ -248,9 +248,8 @@ def encoder_place(index: IndexFolder, is_done: Callable[[Path], bool]) -> Path:
     for place in places:
         if is_done(place):
             return place
-    recorded = index.manifest.settings.get("encoder")
-    source = str(recorded["source"]) if recorded else ""
-    unused = [p for p in places if source != f"{INSIDE}{p.relative_to(index.path).as_posix()}"]
+    in_use = encoder_folder(index)
+    unused = [place for place in places if not in_use or place.resolve() != in_use.resolve()]
     return next((place for place in unused if not place.exists()), unused[-1])
 
 
