@@ -137,7 +137,7 @@ def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
 
     code, _, err = cli(*one)
     assert (code, "rerank" in systems()) == (0, False)
-    assert "warning: models/reranker is not used: it or its base was trained on other papers" in err
+    assert "warning: models/reranker is not used: it, its base or its teacher was trained on" in err
     assert "warning: models/reranker is not used" in cli("tune", "--dry-run")[2]
 
     code, _, err = cli(*one, "--reranker", "models/reranker", "--systems", "rerank")

@@ -223,7 +223,7 @@ def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
     assert config and [one.model for one in config.cross_encoders] == [DEFAULT_RERANKER]
     [warning] = warnings
     assert warning.startswith(
-        "models/reranker is not used: it or its base was trained on other papers"
+        "models/reranker is not used: it, its base or its teacher was trained on"
     )
     assert auto_reranker(sample) == str(own)
 

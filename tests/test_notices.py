@@ -244,6 +244,26 @@ def test_formats_without_words_say_on_stderr_why_a_list_is_empty(
     assert "nothing was found for 1 of 2 drafts (the first: d2): no word" in several.err
 
 
+def test_the_format_of_dois_says_how_many_papers_have_none(
+    build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_doi = {"id": "a", "title": "Drawing trees", "doi": "10.1000/trees", "year": 2000}
+    index = build([with_doi, {"id": "b", "title": "Drawing maps", "year": 2001}])
+
+    assert recommend(index, "--title", "Drawing", "--format", "doi") == 0
+    both = capsys.readouterr()
+    assert recommend(index, "--title", "Maps", "--format", "doi") == 0
+    maps = capsys.readouterr()
+
+    assert both.out == "10.1000/trees\n"
+    assert "1 of 2 recommended papers has no DOI and is left out; --format bibtex" in both.err
+    assert maps.out == ""
+    assert "1 of 1 recommended paper has no DOI and is left out" in maps.err
+    assert recommend(index, "--title", "Maps", "--format", "doi", "--quiet") == 0
+    assert recommend(index, "--title", "Maps", "--format", "bibtex") == 0
+    assert "no DOI" not in capsys.readouterr().err
+
+
 def test_a_list_by_vectors_alone_says_that_no_word_was_found(
     dense_sample: IndexFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,26 @@ def test_scores_fall_strictly_beneath_however_long_the_list() -> None:
     assert np.all(np.diff(found.scores) < 0)
 
 
+@pytest.mark.parametrize("last", [2.0**24 - 2, 2e7, -2e7, 1.7e9, -1e30, 1e38])
+def test_scores_fall_strictly_beneath_a_score_of_any_size(last: float) -> None:
+    rows = np.arange(50, dtype=np.int32)
+    before = Hits(rows, np.zeros(len(rows), np.float32))
+
+    found = reordered(before, np.array([0]), floats(last), rows)
+
+    assert found.rows.tolist() == rows.tolist()
+    assert found.scores[0] == np.float32(last)
+    assert np.all(np.diff(found.scores) < 0)
+
+
+def test_where_float32_ends_scores_stay_finite() -> None:
+    least = float(np.finfo(np.float32).min)
+
+    found = reordered(hits([1, 2, 3], 9, 8, 7), np.array([0]), floats(least), ID_RANK)
+
+    assert found.scores.tolist() == [least] * 3
+
+
 def test_of_nothing_read_the_list_stays() -> None:
     before = hits([4, 2], 3, 2)
 

@@ -282,20 +282,35 @@ def test_unknown_paths_indexes_and_papers_are_problems_too(client: httpx.Client)
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "fault"),
     [
-        b'{"title": "a", "year": 99999999999999999999}',
-        b'{"title": "a", "abstract": "cut in half: \\ud83d"}',
-        b'[{"title": "a"}, {"title": "b", "\\ud83d": 1}]',
+        (b'{"title": "a", "year": 99999999999999999999}', "holds a whole number beyond 64 bits;"),
+        (b'{"title": "a", "abstract": "cut in half: \\ud83d"}', "holds half of a character"),
+        (b'[{"title": "a"}, {"title": "b", "\\ud83d": 1}]', "holds half of a character"),
+        (b'{"title": "a", "b": %b1%b}' % (b"[" * 254, b"]" * 254), "is nested too deeply"),
     ],
 )
-def test_a_record_that_no_file_could_hold_is_a_problem(client: httpx.Client, query: bytes) -> None:
+def test_a_record_that_no_file_could_hold_is_a_problem_that_names_the_fault(
+    client: httpx.Client, query: bytes, fault: str
+) -> None:
     json_type = {"content-type": "application/json"}
 
     answer = client.post("/v1/recommend", content=b'{"query": %b}' % query, headers=json_type)
 
     assert answer.status_code == 422
-    assert "query holds a whole number beyond 64 bits, or half of a" in answer.json()["detail"]
+    assert answer.json()["detail"].startswith(f"query {fault}")
+
+
+def test_a_record_may_be_nested_as_deeply_as_that_of_a_file(client: httpx.Client) -> None:
+    query = b'{"title": "Attention", "b": %b1%b}' % (b"[" * 253, b"]" * 253)
+
+    answer = client.post(
+        "/v1/recommend",
+        content=b'{"query": %b}' % query,
+        headers={"content-type": "application/json"},
+    )
+
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -400,6 +415,38 @@ def test_bodies_tokens_and_host_names_are_checked(lone: Callable[..., Service]) 
     assert [one.status_code for one in answers] == [200, 401, 401, 200, 421, 413, 401]
     assert answers[1].headers["www-authenticate"] == "Bearer"
     assert not any("access-control-allow-origin" in one.headers for one in answers)
+
+
+def test_pages_of_allowed_origins_may_read_the_answers(lone: Callable[..., Service]) -> None:
+    allowed = ("https://example.org", "http://localhost:3000", "null", "moz-extension://0a-1b")
+    service = lone(origins=allowed)
+
+    with serving(service) as client:
+        answers = [
+            client.get("/healthz", headers={"origin": origin})
+            for origin in (*allowed, "https://x.example")
+        ]
+
+    headers = [one.headers.get("access-control-allow-origin") for one in answers]
+    assert headers == [*allowed, None]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("foo", "", "example.org", "https://", "https://example.org/", "https://example.org/page"),
+        *("https://Example.org", "https://example.org:443", "http://[::1]:80", "https://*.org"),
+        *("https://example.org:port", "https://me@example.org", "https://bücher.example"),
+    ],
+)
+def test_what_no_browser_sends_as_an_origin_is_refused(
+    sample_index: IndexFolder, origin: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["serve", "--index", str(sample_index.path), "--allow-origin", origin])
+
+    err = capfd.readouterr().err
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{origin!r} is no origin of a web page; expected" in err
 
 
 def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> None:

@@ -197,6 +197,8 @@ def test_the_encoder_in_use_is_never_overwritten(sample_index: IndexFolder) -> N
     assert encoder_place(using("minilm"), lambda _: False).name == "encoder"
     assert encoder_place(using("./models/encoder"), lambda _: False).name == "encoder-new"
     assert encoder_place(using("./models/encoder-new"), lambda _: False).name == "encoder"
+    by_path = str(sample_index.models.resolve() / "encoder")
+    assert encoder_place(using(by_path), lambda _: False).name == "encoder-new"
     assert encoder_place(using("minilm"), lambda p: p.name == "encoder-new").name == "encoder-new"
 
 
@@ -244,9 +246,39 @@ def test_a_dry_run_prints_the_steps_and_trains_nothing(
         assert run(["train", "--index", str(index), "--budget", budget, "--dry-run"]) == 0
         out = capsys.readouterr().out.splitlines()
         assert out[0].endswith(f"train queries; budget {budget}")
-        assert [line[:2] for line in out[1:]] == [f"{n}." for n in range(1, count + 1)]
+        assert [line[:2] for line in out[1:-1]] == [f"{n}." for n in range(1, count + 1)]
+        assert out[-1].startswith("device: the ")
     assert "train-encoder: recipe specter, base scibert, 2 epochs of all train queries" in out[1]
     assert not (index / "models").exists()
+
+
+def test_a_dry_run_names_the_device_and_a_gpu_that_is_missing(
+    index: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    (tmp_path / "cpu.toml").write_text('[encoder]\ndevice = "cpu"\n')
+
+    def device(budget: str, *options: object) -> str:
+        arguments = ["train", "--index", index, "--budget", budget, "--dry-run", *options]
+        assert run([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out.splitlines()[-1]
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device("hour") == "device: the CPU; torch finds no GPU"
+    assert device("night") == (
+        "device: the CPU; torch finds no GPU, and the budget night needs one: it would not start; "
+        "choose --budget hour"
+    )
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "H100")
+    assert device("night") == "device: the GPU H100; trained on the CPU: ranker"
+    on_cpu = device("hour", "--config", tmp_path / "cpu.toml")
+    assert on_cpu == "device: the GPU H100; trained on the CPU: encoder, ranker"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from citerec.encode.opening import open_encoder
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.index.tokens import TokenStore, write_tokens
-from citerec.manifest import model_faults
+from citerec.manifest import model_faults, seal_model
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec
+from citerec.rules.trained_on import data_of, trained_on_other_data, trained_on_other_splits
 from citerec.text import pair_text
 from citerec.train.data import DevQueries, TrainingData, load_training_data
 from citerec.train.lists import Lists
@@ -41,7 +42,7 @@ from citerec.train.reranker.dev import RerankerDev, draw_dev, load_dev
 from citerec.train.reranker.estimate import DAY, planned_updates, remaining_time
 from citerec.train.reranker.examples import MISSING, RerankerExamples
 from citerec.train.reranker.net import load_base, make_net
-from citerec.train.reranker.teach import is_encoder, taught
+from citerec.train.reranker.teach import is_encoder, taught, teacher_folders
 from citerec.train.reranker.train import train_reranker, was_trained_so
 from citerec.train.reranker.update import Update, out_of_memory
 from citerec.train.schedule import WEIGHT_DECAY
@@ -903,6 +904,44 @@ def test_a_cross_encoder_teaches(
     assert was_trained_so(tmp_path / "m", sample_index, how)
     other = tiny_reranker(tmp_path / "other" / "reranker")
     assert not was_trained_so(tmp_path / "m", sample_index, replace(how, teacher=str(other)))
+
+
+def test_what_a_teacher_was_trained_on_counts_for_its_student(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    papers, splits = data_of(sample_index)
+
+    def student(name: str, corpus: str, splits: str) -> Path:
+        teacher = tiny_reranker(tmp_path / "teachers" / name)
+        learned = {"corpus_sha256": "of its base", "splits_sha256": "s"}
+        record = {"corpus_sha256": corpus, "splits_sha256": splits, "base_indexes": [learned]}
+        (teacher / "training.json").write_text(json.dumps(record))
+        seal_model(teacher)
+        how = lists(base, teacher=str(teacher), distill=0.5, dev_queries=0, queries=5, steps=1)
+        train_reranker(sample_index, tmp_path / name, how)
+        return tmp_path / name
+
+    same, other = student("same", papers, splits), student("other", papers, "other splits")
+
+    assert not trained_on_other_splits(same, sample_index)
+    assert trained_on_other_splits(other, sample_index)  # its train queries may be test queries
+    assert not trained_on_other_data(other, sample_index)
+    assert [one["corpus_sha256"] for one in told(other)["base_indexes"]] == [papers, "of its base"]
+
+
+def test_the_encoder_of_an_index_teaches_if_its_similarity_or_the_fused_order_does(
+    sample_index: IndexFolder, base: Path, tiny_model: str
+) -> None:
+    settings = {"encoder": {"source": tiny_model}}
+    manifest = replace(sample_index.manifest, settings=settings)
+    embedded = replace(sample_index, manifest=manifest)
+
+    def folders(index: IndexFolder, teacher: str) -> list[Path]:
+        return teacher_folders(index, quick(base, teacher=teacher), print)
+
+    assert folders(embedded, "encoder") == folders(embedded, "fused") == [Path(tiny_model)]
+    assert folders(embedded, str(base)) == [base]
+    assert folders(embedded, "none") == folders(sample_index, "fused") == []
 
 
 # --- the model folder

@@ -108,7 +108,7 @@ def chosen_encoder(
 
     `auto` keeps the encoder of an existing index.
     """
-    from citerec.encode.source import INSIDE, auto_encoder
+    from citerec.encode.source import auto_encoder, recorded_folder
     from citerec.encode.spec import Fingerprint
     from citerec.errors import CiterecError
     from citerec.manifest import read_manifest
@@ -123,7 +123,8 @@ def chosen_encoder(
         recorded = None
     if recorded:
         source = Fingerprint.from_json(recorded).source
-        return str(target / source) if source.startswith(INSIDE) else source, None
+        folder = recorded_folder(source, base=target)
+        return str(folder) if folder else source, None
     name, warning = auto_encoder(console.log)
     return name, warning and f"--encoder auto: {warning}"
 

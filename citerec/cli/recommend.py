@@ -28,7 +28,7 @@ from citerec.cli.rank import (
     NoPopularityOption,
     RankerOption,
 )
-from citerec.cli.ranked import is_terminal, telling_of_empty
+from citerec.cli.ranked import is_terminal, logging_missing_dois, telling_of_empty
 from citerec.cli.remote import NoServerOption, opened_request
 from citerec.cli.request import ListedFile, Options, RecommendRequest
 from citerec.cli.rerank import (
@@ -152,7 +152,7 @@ def recommend(
     verbose: Verbose = False,
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
-    from citerec.export import pieces
+    from citerec.export import Format, pieces
     from citerec.indexes import find_index
 
     console = ConsoleOutput(quiet, verbose)
@@ -213,6 +213,8 @@ def recommend(
         results = adds.collected(opened.results(progress))
         if format != "table":
             results = telling_of_empty(results, console.log)
+        if format == Format.DOI:
+            results = logging_missing_dois(results, console.log)
         write_pieces(
             pieces(
                 results,

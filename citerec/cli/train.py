@@ -223,14 +223,11 @@ def _open(folders: "Sequence[Path | None]") -> "TrainingIndex":
 
 def _warn_of_old_vectors(opened: "TrainingIndex", model: Path, console: ConsoleOutput) -> None:
     """Say how to go on with an index that was embedded by the model which the new one replaced."""
-    from citerec.encode.source import recorded_folder
-    from citerec.encode.spec import Fingerprint
     from citerec.train.joined import parts_of
+    from citerec.train.record import encoder_folder
 
     for index in parts_of(opened):
-        recorded = index.manifest.settings.get("encoder")
-        source = Fingerprint.from_json(recorded).source if recorded else ""
-        folder = recorded_folder(source, base=index.path)
+        folder = encoder_folder(index)
         if folder and folder.resolve() == model.resolve():
             console.warn(
                 f"{index.path} was embedded by the model that this one replaced, and cannot be searched before it is "

@@ -83,13 +83,15 @@ def train(
 
 
 def planned(index: "IndexFolder", plan: "TrainPlan") -> list[str]:
-    """Return the description of a plan for an index."""
+    """Return the description of a plan for an index, and of the device here."""
+    from citerec.train.budget.device import device_line
     from citerec.train.data import load_training_data
 
     queries = len(load_training_data(index).queries)
     return [
         f"{index.path}: {len(index.papers):,} papers, {queries:,} train queries; budget {plan.budget}",
         *plan.lines(),
+        device_line(plan),
     ]
 
 

@@ -1,16 +1,14 @@
 """Writes recommendations as a TREC run: `qid Q0 docid rank score tag`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import tee
 
-import numpy as np
-
 from citerec.export.result import Result
+from citerec.fuse import falling
 from citerec.run import trec_ids
 
 _TAG = "citerec"
 _THE_RUN = "the run"  # its name in error messages: the path is not known here
-_LIMIT = np.finfo(np.float32).max
 
 
 def blocks(results: Iterable[Result]) -> Iterator[str]:
@@ -30,17 +28,8 @@ def blocks(results: Iterable[Result]) -> Iterator[str]:
 
 def _lines(query: str, result: Result) -> str:
     papers = trec_ids((r.paper.id for r in result.recommendations), _THE_RUN)
-    scores = _falling([r.score for r in result.recommendations])
+    scores = falling([r.score for r in result.recommendations]).tolist()
     return "".join(
         f"{query} Q0 {paper} {r.rank} {score:.9g} {_TAG}\n"
         for paper, r, score in zip(papers, result.recommendations, scores, strict=True)
     )
-
-
-def _falling(scores: Sequence[float]) -> list[float]:
-    """Return `scores` as float32, each below the previous one."""
-    falling = np.clip(scores, -_LIMIT, _LIMIT).astype(np.float32)
-    if not (falling[1:] < falling[:-1]).all():
-        for i in range(1, len(falling)):
-            falling[i] = min(falling[i], np.nextafter(falling[i - 1], -_LIMIT))
-    return falling.tolist()

@@ -93,7 +93,7 @@ def auto_reranker(
         default: Whether the default one counts.
         same_data: Whether a model that may know queries of the index counts as none: an evaluation and the training of
             a ranker need one that does not. That is an own model of other papers or splits, and any model that was
-            trained on these papers by other splits, or whose base model was.
+            trained on these papers by other splits, or whose base model or teacher was.
         warn: Receives a warning for each model that is left out.
 
     Raises:
@@ -107,8 +107,8 @@ def auto_reranker(
     if own and warn:
         name = own_name(index, RERANKER)
         warn(
-            f"{name} is not used: it or its base was trained on other papers or splits, which may include test "
-            f"queries; train it again: citerec train-reranker --index {index.path} --force, or use it anyway: "
+            f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may include "
+            f"test queries; train it again: citerec train-reranker --index {index.path} --force, or use it anyway: "
             f"--reranker {name}"
         )
     if not (default and is_shipped(DEFAULT_RERANKER)):

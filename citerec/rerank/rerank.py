@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import Points, Rank, min_max
+from citerec.fuse import Points, Rank, falling, min_max
 from citerec.rules.known import Rows, Scores
 from citerec.types import Hits
 
@@ -38,7 +38,8 @@ def interpolate_scores(
 def reordered(hits: Hits, scored: Positions, interpolated: Scores, id_rank: Rank) -> Hits:
     """Put the scored papers on top, best first, and all others below them in their original order.
 
-    Scores of the two groups are not comparable: below the last scored paper, each score is 1 less than the one above.
+    Scores of the two groups are not comparable: below the last scored paper, each score is 1 less than the one above,
+    or the next smaller float32 where 1 is less than their precision.
 
     Args:
         hits: The original list.
@@ -50,8 +51,8 @@ def reordered(hits: Hits, scored: Positions, interpolated: Scores, id_rank: Rank
         return hits
     top = Hits.ordered(hits.rows[scored], interpolated, id_rank)
     others = np.delete(hits.rows, scored)
-    below = float(top.scores[-1]) - np.arange(1, len(others) + 1)
-    scores = np.concatenate([top.scores, below.astype(np.float32)])
+    below = falling(float(top.scores[-1]) - np.arange(len(others) + 1))[1:]
+    scores = np.concatenate([top.scores, below])
     return Hits(np.concatenate([top.rows, others]), scores)
 
 

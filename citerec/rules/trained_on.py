@@ -6,6 +6,7 @@ corpus.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,8 @@ from citerec.folder import IndexFolder
 from citerec.manifest import TRAINING
 
 RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
-BASES = (
-    "base_indexes"  # entry of a record of training: the data of the base model, and of its bases
-)
+# entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
+BASES = "base_indexes"
 
 
 def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
@@ -67,7 +67,7 @@ def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
 
 
 def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
-    """Return whether a model, or a base model of it, records the papers of an index with other splits.
+    """Return whether a model, its base or its teacher records the papers of an index with other splits.
 
     Test papers of the index may then have been its train papers. A model of another corpus does not count.
     """
@@ -76,9 +76,13 @@ def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
     return data is not None and any(one[0] == data[0] and one != data for one in known)
 
 
-def recorded_indexes(model: Path) -> list[dict[str, str]]:
-    """Return what identifies the data that a model and its base models were trained on, for a record of training."""
-    known = [*_recorded_data(model), *_recorded_data(model, of_bases=True)]
+def recorded_indexes(models: Iterable[Path]) -> list[dict[str, str]]:
+    """Return what identifies the data of models, their bases and teachers, for a record of training."""
+    known = [
+        data
+        for model in models
+        for data in (*_recorded_data(model), *_recorded_data(model, of_bases=True))
+    ]
     return [
         {"corpus_sha256": corpus, "splits_sha256": splits}
         for corpus, splits in dict.fromkeys(known)
@@ -86,7 +90,7 @@ def recorded_indexes(model: Path) -> list[dict[str, str]]:
 
 
 def _recorded_data(model: Path, *, of_bases: bool = False) -> list[tuple[str, str]]:
-    """Return what `data_of` returned for each index that a model, or its bases, were trained on; empty if unknown."""
+    """Return what `data_of` returned for each index of a model, or of its bases and teachers; empty if unknown."""
     try:
         record: Any = orjson.loads(read_record(model / TRAINING))
         listed = record.get(BASES, []) if of_bases else record.get("indexes", [record])
@@ -105,8 +109,8 @@ def _data_or_none(index: IndexFolder) -> tuple[str, str] | None:
 def may_know_queries(model: Path, index: IndexFolder) -> bool:
     """Return whether a model may have been trained on queries of an index.
 
-    It, or a base model of it, records the same corpus, or it records no data. The splits are not compared: other splits
-    of a corpus have other train queries, but the same papers.
+    It, its base or its teacher records the same corpus, or it records no data. The splits are not compared: other
+    splits of a corpus have other train queries, but the same papers.
     """
     trained = _recorded_data(model)
     known = [*trained, *_recorded_data(model, of_bases=True)]

@@ -19,6 +19,14 @@ from citerec.types import Query, QueryKind
 
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 MAX_NOT_FOUND = 1000  # entries that an answer names
+# what JSON of a client may hold and that of a file may not, by the words of orjson's errors
+FAULTS = {
+    "64-bit": "holds a whole number beyond 64 bits; send years as whole numbers",
+    "not valid UTF-8": "holds half of a character (a lone surrogate, as is left where a text was cut); send text as "
+    "UTF-8",
+    "Recursion limit": "is nested too deeply, more than 254 levels; send a record such as "
+    '{"title": "Late interaction"}',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +103,9 @@ def _with_draft(request: RecommendRequest, *, has_file: bool) -> QueryFile:
 def _record(query: Any) -> bytes:
     try:
         return orjson.dumps(query)
-    except TypeError as error:  # what JSON of the client may hold, and that of a file may not
-        raise ConfigError(
-            "query holds a whole number beyond 64 bits, or half of a character (a lone surrogate, as is left where a "
-            "text was cut); send years as whole numbers, and text as UTF-8"
-        ) from error
+    except TypeError as error:
+        faults = (fault for words, fault in FAULTS.items() if words in str(error))
+        raise ConfigError(f"query {next(faults, f'cannot be read: {error}')}") from error
 
 
 def _encoded(text: str | None) -> bytes:

@@ -4,14 +4,14 @@ The trainer of each kind of model calls the steps of a `TrainingJob` in order: `
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from citerec.atomic import building
-from citerec.encode.source import INSIDE, ModelSource, find_model
+from citerec.encode.source import ModelSource, find_model, recorded_folder
 from citerec.errors import ConfigError, extra
 from citerec.rules.trained_on import BASES, recorded_indexes
 from citerec.train.joined import TrainingIndex, name_of
@@ -242,16 +242,24 @@ def find_base(model: str, index: TrainingIndex, log: Log) -> ModelSource:
     return source
 
 
-def base_facts(source: ModelSource, weights: str, index: TrainingIndex) -> dict[str, Any]:
+def base_facts(
+    source: ModelSource, weights: str, index: TrainingIndex, teachers: Sequence[Path] = ()
+) -> dict[str, Any]:
     """Return the entries of a training record for the base model and the index.
 
-    The name of a base model in a folder is recorded without its local path. What the base model was trained on is
-    recorded, too: the new model may know its queries.
+    The name of a base model in a folder is recorded without its local path. What the base model and the teachers were
+    trained on is recorded, too: the new model may know their queries.
+
+    Args:
+        source: The base model.
+        weights: The sha256 of its weights.
+        index: The training data.
+        teachers: The folders of the models whose scores the new model learned.
     """
-    local = source.location.startswith(INSIDE) or Path(source.location).is_absolute()
+    local = recorded_folder(source.location, base=index.path) is not None
     base = source.folder.name if local else source.name
     facts = {"base": base, "weights": weights, "index": name_of(index), **corpus_facts(index)}
-    earlier = recorded_indexes(source.folder)
+    earlier = recorded_indexes([source.folder, *teachers])
     return {**facts, BASES: earlier} if earlier else facts
 
 

@@ -10,8 +10,9 @@ import orjson
 from citerec.atomic import check_name
 from citerec.cache import sha256_of_files
 from citerec.encode.model import weights_files
-from citerec.encode.source import is_name
+from citerec.encode.source import is_name, recorded_folder
 from citerec.errors import ConfigError, ModelError, ModelExistsError
+from citerec.folder import IndexFolder
 from citerec.manifest import TRAINING, seal_model
 from citerec.provenance import provenance, versions
 from citerec.rules.trained_on import data_of
@@ -68,6 +69,12 @@ def encoder_of(index: TrainingIndex) -> str | None:
     recorded = [one.manifest.settings.get("encoder") for one in parts_of(index)]
     weights = [encoder["weights"] if encoder else "none" for encoder in recorded]
     return ", ".join(dict.fromkeys(weights)) if any(recorded) else None
+
+
+def encoder_folder(index: IndexFolder) -> Path | None:
+    """Return the folder of the model that an index was embedded by; None without vectors or if it has only a name."""
+    recorded = index.manifest.settings.get("encoder")
+    return recorded_folder(str(recorded["source"]), base=index.path) if recorded else None
 
 
 def training_record(

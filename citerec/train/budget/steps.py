@@ -3,7 +3,6 @@
 A new model is trained next to the one in use, and takes its place in one step. One that is not better stays next to it.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,15 +17,14 @@ from citerec.encode.config import EncodeConfig
 from citerec.encode.files import weights_files
 from citerec.encode.minilm import MINILM
 from citerec.encode.opening import open_encoder, reopen
-from citerec.encode.source import INSIDE, SHIPPED
+from citerec.encode.source import SHIPPED
 from citerec.encode.spec import Fingerprint
-from citerec.errors import ConfigError, extra
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import MODELS
 from citerec.rerank.auto import auto_reranker
 from citerec.rules.trained_on import RANKER, RERANKER, trained_on_other_splits
 from citerec.train.budget.dev import DevSample, Measures, best_reranked, final, system_measures
-from citerec.train.budget.name import Budget
+from citerec.train.budget.device import check_device
 from citerec.train.budget.plan import TrainPlan
 from citerec.train.data import load_training_data
 from citerec.train.encoder.config import EncoderTraining
@@ -35,7 +33,7 @@ from citerec.train.encoder.train import train_encoder
 from citerec.train.encoder.train import was_trained_so as was_encoder_trained_so
 from citerec.train.ranker.train import train_ranker
 from citerec.train.ranker.train import was_trained_so as was_ranker_trained_so
-from citerec.train.record import corpus_facts, encoder_of, read_training
+from citerec.train.record import corpus_facts, encoder_folder, encoder_of, read_training
 from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.train import train_reranker
 from citerec.train.reranker.train import was_trained_so as was_reranker_trained_so
@@ -248,31 +246,9 @@ def encoder_place(index: IndexFolder, is_done: Callable[[Path], bool]) -> Path:
     for place in places:
         if is_done(place):
             return place
-    recorded = index.manifest.settings.get("encoder")
-    source = str(recorded["source"]) if recorded else ""
-    unused = [p for p in places if source != f"{INSIDE}{p.relative_to(index.path).as_posix()}"]
+    in_use = encoder_folder(index)
+    unused = [place for place in places if not in_use or place.resolve() != in_use.resolve()]
     return next((place for place in unused if not place.exists()), unused[-1])
-
-
-def check_device(plan: TrainPlan) -> None:
-    """Refuse several processes, and the models of the papers without a GPU.
-
-    Raises:
-        ConfigError: If there are several processes, or no GPU.
-        MissingExtraError: If a package of the extra `train` is not installed.
-    """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError(
-            "citerec train runs in one process; with torchrun run train-encoder and train-reranker by themselves"
-        )
-    if plan.budget is not Budget.NIGHT:
-        return
-    with extra("train"):
-        import torch
-    if not torch.cuda.is_available():
-        raise ConfigError(
-            "the budget night needs a GPU, and torch finds none: on a CPU it takes weeks; choose --budget hour"
-        )
 
 
 def _new(model: Path) -> Path:

@@ -23,7 +23,7 @@ from citerec.rules.trained_on import may_know_queries
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags
 from citerec.train.ranker.config import RankerTraining
-from citerec.train.record import corpus_facts, encoder_of, read_training
+from citerec.train.record import corpus_facts, encoder_folder, encoder_of, read_training
 from citerec.types import Log
 
 
@@ -41,9 +41,7 @@ class IndexModels:
         An encoder without a training record of citerec was trained elsewhere, and is run. A reranker without one is
         not.
         """
-        recorded = index.manifest.settings.get("encoder")
-        source = str(recorded["source"]) if recorded else None
-        encoder = index.path / source if source else None
+        encoder = encoder_folder(index)
         return cls(
             encoder=not (encoder and read_training(encoder) and may_know_queries(encoder, index)),
             reranker=reranker if reranker and not _may_know(reranker, index, index) else None,

@@ -12,7 +12,8 @@ from citerec.encode.source import find_model
 from citerec.encode.spec import NAME as ENCODER_SPEC
 from citerec.encode.spec import Similarity
 from citerec.rerank.cross_encoder import open_reranker
-from citerec.train.joined import TrainingIndex
+from citerec.train.joined import TrainingIndex, parts_of
+from citerec.train.record import encoder_folder
 from citerec.train.reranker.candidates import LabelledCandidates, Numbers
 from citerec.train.reranker.config import RerankerTraining
 from citerec.types import Log, Progress, Query
@@ -50,6 +51,21 @@ def weights_of_teacher(index: TrainingIndex, config: RerankerTraining, log: Log)
         return None
     folder = find_model(config.teacher_model, base=index.path, log=log).folder
     return sha256_of_files(weights_files(folder))
+
+
+def teacher_folders(index: TrainingIndex, config: RerankerTraining, log: Log) -> list[Path]:
+    """Return the folders of the models that teach: the named one, or the encoders of the indexes, if in folders.
+
+    The fused order is that of BM25 and of the vectors, so the encoders teach there, too.
+
+    Raises:
+        ModelError: If the teacher cannot be found.
+    """
+    if config.teacher_model is not None:
+        return [find_model(config.teacher_model, base=index.path, log=log).folder]
+    if not config.has_teacher:
+        return []
+    return [folder for part in parts_of(index) if (folder := encoder_folder(part))]
 
 
 def is_encoder(folder: Path) -> bool:

@@ -46,7 +46,7 @@ from citerec.train.reranker.estimate import planned_updates, remaining_time
 from citerec.train.reranker.examples import RerankerExamples
 from citerec.train.reranker.modelfolder import write_model
 from citerec.train.reranker.net import load_base, make_net
-from citerec.train.reranker.teach import taught, weights_of_teacher
+from citerec.train.reranker.teach import taught, teacher_folders, weights_of_teacher
 from citerec.train.reranker.update import Update, collated
 from citerec.train.workspace import Workspace
 from citerec.types import Log, Progress, no_progress
@@ -190,6 +190,7 @@ def train_reranker(
             source = find_base(config.model, index, job.log)
             parts = load_base(source.folder, config)
             plan = _plan(index, config, source, job.log) | selection_facts(dev_index)
+            teachers = teacher_folders(index, config, job.log)
             job.begin(plan)
             labels = _labelled(data, config, job)
             dev = load_dev(drawn, config, job.log)
@@ -197,7 +198,7 @@ def train_reranker(
         setup = RerankerSetup(parts, labels, config, dev, dev_index, job, tokenizer=tokenizer)
         result = job.run(setup.trainer_spec(), partial(first_stage_measures, dev) if dev else None)
         calibrated = _calibrated(parts, job.workspace, dev, result, config)
-    facts = base_facts(source, plan["weights"], index) | selection_facts(dev_index)
+    facts = base_facts(source, plan["weights"], index, teachers) | selection_facts(dev_index)
     facts |= _facts(plan, setup, result)
     settings = _recorded_settings(config) | {"model": facts["base"]}
     return job.finish(result, facts, settings, partial(write_model, calibrated, result))
