@@ -94,7 +94,7 @@ def tantivy(work: Work) -> Search:
     def one(text: str) -> tuple[list[str], list[float]]:
         query: Any = index.parse_query(text, ["contents"])
         hits = searcher.search(query, K, count=False).hits
-        rows = searcher.fast_field_values("row", [address for _, address in hits])
+        rows: list[Any] = searcher.fast_field_values("row", [address for _, address in hits])
         return [ids[row] for row in rows], [score for score, _ in hits]
 
     def search() -> Answers:

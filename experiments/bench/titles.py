@@ -82,7 +82,8 @@ def find_by_minhash(work: Work) -> None:
     for place, one in enumerate(hashed(map(words, titles))):
         distinct = words(titles[place])
         if len(distinct) > 1:
-            found = sorted(y for y in bands.query(one) if _alike(distinct, known[y]))
+            near: list[Any] = bands.query(one)  # the places that were inserted
+            found = sorted(y for y in near if _alike(distinct, known[y]))
             pairs += ((place, y) for y in found)
     _pairs(work, "titles-minhash").write_bytes(orjson.dumps(pairs))
 
