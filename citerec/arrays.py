@@ -76,7 +76,10 @@ def check_ends(name: str, ends: npt.NDArray[Any], last: int) -> None:
 
 
 def gathered(
-    indptr: npt.NDArray[Any], indices: npt.NDArray[Any], rows: npt.NDArray[Any]
+    indptr: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    rows: npt.NDArray[Any],
+    most: int | None = None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Return some lists of a CSR structure one after the other, and the length of each, shape of `rows`.
 
@@ -84,15 +87,23 @@ def gathered(
         indptr: The offsets of the lists, shape (lists + 1,).
         indices: The content of all lists.
         rows: The numbers of the lists, in any order.
+        most: Of a longer list an even sample of so many entries is returned; by default all are.
 
     Raises:
         ValueError: If a number in a list is less than 0, which NumPy would read from the end of another array.
     """
     starts = indptr[rows].astype(np.int64)
-    lengths = indptr[rows + 1] - starts
+    whole = indptr[rows + 1] - starts
+    lengths = whole if most is None else np.minimum(whole, most)
     ends = np.cumsum(lengths)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
-    found = indices[places + np.repeat(starts - (ends - lengths), lengths)]
+    if lengths is whole or np.array_equal(lengths, whole):
+        places += np.repeat(starts - (ends - lengths), lengths)
+    else:
+        places -= np.repeat(ends - lengths, lengths)  # from 0 in each list
+        places = places * np.repeat(whole, lengths) // np.repeat(lengths, lengths)
+        places += np.repeat(starts, lengths)
+    found = indices[places]
     if len(found) and found.min() < 0:
         raise ValueError(f"a list names row {found.min():,}")
     return found, lengths

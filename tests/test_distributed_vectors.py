@@ -64,6 +64,32 @@ def test_hits_of_shards_equal_those_of_the_whole_index(
         assert one.scores.tolist() == other.scores.tolist()
 
 
+def test_large_shards_compare_rounded_vectors_first_and_find_the_same(
+    dense_sample: IndexFolder,
+    encoder: Encoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("citerec.index.dense.rounded.FROM", 100)  # papers
+    monkeypatch.setattr("citerec.index.dense.exact.WORTH_COMPILING", 0)
+    folder = sharded(dense_sample, tmp_path / "shards", 3)
+    queries = drafts(dense_sample)
+    rules = eligible(queries, dense_sample.papers)
+
+    expected = DenseRetriever(dense_sample, encoder).retrieve(queries, rules, 20)
+    with open_vector_shards(dense_sample, folder) as vectors:
+        dense = DenseRetriever(dense_sample, encoder, search=vectors)
+        found = [
+            dense.retrieve([query], [rule], 20)[0]
+            for query, rule in zip(queries, rules, strict=True)
+        ]
+
+    assert (folder / "v0" / "rounded_codes.npy").is_file()
+    for one, other in zip(found, expected, strict=True):
+        assert one.rows.tolist() == other.rows.tolist()
+        assert one.scores.tolist() == other.scores.tolist()
+
+
 def test_recommendations_by_shards_are_those_of_the_index(
     dense_sample: IndexFolder, shards: Path, encoder: Encoder
 ) -> None:

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from citerec.arrays import gathered
+from citerec.corpus.citedby import transposed
 from citerec.corpus.graph import (
     Graph,
     GraphCounts,
@@ -73,6 +75,31 @@ def test_any_graph_is_that_of_sets(tmp_path: Path, references: dict[str, tuple[s
         + counts.repeated_references
         + counts.unknown_references
     )
+
+
+@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), most=st.integers(1, 9))
+def test_of_long_lists_an_even_sample_is_gathered(sizes: list[int], most: int) -> None:
+    indptr = np.cumsum([0, *sizes])
+    indices = np.concatenate([np.arange(size) for size in sizes])  # place of each entry in its list
+    rows = np.arange(len(sizes))[::-1]
+
+    found, lengths = gathered(indptr, indices, rows, most)
+
+    assert lengths.tolist() == [min(size, most) for size in sizes[::-1]]
+    expected = [i * size // min(size, most) for size in sizes[::-1] for i in range(min(size, most))]
+    assert found.tolist() == expected
+    assert gathered(indptr, indices, rows)[1].tolist() == sizes[::-1]
+
+
+def test_of_a_popular_paper_an_even_sample_of_citing_papers_is_read() -> None:
+    """Row 0 is cited by the 2,500 others: of those, every fifth pair of neighbours gives two."""
+    years = np.full(2501, 2000, np.int32)
+    graph = Graph(np.maximum(np.arange(2502) - 1, 0), np.zeros(2500, np.int32))
+
+    sample, [count] = transposed(graph, years).lists(np.zeros(1, np.int32))
+
+    assert count == 1000
+    assert sample[:4].tolist() == [1, 3, 6, 8]
 
 
 @pytest.mark.parametrize("references", [{}, {"a": ()}, {"a": ("a", "x")}])

@@ -1,7 +1,7 @@
 """Features of linked papers, authors, venues and a walk: each against arithmetic by hand or a brute-force oracle."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,9 @@ from citerec.rank.catalogue import FEATURES, NAMES, Group
 from citerec.rank.expansion import CandidateExpander
 from citerec.rank.features import Features, Matrix, without_groups
 from citerec.rank.linked import MOST, thinned
+from citerec.rank.venues import VenueRates
 from citerec.rank.walk import walk
+from citerec.rank.words import Venues
 from citerec.retrieve.context import ContextConfig, Source, read_vector
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -131,6 +133,25 @@ def test_a_walk_over_a_random_graph_agrees_with_dense_linear_algebra(index: Inde
     start = np.zeros(papers)
     start[[3, 1]] = np.array([1 / 61, 1 / 62]) / (1 / 61 + 1 / 62)
     assert visits == pytest.approx(0.15 * 0.85 * (start @ steps + 0.85 * start @ steps @ steps))
+
+
+def test_of_a_large_venue_an_even_sample_of_papers_is_counted(
+    build: Callable[..., IndexFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the four papers of Vis, the first and the third are read: they cite Bio, the others Geo."""
+    monkeypatch.setattr("citerec.rank.venues.MOST", 2)
+    cited = [{"id": name, "title": name, "year": 2000, "venue": name} for name in ("Bio", "Geo")]
+    citing = [
+        {"id": f"v{i}", "title": "Vis", "year": 2005, "venue": "Vis", "citations": [other]}
+        for i, other in enumerate(["Bio", "Geo", "Bio", "Geo"])
+    ]
+    index = build([*cited, *citing])
+    graph = TemporalGraph(index, CitationScope.PUBLISHED)
+    rows = np.arange(2, dtype=np.int32)
+
+    rates = VenueRates(graph, Venues(index.papers)).rates(graph.snapshot_before(2010), "Vis", rows)
+
+    assert rates.tolist() == [1, 0]
 
 
 def test_a_venue_cites_some_venues_more_often(index: IndexFolder) -> None:

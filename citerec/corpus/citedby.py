@@ -17,6 +17,7 @@ from citerec.corpus.papers import NO_YEAR
 
 INDPTR, INDICES, YEARS = "cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy"
 FILES = (INDPTR, INDICES, YEARS)
+MOST = 1000  # citing papers of one paper that a query reads
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
 
 Rows = npt.NDArray[np.int32]
@@ -37,8 +38,12 @@ class CitedBy:
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
     def lists(self, rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
-        """Return the citing papers of some papers one after the other, and how many each has."""
-        return gathered(self.indptr, self.indices, rows)
+        """Return the citing papers of some papers one after the other, and the number of those of each.
+
+        Of a paper with over `MOST` citing papers an even sample is returned, so that no query reads all citations of a
+        popular paper.
+        """
+        return gathered(self.indptr, self.indices, rows, MOST)
 
     def counts(self, rows: Rows, year: int | None) -> Counts:
         """Return how many papers of an earlier year cite each paper, shape of `rows`; of all years for None."""

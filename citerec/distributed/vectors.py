@@ -4,6 +4,7 @@
     vectors-00000/       rows of papers 0 to n
         shard.json       its record: its rows, the checksum of the vectors of the index, its own checksums
         vectors.faiss    the vectors, a flat index
+        rounded_*.npy    the same rounded, of a shard of many papers
         years.npy        int32, shape (papers,): the year of each, as in the index
 
 They may share a folder with the shards of postings. Each pair of query and paper is scored for itself, so that rows and
@@ -38,11 +39,12 @@ from citerec.distributed.write import split_rows, write_shards
 from citerec.encode.spec import Similarity
 from citerec.errors import ClusterError, ConfigError
 from citerec.folder import DENSE, IndexFolder, open_index
-from citerec.index.dense.exact import ExactIndex, RowsAndScores
-from citerec.index.dense.flat import map_flat, write_flat
+from citerec.index.dense.exact import RowsAndScores
 from citerec.index.dense.library import NAME, Vectors, on_threads
-from citerec.index.dense.read import open_dense
+from citerec.index.dense.read import open_dense, open_exact
+from citerec.index.dense.rounded import CODES
 from citerec.index.dense.scan import BLOCK
+from citerec.index.dense.write import write_exact
 from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
 from citerec.types import Eligibility, Log
 
@@ -140,7 +142,7 @@ def write_vector_shard(index: IndexFolder, rows: range, target: Path) -> VectorS
             yield start - rows.start, source.vectors(block)
 
     with building(target) as folder:
-        write_flat(folder / NAME, blocks(), rows=len(rows), dim=dim, similarity=similarity)
+        write_exact(folder, blocks(), rows=len(rows), dim=dim, similarity=similarity)
         np.save(folder / YEARS, np.asarray(index.papers.years)[rows.start : rows.stop])
         record = VectorShard(
             name=target.name,
@@ -167,13 +169,18 @@ class OpenVectors:
         self._rows, self._threads = range(record.first, record.end), threads
         count = len(self._rows)
         try:
-            raw = map_flat(folder / NAME, rows=count, dim=record.dim, similarity=record.similarity)
             years: npt.NDArray[np.int32] = open_array(
                 folder / YEARS, np.int32, np.int16, length=count
             )
+            self._index = open_exact(
+                folder,
+                years,
+                dim=record.dim,
+                similarity=record.similarity,
+                rounded=(folder / CODES).is_file(),
+            )
         except UNREADABLE as error:
             raise ClusterError(f"the shard {folder} is missing or damaged ({error})") from error
-        self._index = ExactIndex(raw, record.similarity, years)
 
     def nearest(
         self, vectors: Vectors, eligible: Sequence[Eligibility], k: int

@@ -1,7 +1,7 @@
 """The papers that the citation graph links with each candidate, and their similarity to a query.
 
 Only citations that are known at the query's time count (`GraphSnapshot`). Of a paper with many links an even sample of
-`MOST` is read, so that the time per query does not grow with the citations of the corpus.
+`MOST` is compared; of its citing papers, at most `citedby.MOST` are read.
 """
 
 from typing import Any

@@ -116,10 +116,10 @@ class SeedRetriever:
     def _sources(
         self, seeds: Rows, rule: Eligibility, snapshot: GraphSnapshot, depth: int
     ) -> Iterator[tuple[str, Hits]]:
-        for name, scores in graph_scores(self._graph, snapshot, seeds).items():
-            rows = np.flatnonzero(scores).astype(np.int32)
-            rows = rows[within(rule, self._papers.years, rows)]
-            yield name, Hits.ordered(rows, scores[rows].astype(np.float32), self._id_rank, depth)
+        for name, connected in graph_scores(self._graph, snapshot, seeds).items():
+            scores = connected.only(within(rule, self._papers.years, connected.rows))
+            points = scores.weights.astype(np.float32)
+            yield name, Hits.ordered(scores.rows, points, self._id_rank, depth)
         if self._dense:
             mean = self._dense.vectors(seeds).mean(axis=0, keepdims=True)
             [hits] = self._dense.search(mean.astype(np.float32), [rule], depth)
@@ -169,36 +169,29 @@ def source_points(name: str, hits: Hits) -> Points:
     return min_max(hits.scores)
 
 
-def graph_scores(graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows) -> dict[str, Points]:
-    """Return the score of every paper by each source of the citation graph; 0 for papers that it does not connect.
+def graph_scores(
+    graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows
+) -> dict[str, SparseVector]:
+    """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds.
 
     Args:
         graph: The citation graph.
         snapshot: The citations that are known.
         seeds: Distinct rows of the list's papers.
     """
-    papers = len(graph.index.papers)
     config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
     [of_seeds] = neighbour_scores(graph, snapshot, [seeds], config)
-    citing_seeds, _ = graph.citers.lists(seeds)
-    shared = np.bincount(citing_seeds, minlength=papers)
-    citing = np.flatnonzero(shared).astype(np.int32)
-    shared[citing[~snapshot.is_citing(citing)]] = 0
+    citing, shared = np.unique(graph.citers.lists(seeds)[0], return_counts=True)
+    known = snapshot.is_citing(citing)
+    citing, shared = citing[known], shared[known]
     references = graph.index.graph
-    sizes = np.maximum(np.diff(references.indptr), 1)
-    coupling = shared / np.sqrt(sizes * len(seeds))
-    citing = np.flatnonzero(shared).astype(np.int32)
-    similar = SparseVector(citing, coupling[citing] ** 2).times(references.lists, graph.scratch)
-    return {
-        CO_CITATION: _full(of_seeds.rows, of_seeds.co, papers),
-        SIMILAR_LISTS: _full(similar.rows, similar.weights, papers),
+    sizes = np.maximum(references.degrees(citing), 1)
+    coupling = SparseVector(citing, shared / np.sqrt(sizes * len(seeds)))
+    similar = replace(coupling, weights=coupling.weights**2)
+    scores = {
+        CO_CITATION: SparseVector(of_seeds.rows, of_seeds.co.astype(np.float64)),
+        SIMILAR_LISTS: similar.times(references.lists, graph.scratch),
         COUPLING: coupling,
-        CITED_BY: _full(of_seeds.rows, of_seeds.cites, papers),
+        CITED_BY: SparseVector(of_seeds.rows, of_seeds.cites.astype(np.float64)),
     }
-
-
-def _full(rows: Rows, values: npt.NDArray[np.floating], papers: int) -> Points:
-    """Return the values of some rows as a column of all papers, 0 elsewhere."""
-    column = np.zeros(papers)
-    column[rows] = values
-    return column
+    return {name: one.only(one.weights > 0) for name, one in scores.items()}

@@ -7,7 +7,7 @@ selects its lists by matrix products, so lists at equal distance may be selected
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from citerec.types import Eligibility
 
 Scores = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Bits = npt.NDArray[np.uint8]
 
 FEW_EXCLUDED = 100  # exclusions of a query for which more hits are fetched; a query with more is searched separately
+_KEPT = 8  # year limits whose eligible rows are kept: a bit per paper each
 _CELLS = 2**22  # hits kept in memory for the queries of one batch
 # eligible papers whose scan costs as much as one candidate of a filtered graph search
 _SCAN_WORTH = 16
@@ -37,6 +38,20 @@ class Search:
     effort: int  # efSearch of hnsw, nprobe of ivf
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _EligibleRows:
+    """The rows that are eligible by one rule."""
+
+    count: int
+    bits: Bits | None  # as `find` takes them
+
+    @classmethod
+    def of(cls, keep: npt.NDArray[np.bool_]) -> Self:
+        """Make them from a mask, shape (papers,)."""
+        count = int(np.count_nonzero(keep))
+        return cls(count, None if count == len(keep) else np.packbits(keep, bitorder="little"))
+
+
 class ApproximateIndex:
     """Searches an HNSW or an IVF index."""
 
@@ -47,6 +62,7 @@ class ApproximateIndex:
         self._search = search
         self._similarity = similarity
         self._years = years
+        self._kept: dict[Eligibility, _EligibleRows] = {}
         if search.kind is DenseKind.IVF:
             index.make_direct_map()  # `vectors` needs it; here, because threads share this object
 
@@ -58,8 +74,7 @@ class ApproximateIndex:
             vectors
         )
         for rule, group in _groups(eligible).items():
-            keep = mask(rule, self._years)
-            for i, hits in self._nearest(vectors, eligible, group, k, keep):
+            for i, hits in self._nearest(vectors, eligible, group, k, self._rows_of(rule)):
                 results[i] = hits
         return results
 
@@ -73,16 +88,26 @@ class ApproximateIndex:
     def summed_directions(self, ends: npt.NDArray[np.integer], rows: npt.NDArray[np.int32]) -> None:
         """Return None: the vectors have to be decompressed."""
 
+    def _rows_of(self, rule: Eligibility) -> _EligibleRows:
+        """Return the eligible rows of a rule; those of the last years are kept, since all papers are read for them."""
+        if (rows := self._kept.get(rule)) is None:
+            rows = _EligibleRows.of(mask(rule, self._years))
+            if not rule.excluded:
+                if len(self._kept) == _KEPT:
+                    self._kept.pop(next(iter(self._kept)), None)
+                self._kept[rule] = rows
+        return rows
+
     def _nearest(
         self,
         vectors: Vectors,
         eligible: Sequence[Eligibility],
         group: list[int],
         k: int,
-        keep: Mask,
+        keep: _EligibleRows,
     ) -> Iterator[tuple[int, RowsAndScores]]:
         """Search for the queries of a group; queries with too few hits are searched again over all vectors."""
-        count = int(np.count_nonzero(keep))
+        count = keep.count
         fetch = min(k + 1 + max(_few_exclusions(eligible[i]) for i in group), count)
         exhaustive = self._scans(count, fetch)
         pending = group if count else []
@@ -103,14 +128,13 @@ class ApproximateIndex:
             pending, exhaustive, fetch = unfinished, True, min(4 * fetch, count)
 
     def _search_batch(
-        self, vectors: Vectors, fetch: int, keep: Mask, exhaustive: bool
+        self, vectors: Vectors, fetch: int, keep: _EligibleRows, exhaustive: bool
     ) -> tuple[Scores, Numbers]:
-        index, share = self._index, np.count_nonzero(keep) / len(keep)
-        effort = len(keep) if exhaustive else ceil(self._search.effort / share)
+        index, share = self._index, keep.count / len(self._years)
+        effort = len(self._years) if exhaustive else ceil(self._search.effort / share)
         if exhaustive and self._search.kind is DenseKind.HNSW:
             index, effort = load().downcast_index(index.storage), None
-        mask_or_none = None if share == 1 else keep
-        scores, rows = find(index, self._search.kind, vectors, fetch, effort, keep=mask_or_none)
+        scores, rows = find(index, self._search.kind, vectors, fetch, effort, keep=keep.bits)
         return (0 - np.sqrt(np.maximum(scores, 0)), rows) if self._is_l2 else (scores, rows)
 
     @property
@@ -138,7 +162,7 @@ def find(
     fetch: int,
     effort: int | None,
     *,
-    keep: Mask | None = None,
+    keep: Bits | None = None,
 ) -> tuple[Scores, Numbers]:
     """Search with faiss; return its scores and the rows, both of shape (len(vectors), fetch).
 
@@ -148,12 +172,12 @@ def find(
         vectors: The queries, shape (queries, dim).
         fetch: Hits per query; missing ones have row -1.
         effort: efSearch or nprobe; None for an exhaustive search of a flat index.
-        keep: Which rows are eligible, shape (n,); None for all.
+        keep: Which rows are eligible, a bit each, the lowest of a byte first, shape (bytes,); None for all.
     """
     faiss = load()
     options: dict[str, Any] = {}
     if keep is not None:
-        options["sel"] = faiss.IDSelectorBitmap(np.packbits(keep, bitorder="little"))
+        options["sel"] = faiss.IDSelectorBitmap(keep)
     if effort is None:
         params = faiss.SearchParameters(**options)
     elif kind is DenseKind.HNSW:

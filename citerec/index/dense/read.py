@@ -79,14 +79,9 @@ def open_dense(
     if path.stat().st_size != settings["bytes"]:
         raise ValueError(f"it has {path.stat().st_size} bytes, expected {settings['bytes']}")
     if kind is DenseKind.EXACT:
-        raw = map_flat(path, rows=rows, dim=dim, similarity=similarity)
-        if not settings.get("rounded"):
-            return ExactIndex(raw, similarity, years)
-        rounded = Rounded.open(folder, rows=rows, dim=dim, similarity=similarity)
-        file = None
-        if FlatFile.is_supported():
-            file = FlatFile(path, rows=rows, dim=dim, similarity=similarity)
-        return ExactIndex(raw, similarity, years, rounded, file)
+        return open_exact(
+            folder, years, dim=dim, similarity=similarity, rounded=bool(settings.get("rounded"))
+        )
     from citerec.index.dense.approximate import ApproximateIndex, Search
     from citerec.index.dense.structure import check_approximate, map_approximate
 
@@ -98,3 +93,35 @@ def open_dense(
         raise ValueError(f"it holds {index.ntotal} vectors of {index.d} dimensions")
     check_approximate(index, kind, rows)
     return ApproximateIndex(index, Search(kind, effort), similarity, years)
+
+
+def open_exact(
+    folder: Path,
+    years: npt.NDArray[np.int32],
+    *,
+    dim: int,
+    similarity: Similarity,
+    rounded: bool,
+) -> ExactIndex:
+    """Open the vectors that `write_exact` wrote.
+
+    Args:
+        folder: The folder that it wrote to.
+        years: The year of each row, shape (papers,).
+        dim: The dimension of each vector.
+        similarity: How vectors are compared.
+        rounded: Whether it wrote rounded vectors, too.
+
+    Raises:
+        OSError: If a file cannot be read.
+        ValueError: If a file is damaged.
+    """
+    path, rows = folder / NAME, len(years)
+    raw = map_flat(path, rows=rows, dim=dim, similarity=similarity)
+    if not rounded:
+        return ExactIndex(raw, similarity, years)
+    codes = Rounded.open(folder, rows=rows, dim=dim, similarity=similarity)
+    file = None
+    if FlatFile.is_supported():
+        file = FlatFile(path, rows=rows, dim=dim, similarity=similarity)
+    return ExactIndex(raw, similarity, years, codes, file)

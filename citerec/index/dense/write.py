@@ -88,16 +88,33 @@ def write_dense(
     settings: dict[str, Any] = {}
     if kind is DenseKind.EXACT:
         vectors = blocks(BLOCK, "writing vectors")
-        if rows >= rounded.FROM:
+        if write_exact(folder, vectors, rows=rows, dim=dim, similarity=similarity):
             settings["rounded"] = True
-            with rounded.RoundedWriter(folder, rows=rows, dim=dim) as writer:
-                write_flat(path, writer.through(vectors), rows=rows, dim=dim, similarity=similarity)
-        else:
-            write_flat(path, vectors, rows=rows, dim=dim, similarity=similarity)
     else:
         settings = _write_approximate(path, kind, blocks, rows, similarity, config, report)
     base = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
     return base | {"bytes": path.stat().st_size, "faiss": load().__version__} | settings
+
+
+def write_exact(
+    folder: Path, blocks: Blocks, *, rows: int, dim: int, similarity: Similarity
+) -> bool:
+    """Write vectors as they are, and, if there are many, rounded ones; return whether there are these.
+
+    Args:
+        folder: Receives the files.
+        blocks: The vectors in the order of rows.
+        rows: The number of vectors.
+        dim: The dimension of each vector.
+        similarity: How vectors are compared.
+    """
+    flat = partial(write_flat, folder / NAME, rows=rows, dim=dim, similarity=similarity)
+    if rows < rounded.FROM:
+        flat(blocks)
+        return False
+    with rounded.RoundedWriter(folder, rows=rows, dim=dim) as writer:
+        flat(writer.through(blocks))
+    return True
 
 
 def _write_approximate(
