@@ -11,7 +11,12 @@ from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.matching.recognise import recognise
-from citerec.no_results import explain_no_results, unmatched_notice, unreadable_notice
+from citerec.no_results import (
+    explain_no_results,
+    partial_notice,
+    unmatched_notice,
+    unreadable_notice,
+)
 from citerec.pipeline import Pipeline, depth_for, open_reranking, rank_stages
 from citerec.rank.custom import CustomRanker, RankModel
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
@@ -214,7 +219,8 @@ class BatchRecommender:
                     for query, ranked, items in zip(group.queries, best, papers, strict=True):
                         shown = self._explained(query, ranked, items) if next(explains) else items
                         weak = self._weak_notice(query, ranked)
-                        yield BatchResult(shown, tuple(filter(None, [next(notices), weak])))
+                        all_notices = next(notices), weak, partial_notice(self.retriever_names)
+                        yield BatchResult(shown, tuple(filter(None, all_notices)))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
         """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""

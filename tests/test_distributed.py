@@ -272,11 +272,15 @@ def test_a_missing_shard_is_an_error_and_partial_answers_are_marked(
     with open_shards(sample_index, folder, allow_missing=True, log=messages.append) as bm25:
         config = RecommendConfig(k=5, ranker="none", reranker="none")
         recommender = BatchRecommender(sample_index, config, retrievers=[bm25])
-        [items] = recommender.recommend([Query(id="q", title="dense retrieval of passages")])
+        query = Query(id="q", title="dense retrieval of passages")
+        [result] = recommender.stream([query])
 
     assert [message.endswith("the answers are partial") for message in messages] == [True]
-    assert items
-    assert all([*item.stages] == ["bm25-partial"] for item in items)
+    assert result.items
+    assert all([*item.stages] == ["bm25-partial"] for item in result.items)
+    assert (
+        "the list is partial: bm25 searched without the shards that are missing" in result.notices
+    )
 
 
 def test_a_damaged_shard_is_written_again_and_the_others_are_kept(
@@ -312,6 +316,22 @@ def test_replicas_out_of_range_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="at least 1, and at most as many as 2, got 3"):
         Replicas(least=3, most=2)
+
+
+def test_a_list_of_no_shards_is_damaged(sample_index: IndexFolder, tmp_path: Path) -> None:
+    (tmp_path / "shards.json").write_text("[]")
+
+    with (
+        pytest.raises(ClusterError, match=r"shards\.json lists no shard; build"),
+        open_shards(sample_index, tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("address", ["", "http://127.0.0.1:6379", "127.0.0.1:22222222"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ClusterError, match=r"is no address of a Ray cluster; expected local, auto"):
+        check_reachable(address)
 
 
 def test_an_address_where_nothing_listens_is_an_error_at_once() -> None:

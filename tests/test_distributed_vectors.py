@@ -122,11 +122,15 @@ def test_a_missing_shard_is_an_error_and_partial_answers_are_marked(
         config = RecommendConfig(k=5, ranker="none", reranker="none")
         dense = DenseRetriever(dense_sample, encoder, search=vectors)
         recommender = BatchRecommender(dense_sample, config, retrievers=[dense])
-        [items] = recommender.recommend([Query(id="q", title="dense retrieval of passages")])
+        query = Query(id="q", title="dense retrieval of passages")
+        [result] = recommender.stream([query])
 
     assert [message.endswith("the answers are partial") for message in messages] == [True]
-    assert items
-    assert all([*item.stages] == ["dense-partial"] for item in items)
+    assert result.items
+    assert all([*item.stages] == ["dense-partial"] for item in result.items)
+    assert (
+        "the list is partial: dense searched without the shards that are missing" in result.notices
+    )
 
 
 def test_a_damaged_shard_is_written_again_and_the_others_are_kept(

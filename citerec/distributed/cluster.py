@@ -3,9 +3,10 @@
 import logging
 import os
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -13,11 +14,15 @@ from citerec.errors import ClusterError, extra
 
 LOCAL = "local"
 CONNECT_SECONDS = 10
+MAX_PORT = 2**16 - 1
 STORE_BYTES = 2**28  # shared memory of a local cluster; a shard of vectors takes some megabytes
 SETTINGS = {  # environment variables that ray reads when it is imported or started
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage data is sent
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # actors without a GPU see those of their node
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # no stacks of C++ at SIGTERM
 }
+AUTH_MODE = "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,22 @@ def _library() -> Any:
         os.environ.setdefault(name, value)
     with extra("ray"):
         # by name, so that type checkers do not need the package
-        return import_module("ray")
+        ray = import_module("ray")
+    _keep_off_stdout()
+    return ray
+
+
+@cache
+def _keep_off_stdout() -> None:
+    """Log what Ray would print to stdout of lost workers, among the results; it has no setting for that."""
+    worker: Any = import_module("ray._private.worker")
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = _log_lines
+
+
+def _log_lines(data: Mapping[str, Any], *_: Any, **__: Any) -> None:
+    for line in data["lines"]:
+        LOG.info("Ray: %s", line)
 
 
 def check_reachable(address: str) -> None:
@@ -79,7 +99,12 @@ def check_reachable(address: str) -> None:
     Raises:
         ClusterError: If nothing listens there.
     """
-    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    scheme, _, rest = address.rpartition("://")
+    host, separator, port = rest.rpartition(":")
+    if not address or scheme not in ("", "ray") or (port.isdigit() and int(port) > MAX_PORT):
+        raise ClusterError(
+            f"{address!r} is no address of a Ray cluster; expected local, auto, or one such as 10.0.0.1:6379"
+        )
     if not (separator and port.isdigit()):
         return
     try:
@@ -111,4 +136,6 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address=address, **common)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError or Exception
         reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if address != LOCAL and not os.environ.get(AUTH_MODE):
+            reason += f" (if it has a token, as in ~/.ray/auth_token, set {AUTH_MODE}=token)"
         raise _no_cluster(address, reason) from error

@@ -69,11 +69,14 @@ def read_list(path: Path, kind: type[Record]) -> list[Record]:
     """
     try:
         found = orjson.loads(read_record(path))
-        return [kind.from_json(content) for content in found]
+        records = [kind.from_json(content) for content in found]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ClusterError(
             f"{path.parent} has no list of shards that can be read ({error})"
         ) from error
+    if not records:
+        raise ClusterError(f"{path} lists no shard; build the shards again")
+    return records
 
 
 def complete(folder: Path, kind: type[Record]) -> Record | None:
@@ -126,7 +129,9 @@ def present(
         what = (
             f"{folder / record.name}, one of {len(records)} shards, cannot be searched: {wrong[0]}"
         )
-        if not allow_missing or not there:
+        if not there:
+            raise ClusterError(f"{what}, nor can the others; build the shards again")
+        if not allow_missing:
             raise ClusterError(
                 f"{what}; build the shards again, which keeps the others, or accept partial answers: allow_missing=True"
             )

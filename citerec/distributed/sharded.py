@@ -23,11 +23,10 @@ from citerec.folder import IndexFolder
 from citerec.index.lucene_postings import Statistics
 from citerec.index.postings import NO_TERM
 from citerec.retrieve.bm25 import resolve
+from citerec.retrieve.retriever import PARTIAL
 from citerec.retrieve.scoring import PostingsScorer
 from citerec.retrieve.terms import counted_terms, terms_of
 from citerec.types import Eligibility, Hits, Log, Query
-
-PARTIAL = "bm25-partial"  # the name of hits of an index whose shards are not all there
 
 Rows = npt.NDArray[np.integer]
 Table = npt.NDArray[np.float32]  # shape (queries, papers)
@@ -240,13 +239,13 @@ def open_shards(
     there = present(
         folder, records, index, index.manifest.created, allow_missing=allow_missing, log=log
     )
-    name = "bm25" if len(there) == len(records) else PARTIAL
+    name = "bm25" if len(there) == len(records) else f"bm25{PARTIAL}"
     statistics, settings = total(records), resolve(config or Bm25Config(), index)
     opens = [
         _opener(folder.absolute() / one.name, statistics, settings.k1, settings.b) for one in there
     ]
     with asking(opens, cluster) as ask:
-        kind = ShardedBm25 if name == PARTIAL else CompleteBm25
+        kind = CompleteBm25 if len(there) == len(records) else ShardedBm25
         yield kind(index, ask, statistics, config, name=name)
 
 

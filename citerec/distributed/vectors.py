@@ -46,10 +46,10 @@ from citerec.index.dense.rounded import CODES
 from citerec.index.dense.scan import BLOCK
 from citerec.index.dense.write import write_exact
 from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
+from citerec.retrieve.retriever import PARTIAL
 from citerec.types import Eligibility, Log
 
 LIST = "vectors.json"
-PARTIAL = "dense-partial"  # the name of hits of an index whose shards are not all there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,4 +257,4 @@ def open_vector_shards(
         partial(OpenVectors, folder.absolute() / one.name, one, threads) for one in there
     ]
     with asking(opens, cluster) as ask:
-        yield ShardedVectors(ask, "dense" if len(there) == len(records) else PARTIAL)
+        yield ShardedVectors(ask, "dense" if len(there) == len(records) else f"dense{PARTIAL}")

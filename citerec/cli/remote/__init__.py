@@ -90,8 +90,12 @@ def opened_request(
     from citerec.cli.work import open_work
     from citerec.distributed.cluster import connected
     from citerec.distributed.recommending import RayRecommender
+    from citerec.folder import open_index
 
     options = request.options
+    open_index(
+        path
+    )  # a folder that is no index is refused before a cluster starts, which takes seconds
     with connected(ray) as cluster:
         work = open_work(path, request, console)
         threads = options.bm25.threads
