@@ -1,12 +1,13 @@
 """Measure citerec's speed and memory beside its peers'; write results/bench.json and BENCH.md.
 
-    python experiments/bench.py                       all rows; about half an hour
+    python experiments/bench.py                       all rows; about an hour
     python experiments/bench.py --only cold,import    some of them; the others stay as they were
 
 The corpus is read where it lies; nothing of it is written into the repository.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from bench.encoding import ENCODERS, measure_encoding, serve_encoder
 from bench.indexing import index_lucene_alone, index_with_anserini, measure_indexing
 from bench.latency import STAGES as LATENCIES
 from bench.latency import measure_latency, serve_latency
+from bench.limits import LIMITS, serve_limit
 from bench.measure import Row, SkippedError, log
 from bench.postings import measure_postings, store_again
 from bench.report import record, write_page
@@ -31,6 +33,7 @@ from bench.training import TRAINERS, measure_training, serve_training
 from bench.work import Work, convert_for_anserini, prepare_peers
 from bench.worker import serve
 
+RERANK_ROUNDS = 2  # each takes minutes
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
@@ -59,6 +62,7 @@ SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by h
     "rerank-": serve_reranker,
     "latency-": serve_latency,
     "train-": serve_training,
+    "limit-": serve_limit,
 }
 SERVED: dict[str, Callable[[Work, Path, int], list[Row]]] = {  # groups that these servers answer
     "encode": measure_encoding,
@@ -111,6 +115,7 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         steps = _step("convert", work), _step("lucene", work), _step("anserini", work)
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
     elif group in SERVED:
+        rounds = min(rounds, RERANK_ROUNDS) if group == "rerank" else rounds
         rows = SERVED[group](work, Path(__file__), rounds)
     elif group == "titles":
         rows = measure_titles(work, [_step(name, work) for name in TITLES], CORPUS.parent)
@@ -127,6 +132,8 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         }
         if work.corpus == SAMPLE:
             settings["note"] = "the bundled sample, so small that the figures mean little"
+        if core := os.environ.get("OPENBLAS_CORETYPE"):
+            settings["note"] = f"NumPy limited by OPENBLAS_CORETYPE={core}"
     record(results, group, rows, settings, **more)
     for row in rows:
         versus = f"  ({row.ratio:.2f} x {row.ratio_to})" if row.ratio is not None else ""
@@ -155,13 +162,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", type=_groups, default=GROUPS, help=",".join(GROUPS))
     parser.add_argument("--rounds", type=int, default=5, help="of each system, after one more")
     parser.add_argument("--threads", type=int, default=2, help="of each system")
-    parser.add_argument("--queries", type=int, default=50, help="whose candidates are reranked")
+    parser.add_argument("--queries", type=int, default=15, help="whose candidates are reranked")
     parser.add_argument("--worker", choices=_workers(), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _workers() -> list[str]:
     served = {"encode-": ENCODERS, "rerank-": RERANKERS, "latency-": LATENCIES, "train-": TRAINERS}
+    served |= {"limit-": LIMITS}
     return [*STEPS, *SYSTEMS, *(kind + name for kind, names in served.items() for name in names)]
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import orjson
 
+from bench.limits import MATMUL, limit_rows, minilm_flops, tokens_of
 from bench.measure import Row, SkippedError, log, ratio
 from bench.work import Work, build
 from bench.worker import Worker
 
 MODEL = "minilm"  # the one that can be had without a network
+MOST_TOKENS = 256  # that it reads of a text
 TEXTS = 512  # spread evenly over the corpus
 REFERENCE = "sentence-transformers"
 GOALS = {"citerec": "at least 2.5 x SentenceTransformer"}
@@ -68,17 +70,23 @@ def measure_encoding(work: Work, script: Path, rounds: int) -> list[Row]:
             workers.append(Worker(f"encode-{name}", work, script))
         except SkippedError as error:
             log(f"skipped: {error}")
+    limit, peak = Worker(f"limit-{MATMUL}", work, script), list[float]()
     rates: dict[str, list[float]] = {_name(worker): [] for worker in workers}
     for number in range(rounds + 1):
+        if number:
+            peak.append(limit.ask("round")["rate"])
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
             log(f"round {number or 'to warm up'}: {_name(worker)} {took['seconds']:.2f} s")
             if number:
                 rates[_name(worker)].append(worker.queries / took["seconds"])
     paths = {_name(worker): worker.ask("vectors")["path"] for worker in workers}
-    for worker in workers:
+    for worker in (*workers, limit):
         worker.close()
-    return [*(_row(name, rates) for name in rates), *_cosines(paths)]
+    texts = [f"{paper.title} {paper.abstract}" for paper in _papers(work)]
+    flops = minilm_flops(tokens_of([texts], [MOST_TOKENS]))
+    shares = limit_rows("encode", MATMUL, peak, rates, dict.fromkeys(rates, flops))
+    return [*(_row(name, rates) for name in rates), *_cosines(paths), *shares]
 
 
 def serve_encoder(name: str, work: Work) -> None:

@@ -6,7 +6,7 @@ The pairs are real: the best papers that BM25 finds for test queries, and their 
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from bench.limits import MATMUL, limit_rows, minilm_flops, tokens_of
 from bench.measure import Row, SkippedError, log, ratio
 from bench.work import Work, build
 from bench.worker import Worker
@@ -143,17 +144,20 @@ def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
             workers.append(Worker(PREFIX + name, work, script))
         except SkippedError as error:
             log(f"skipped: {error}")
+    limit, peak = Worker(f"limit-{MATMUL}", work, script), list[float]()
     rates: dict[str, list[float]] = {_name(worker): [] for worker in workers}
     for number in range(rounds):
+        peak.append(limit.ask("round")["rate"])
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
             rates[_name(worker)].append(worker.queries / took["seconds"])
             log(f"round {number + 1}: {_name(worker)} {rates[_name(worker)][-1]:.1f} pairs/s")
     paths = {_name(worker): worker.ask("scores")["path"] for worker in workers}
-    for worker in workers:
+    for worker in (*workers, limit):
         worker.close()
     rows = [_row(name, rates) for name in rates]
-    return [*rows, *_agreement(paths), *_quality(work, paths)]
+    shares = limit_rows("rerank", MATMUL, peak, rates, _flops(work, rates))
+    return [*rows, *_agreement(paths), *_quality(work, paths), *shares]
 
 
 def serve_reranker(name: str, work: Work) -> None:
@@ -220,6 +224,19 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
         found = Bm25Retriever(index).retrieve(queries, rules, DEPTH)
         kept.write_bytes(orjson.dumps([hits.rows.tolist() for hits in found]))
     return queries, [np.array(rows, np.int32) for rows in orjson.loads(kept.read_bytes())]
+
+
+def _flops(work: Work, names: Iterable[str]) -> dict[str, float]:
+    """Return the operations of one pair for each system, by the tokens that it reads."""
+    from citerec.folder import open_index
+    from citerec.text import pair_text
+
+    papers, (queries, rows) = open_index(work.index).papers, _pairs(work)
+    candidates = [[pair_text(papers[row]) for row in mine.tolist()] for mine in rows]
+    owners = [pair_text(q) for q, mine in zip(queries, candidates, strict=True) for _ in mine]
+    sides = [owners, [text for mine in candidates for text in mine]]
+    splits = {f"citerec-{q}-{c}": (q, c) for q, c in SPLITS}
+    return {name: minilm_flops(tokens_of(sides, splits.get(name, (256, 256)))) for name in names}
 
 
 def _row(name: str, rates: dict[str, list[float]]) -> Row:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from bench.limits import MEMORY, limit_rows
 from bench.measure import Row, SkippedError, log, ratio, run
 from bench.systems import SYSTEMS
 from bench.work import Work, build
@@ -33,11 +34,27 @@ def measure_search(
     log("preparing the peers' indexes")
     run(command, log=work.log("prepare"))
     workers = list(_start(work, script))
-    rows = _time(workers, rounds)
+    limit = Worker(f"limit-{MEMORY}", work, script)
+    rows = _time(workers, limit, rounds, _postings_bytes(work))
     compared = _compare(workers)
-    for worker in workers:
+    for worker in (*workers, limit):
         worker.close()
     return rows, compared
+
+
+def _postings_bytes(work: Work) -> float:
+    """Return the bytes of the postings of a query's terms, of the mean query."""
+    from citerec.folder import open_index
+    from citerec.index.postings import NO_TERM, open_postings
+
+    index = open_index(work.index)
+    postings = open_postings(index.path, index.manifest.checksums)
+    assert postings, "the index has no postings"
+    each = postings.docs.itemsize + postings.freqs.itemsize
+    queries = orjson.loads(work.queries.read_bytes())["tokens"]
+    numbers = [postings.number(term) for tokens in queries for term in {*tokens}]
+    found = sum(postings.df(number) for number in numbers if number != NO_TERM)
+    return each * found / len(queries)
 
 
 def _start(work: Work, script: Path) -> Iterator[Worker]:
@@ -49,11 +66,21 @@ def _start(work: Work, script: Path) -> Iterator[Worker]:
             log(f"skipped: {error}")
 
 
-def _time(workers: list[Worker], rounds: int) -> list[Row]:
-    """Let the systems take turns, so that a busy moment of the machine hits all of them."""
+def _time(workers: list[Worker], limit: Worker, rounds: int, read: float) -> list[Row]:
+    """Let the systems take turns, so that a busy moment of the machine hits all of them.
+
+    Args:
+        workers: The systems.
+        limit: Measures how fast memory is read.
+        rounds: How often every system answers all queries, after one round to warm up.
+        read: The bytes of postings that a query needs.
+    """
+    peak: list[float] = []
     rates: dict[str, list[float]] = {worker.name: [] for worker in workers}
     cpu: dict[str, list[float]] = {worker.name: [] for worker in workers}
     for number in range(rounds + 1):
+        if number:
+            peak.append(limit.ask("round")["rate"])
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
             log(f"round {number or 'to warm up'}: {worker.name} {took['seconds']:.2f} s")
@@ -65,6 +92,7 @@ def _time(workers: list[Worker], rounds: int) -> list[Row]:
         *_rows("", "", "queries/s", rates),
         *_rows(".cpu", ": processor time, all threads", "ms/query", cpu),
         *_rows(".memory", f": peak memory after {rounds + 1} rounds", "MB", peaks),
+        *limit_rows("search", MEMORY, peak, rates, {"citerec": read}),
     ]
 
 

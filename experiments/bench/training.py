@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
+from bench.limits import MATMUL, limit_rows, minilm_flops
 from bench.measure import Row, log, ratio
 from bench.work import Work, build
 from bench.worker import Worker
@@ -140,16 +141,22 @@ def measure_training(work: Work, script: Path, rounds: int) -> list[Row]:
     """Train a few updates by each, in turns."""
     build(work)
     workers = [Worker(PREFIX + name, work, script) for name in TRAINERS]
+    limit, peak = Worker(f"limit-{MATMUL}", work, script), list[float]()
     found: dict[str, list[Rates]] = {name: [] for name in TRAINERS}
     for number in range(rounds):
+        peak.append(limit.ask("round")["rate"])
         for worker in workers if number % 2 else reversed(workers):
             name = worker.name.removeprefix(PREFIX)
             wall, cpu = worker.ask("round")["rates"]
             found[name].append((wall, cpu))
             log(f"round {number + 1}: {name} {wall:.1f} pairs/s, {cpu:.1f} per processor second")
-    for worker in workers:
+    for worker in (*workers, limit):
         worker.close()
-    return [
+    rates = {name: [wall for wall, _ in of] for name, of in found.items()}
+    # forward, and twice as much backward
+    each = dict.fromkeys(found, 3 * minilm_flops([2 * TOKENS]))
+    shares = limit_rows("train", MATMUL, peak, rates, each)
+    rows = [
         Row(
             name=f"train.{name}{suffix}",
             what=f"{what}{', per second of processor time' if suffix else ''}",
@@ -162,6 +169,7 @@ def measure_training(work: Work, script: Path, rounds: int) -> list[Row]:
         for name, (_, what, goal) in TRAINERS.items()
         for kind, suffix in enumerate(("", ".cpu"))
     ]
+    return [*rows, *shares]
 
 
 def serve_training(name: str, work: Work) -> None:

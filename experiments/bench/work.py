@@ -22,7 +22,7 @@ class Work:
     folder: Path
     corpus: Path
     threads: int
-    reranked: int = 50  # queries whose candidates are reranked
+    reranked: int = 15  # queries whose candidates are reranked
 
     @property
     def index(self) -> Path:
