@@ -238,10 +238,10 @@ def page(results: dict[str, Any]) -> str:
         "`after, on another machine`: later, on an Intel Xeon with AMX, which is slower in all stages; single exact",
         "vectors are read from their file, not from a map, and here a draft needed Java. Mapped memory is of files,",
         "which the system takes back when it needs it. `after, on AMD Zen 4`: the same, papers mixed from vis, ecology",
-        "and labour. `sentences ahead, on AMD Zen 5`: the sentences of a draft are encoded while it is searched, and at",
-        "most 1,000 citing papers of one paper are read; the corpora are those of Zen 4, NumPy without the limit of",
-        "OPENBLAS_CORETYPE. The first recommendation compares all exact vectors, which the system may have to read from",
-        "the disk. About a fifth of the drafts have an abstract; two lines are for such drafts alone.",
+        "and labour. `sentences ahead, on AMD Zen 5`: the sentences of a draft are encoded while it is searched, and",
+        "at most 1,000 citing papers of one paper are read; the corpora are those of Zen 4, NumPy without the limit of",
+        "OPENBLAS_CORETYPE. The first recommendation compares all exact vectors, which the system may have to read",
+        "from the disk. About a quarter of the drafts have an abstract; two lines are for such drafts alone.",
     ]
     for label, by_size in results.items():
         sizes = sorted(by_size, key=int)
