@@ -92,6 +92,7 @@ def limit_rows(
     peak: Sequence[float],
     rates: dict[str, list[float]],
     each: dict[str, float],
+    note: str = "",
 ) -> Iterator[Row]:
     """Yield the limit, and how much of it each system uses.
 
@@ -101,6 +102,7 @@ def limit_rows(
         peak: The rate of the limit in each round, in billions per second.
         rates: Items per second of each system in these rounds.
         each: Operations, or bytes, of one item of a system; systems without are left out.
+        note: What else there is to know of `each`.
     """
     unit = "GFLOP/s" if limit == MATMUL else "GB/s"
     what: dict[str, str] = {
@@ -113,7 +115,7 @@ def limit_rows(
         values = tuple(rate * amount / 1e9 for rate in rates[name])
         yield Row(
             name=f"{group}.{name}.{limit}",
-            what=f"{name}: {uses[limit]}",
+            what=f"{name}: {uses[limit]}{note}",
             unit=unit,
             values=values,
             ratio=ratio(values, peak),

@@ -155,7 +155,8 @@ def measure_training(work: Work, script: Path, rounds: int) -> list[Row]:
     rates = {name: [wall for wall, _ in of] for name, of in found.items()}
     # forward, and twice as much backward
     each = dict.fromkeys(found, 3 * minilm_flops([2 * TOKENS]))
-    shares = limit_rows("train", MATMUL, peak, rates, each)
+    note = f", if each pair had {2 * TOKENS} tokens: at most"
+    shares = limit_rows("train", MATMUL, peak, rates, each, note)
     rows = [
         Row(
             name=f"train.{name}{suffix}",
