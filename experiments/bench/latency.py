@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import orjson
@@ -14,7 +13,7 @@ import orjson
 from bench.measure import Row, SkippedError, log
 from bench.reranking import model_of
 from bench.work import Work, build_dense
-from bench.worker import Worker
+from bench.worker import Worker, peak_mb
 
 QUERIES = 40  # of the test split, one at a time
 WARM = 5  # more of them before, which do not count
@@ -60,8 +59,7 @@ def serve_latency(name: str, work: Work) -> None:
     answers.flush()
     for _ in sys.stdin:
         each = [_timed(ask, query) for query in queries[WARM:]]
-        megabytes = getrusage(RUSAGE_SELF).ru_maxrss / 1024
-        answers.write(orjson.dumps({"each": each, "megabytes": megabytes}) + b"\n")
+        answers.write(orjson.dumps({"each": each, "megabytes": peak_mb()}) + b"\n")
         answers.flush()
 
 

@@ -80,7 +80,7 @@ def serve(name: str, work: Work) -> None:
 
 def _do(word: str, name: str, search: Search, work: Work) -> dict[str, Any]:
     if word == "memory":
-        return {"peak_mb": _peak_mb()}
+        return {"peak_mb": peak_mb()}
     if word == "hits":
         path = work.folder / f"hits-{name}.jsonl"
         with path.open("wb") as file:
@@ -95,7 +95,7 @@ def _do(word: str, name: str, search: Search, work: Work) -> dict[str, Any]:
     }
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """Return the most memory that this process held, not counting its parent's, which ru_maxrss does."""
     status = Path("/proc/self/status")
     if status.is_file():
