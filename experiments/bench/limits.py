@@ -13,7 +13,7 @@ import orjson
 from bench.measure import Row, ratio
 from bench.work import Work
 
-MATMUL, MEMORY = "matmul", "memory"
+MATMUL, BANDWIDTH = "matmul", "bandwidth"
 PREFIX = "limit-"
 SIZE = 2048  # rows and columns of the matrices
 SECONDS = 1.0  # of one measurement
@@ -53,7 +53,7 @@ def memory(work: Work) -> Once:
     return once
 
 
-LIMITS: dict[str, Callable[[Work], Once]] = {MATMUL: matmul, MEMORY: memory}
+LIMITS: dict[str, Callable[[Work], Once]] = {MATMUL: matmul, BANDWIDTH: memory}
 
 
 def serve_limit(name: str, work: Work) -> None:
@@ -98,7 +98,7 @@ def limit_rows(
 
     Args:
         group: The group of rows.
-        limit: `MATMUL` or `MEMORY`.
+        limit: `MATMUL` or `BANDWIDTH`.
         peak: The rate of the limit in each round, in billions per second.
         rates: Items per second of each system in these rounds.
         each: Operations, or bytes, of one item of a system; systems without are left out.
@@ -107,9 +107,9 @@ def limit_rows(
     unit = "GFLOP/s" if limit == MATMUL else "GB/s"
     what: dict[str, str] = {
         MATMUL: f"the machine's limit: torch's product of {SIZE} x {SIZE} matrices, in bfloat16 if it has that",
-        MEMORY: "the machine's limit: the sum of an array that no cache holds",
+        BANDWIDTH: "the machine's limit: the sum of an array that no cache holds",
     }
-    uses = {MATMUL: "its operations, without padding", MEMORY: "the postings that its scores need"}
+    uses = {MATMUL: "its operations, without padding", BANDWIDTH: "the postings that its scores need"}
     yield Row(name=f"{group}.{limit}", what=what[limit], unit=unit, values=tuple(peak))
     for name, amount in each.items():
         values = tuple(rate * amount / 1e9 for rate in rates[name])

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from bench.limits import MEMORY, limit_rows
+from bench.limits import BANDWIDTH, limit_rows
 from bench.measure import Row, SkippedError, log, ratio, run
 from bench.systems import SYSTEMS
 from bench.work import Work, build
@@ -34,7 +34,7 @@ def measure_search(
     log("preparing the peers' indexes")
     run(command, log=work.log("prepare"))
     workers = list(_start(work, script))
-    limit = Worker(f"limit-{MEMORY}", work, script)
+    limit = Worker(f"limit-{BANDWIDTH}", work, script)
     rows = _time(workers, limit, rounds, _postings_bytes(work))
     compared = _compare(workers)
     for worker in (*workers, limit):
@@ -92,7 +92,7 @@ def _time(workers: list[Worker], limit: Worker, rounds: int, read: float) -> lis
         *_rows("", "", "queries/s", rates),
         *_rows(".cpu", ": processor time, all threads", "ms/query", cpu),
         *_rows(".memory", f": peak memory after {rounds + 1} rounds", "MB", peaks),
-        *limit_rows("search", MEMORY, peak, rates, {"citerec": read}),
+        *limit_rows("search", BANDWIDTH, peak, rates, {"citerec": read}),
     ]
 
 
