@@ -211,6 +211,13 @@ def test_a_figure_of_the_linear_map_is_that_of_its_row(label: str) -> None:
     assert_shown(figures(row("docs/how/dense.md", label)), expected)
 
 
+def test_each_row_of_the_benchmark_has_a_name_of_its_own() -> None:
+    sections = json.loads((RESULTS / "bench.json").read_text()).values()
+    names = [row["name"] for section in sections for row in section["rows"]]
+
+    assert len({*names}) == len(names)
+
+
 @pytest.mark.parametrize(("page", "label", "names"), SPEED)
 def test_a_figure_of_speed_is_that_of_the_benchmark(page: str, label: str, names: str) -> None:
     assert_shown(figures(row(page, label)), [benchmark()[name] for name in names.split()])

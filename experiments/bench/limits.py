@@ -109,7 +109,10 @@ def limit_rows(
         MATMUL: f"the machine's limit: torch's product of {SIZE} x {SIZE} matrices, in bfloat16 if it has that",
         BANDWIDTH: "the machine's limit: the sum of an array that no cache holds",
     }
-    uses = {MATMUL: "its operations, without padding", BANDWIDTH: "the postings that its scores need"}
+    uses = {
+        MATMUL: "its operations, without padding",
+        BANDWIDTH: "the postings that its scores need",
+    }
     yield Row(name=f"{group}.{limit}", what=what[limit], unit=unit, values=tuple(peak))
     for name, amount in each.items():
         values = tuple(rate * amount / 1e9 for rate in rates[name])
