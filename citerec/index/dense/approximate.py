@@ -93,8 +93,8 @@ class ApproximateIndex:
         if (rows := self._kept.get(rule)) is None:
             rows = _EligibleRows.of(mask(rule, self._years))
             if not rule.excluded:
-                if len(self._kept) == _KEPT:
-                    self._kept.pop(next(iter(self._kept)), None)
+                if len(self._kept) >= _KEPT:
+                    self._kept.clear()  # at once: threads share it
                 self._kept[rule] = rows
         return rows
 
