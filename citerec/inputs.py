@@ -41,12 +41,8 @@ OTHER_FORMATS = {
     b"\xfd7zXZ": "xz-packed",
 }
 _DEFLATE_ERROR = cast("type[Exception]", igzip_lib.IsalError)  # its stub says that it is an object
-UNREADABLE = (
-    EOFError,
-    OSError,
-    _DEFLATE_ERROR,
-    zstd.ZstdError,
-)  # raised when a damaged file is read
+# raised when a damaged file is read
+UNREADABLE = (EOFError, OSError, _DEFLATE_ERROR, zstd.ZstdError)
 BOM = b"\xef\xbb\xbf"
 REPORT_EVERY = 1000  # lines
 

@@ -20,9 +20,8 @@ ID, CONTENTS, YEAR, VECTOR = "id", "contents", "year", "vector"
 META = "citerec"  # what an index says of the papers that it holds
 HELD = "rows"  # in `META`: the rows that it holds, see `rows_before`
 MOST_HITS = 10_000  # of one query: index.max_result_window
-MOST_TERMS = (
-    1000  # of one query: indices.query.bool.max_clause_count is 1024, and counts the filter, too
-)
+# of one query: indices.query.bool.max_clause_count is 1024, and counts the filter, too
+MOST_TERMS = 1000
 MOST_ID_BYTES = 512  # of an id in OpenSearch
 _IDS_AT_ONCE = 4096
 SPACES = {Similarity.COSINE: "innerproduct", Similarity.L2: "l2"}
@@ -71,16 +70,15 @@ def index_body(
 
 
 def state_of(index: IndexFolder) -> dict[str, str]:
-    """Return what identifies the papers and vectors of an index folder: the checksums of their files, and its rows."""
+    """Return what identifies the papers and vectors of an index folder: the checksums of their files."""
     sums = index.manifest.checksums
-    checksums = {"papers": sums.get(PAPERS, ""), "vectors": sums.get(f"{DENSE}/{VECTORS}", "")}
-    return checksums | {HELD: rows_before(index, len(index.papers))}
+    return {"papers": sums.get(PAPERS, ""), "vectors": sums.get(f"{DENSE}/{VECTORS}", "")}
 
 
 def rows_before(index: IndexFolder, end: int) -> str:
     """Return what identifies the first rows of an index: their number, and a digest of their ids and the encoder.
 
-    A paper that is replaced gets a new row, so papers of the same rows and ids are the same.
+    A paper that is replaced gets a new row, so papers of the same rows and ids are the same. All these ids are read.
 
     Args:
         index: The index folder.

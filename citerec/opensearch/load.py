@@ -68,7 +68,7 @@ def load(
             f"OpenSearch at {server.url}, index {server.name!r}: it holds {found:,} papers, {index.path} holds "
             f"{total:,}; load all of them into a new index"
         )
-    server.describe({META: state_of(index)})
+    server.describe({META: state_of(index) | {HELD: rows_before(index, total)}})
     return written
 
 

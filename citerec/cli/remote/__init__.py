@@ -93,9 +93,8 @@ def opened_request(
     from citerec.folder import open_index
 
     options = request.options
-    open_index(
-        path
-    )  # a folder that is no index is refused before a cluster starts, which takes seconds
+    # A folder that is no index is refused before a cluster starts, which takes seconds.
+    open_index(path)
     with connected(ray) as cluster:
         work = open_work(path, request, console)
         threads = options.bm25.threads
