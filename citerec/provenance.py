@@ -21,7 +21,6 @@ PACKAGES = (
     "faiss-cpu",
     "lightgbm",
     "scikit-learn",
-    "gensim",
 )
 
 

@@ -132,9 +132,6 @@ SPEED = [  # page, first cell of the row, rows of the benchmark, in the order of
 ]
 
 
-PAPERS = (1_000_000, 7_200_000, 200_000_000)  # the columns of sizes
-
-
 def row(page: str, label: str) -> list[str]:
     """Return the cells of a row of a table after its first one, without links."""
     text = re.sub(r"\]\([^)]*\)", "", (ROOT / page).read_text())
@@ -221,22 +218,3 @@ def test_each_row_of_the_benchmark_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize(("page", "label", "names"), SPEED)
 def test_a_figure_of_speed_is_that_of_the_benchmark(page: str, label: str, names: str) -> None:
     assert_shown(figures(row(page, label)), [benchmark()[name] for name in names.split()])
-
-
-def test_the_sizes_of_approximate_indexes_are_those_of_the_measured_builds() -> None:
-    measured = json.loads((RESULTS / "ann.json").read_text())
-    papers = max(measured, key=int)
-    hnsw, ivf = (measured[papers][kind]["build"]["settings"] for kind in ("hnsw", "ivf"))
-
-    paper = hnsw["bytes"] / int(papers)
-    code = ivf["made"]["bytes_per_vector"] + 8  # and its row
-    # 4 sqrt(papers) centroids, or one for 39 of the 262,144 vectors of the training
-    lists = [4 * 384 * min(4 * int(n**0.5), 262_144 // 39) for n in PAPERS]
-
-    page = "docs/guides/engineers.md"
-    hnsw_cells, ivf_cells = (
-        row(page, f"the same in an `{kind}` index") for kind in ("hnsw", "ivf")
-    )
-    assert_shown(figures(hnsw_cells), [paper, *(paper * n / 1e9 for n in PAPERS)])
-    sizes = [(code * n + size) / 1e9 for n, size in zip(PAPERS, lists, strict=True)]
-    assert_shown(figures(ivf_cells), [code, *sizes])

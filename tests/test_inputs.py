@@ -22,14 +22,12 @@ from citerec.inputs import (
 )
 from citerec.lab.scidocs.given import VectorFile
 from citerec.lab.scidocs.layout import read_judgements
-from citerec.lab.train_words.vectors import read_word2vec
 from citerec.run import read_qrels, read_run
 
 READERS: dict[str, Callable[[Path], object]] = {
     "run": read_run,
     "qrels": read_qrels,
     "ids": read_ids,
-    "word vectors": lambda path: read_word2vec(path, frozenset({"graph"})),
     "given vectors": lambda path: VectorFile(path)([]),
 }
 

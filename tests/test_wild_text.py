@@ -18,7 +18,6 @@ from citerec.encode.sentences import sentences
 from citerec.errors import BadInputError, shown
 from citerec.export.bibtex import dump
 from citerec.export.result import Result
-from citerec.lab.words.tokens import words_of
 from citerec.rank.authors import name_key
 from citerec.text import MAX_MARKS, normalized, stream_safe
 from citerec.types import Paper, Query, Recommendation
@@ -56,7 +55,6 @@ def test_every_text_that_is_normalised_goes_through_the_bound() -> None:
 
     assert title_key(MANY_MARKS) == "e"
     assert name_key(MANY_MARKS) == "e"
-    assert words_of(f"gra{MANY_MARKS}ph") == ["graeph"]
     assert len(to_text("{" + MANY_MARKS + "}")) <= 1 + MAX_MARKS
     assert dump([result]).startswith("@misc{ee,\n")
 

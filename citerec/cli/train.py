@@ -1,7 +1,7 @@
 """`citerec train-encoder`, `citerec train-reranker` and `citerec train-ranker`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,7 @@ from citerec.cli.train_summaries import (
     ranker_summary,
     reranker_summary,
     summary,
-    words_summary,
 )
-from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +53,7 @@ def train_encoder(
     resume: Resume = False,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help="specter, modern, memory or linear; word-vector encoders: random, tfidf, doc2vec, fasttext, sif, sgc "
-            "or citeomatic."
-        ),
+        typer.Option(help="specter, modern, memory or linear."),
     ] = None,
     config: Config = None,
     epochs: Annotated[int | None, typer.Option(help="Number of epochs.")] = None,
@@ -70,7 +65,6 @@ def train_encoder(
     verbose: Verbose = False,
 ) -> None:
     """Train an encoder on the citations of one or several indexes."""
-    from citerec.lab.train_words.config import wants_words
     from citerec.train.encoder.config import EncoderTraining
     from citerec.train.encoder.train import train_encoder as train
     from citerec.train.loop import is_first
@@ -84,12 +78,6 @@ def train_encoder(
         "seed": seed,
         "threads": threads or None,
     }
-    if wants_words(config, recipe):
-        if len(index or []) > 1 or dev_index:
-            raise ConfigError("a word-vector encoder is trained on one index; give --index once")
-        one = index[0] if index else None
-        _train_words(ctx, one, output, config, options, console, resume=resume, force=force)
-        return
     training = EncoderTraining.read(config, options)
     opened = _open(index or [None])
     target = output or opened.path / ENCODER
@@ -233,36 +221,3 @@ def _warn_of_old_vectors(opened: "TrainingIndex", model: Path, console: ConsoleO
                 f"{index.path} was embedded by the model that this one replaced, and cannot be searched before it is "
                 f"embedded again: citerec encode --index {index.path} --encoder {model}"
             )
-
-
-def _train_words(
-    ctx: typer.Context,
-    index: Path | None,
-    output: Path | None,
-    config: Path | None,
-    options: dict[str, Any],
-    console: ConsoleOutput,
-    *,
-    resume: bool,
-    force: bool,
-) -> None:
-    """Train a word-vector encoder."""
-    from citerec.folder import find_index, open_index
-    from citerec.lab.train_words.config import WordsTraining
-    from citerec.lab.train_words.train import train_words
-
-    training = WordsTraining.read(config, options)
-    folder = find_index(index)
-    target = output or folder / ENCODER
-    with interruptible(target, console, ctx), console.progress() as progress:
-        report = train_words(
-            open_index(folder),
-            target,
-            training,
-            resume=resume,
-            force=force,
-            progress=progress,
-            log=console.log,
-        )
-    if not console.quiet:
-        write_lines(*words_summary(report).split("\n"))

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from citerec.lab.train_words.train import WordsReport
     from citerec.train.job import TrainingReport
     from citerec.train.measures import Point
     from citerec.train.ranker.train import RankerReport
@@ -29,18 +28,6 @@ def _changes(first: "Point", best: "Point", place: str, compared: str) -> list[s
         f"{getattr(best, name):>12.4f}  {shown} ({place}); {getattr(first, name):.4f} {compared}"
         for name, shown in (("dev_f1", "dev F1@20"), ("dev_mrr", "dev MRR"))
     ]
-
-
-def words_summary(report: "WordsReport") -> str:
-    """Return the summary of the training of a word-vector encoder."""
-    counts = [f"{count:>12,}  {name.replace('_', ' ')}" for name, count in report.counts.items()]
-    lines = [f"{report.output}", *counts]
-    chosen = report.chosen
-    if chosen.mrr is not None:
-        settings = ", ".join(f"{name} {value}" for name, value in chosen.setting.items())
-        lines.append(f"{chosen.mrr:>12.4f}  dev MRR{settings and f' ({settings})'}")
-        lines.append(f"{chosen.f1:>12.4f}  dev F1@20")
-    return "\n".join(lines)
 
 
 def reranker_summary(report: "TrainingReport") -> str:

@@ -1,4 +1,4 @@
-"""What reproduces papers: rows of results tables, datasets of the literature, SciDocs, encoders of words, NNSelect.
+"""What reproduces papers: rows of results tables, datasets of the literature, SciDocs.
 
-Nothing imports it but `citerec.cli`; encoders and systems of this package are found by their entry points.
+Nothing imports it but `citerec.cli`.
 """

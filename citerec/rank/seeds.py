@@ -37,7 +37,7 @@ Points = npt.NDArray[np.float64]  # one per paper
 
 CO_CITATION, SIMILAR_LISTS = "co-citation", "similar-lists"
 COUPLING, CITED_BY = "coupling", "cited-by"
-# Tuned by recall@20 on dev papers of two corpora: experiments/MISSING.md.
+# Tuned by recall@20 on dev papers of two corpora.
 WEIGHTS = {
     CO_CITATION: 1.5,
     SIMILAR_LISTS: 1.0,

@@ -53,21 +53,12 @@ def trained_encoder(
     settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
 ) -> str:
     """Train the encoder of a row on its index, unless it exists; return its folder."""
-    from citerec.lab.train_words.config import WordsTraining, wants_words
-    from citerec.lab.train_words.train import train_words
-    from citerec.lab.train_words.train import was_trained_so as words_up_to_date
     from citerec.train.encoder.config import EncoderTraining
-    from citerec.train.encoder.train import train_encoder
-    from citerec.train.encoder.train import was_trained_so as net_up_to_date
+    from citerec.train.encoder.train import train_encoder, was_trained_so
 
     model = index.models / name
-    if wants_words(settings, None):
-        word_config = WordsTraining.read(settings, {})
-        if not words_up_to_date(model, index, word_config):
-            train_words(index, model, word_config, resume=True, force=True, progress=progress)
-        return str(model)
     config = EncoderTraining.read(settings, {})
-    if not net_up_to_date(model, index, config):
+    if not was_trained_so(model, index, config):
         train_encoder(index, model, config, resume=True, force=True, progress=progress)
     return str(model)
 

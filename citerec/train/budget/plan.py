@@ -36,7 +36,7 @@ SETTINGS: Mapping[Budget, Tables] = {
             "queries": 3_000,
             "query_tokens": 96,
             "candidate_tokens": 64,
-            "teacher": "encoder",  # learns faster than from the fused order: experiments/CURVES.md
+            "teacher": "encoder",  # learns faster than from the fused order
             "distill": 0.5,
             "warm_steps": 0,
             "first_stage_weight": 0.85,

@@ -1,1 +1,0 @@
-"""Training of word-vector encoders: the baselines without a transformer."""

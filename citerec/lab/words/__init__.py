@@ -1,1 +1,0 @@
-"""Encoders without a transformer: word vectors (summed, propagated or inferred), and random vectors."""
