@@ -22,7 +22,6 @@ CiterecError
 ├── OutputError             a folder or file that cannot be written, or a full disk
 ├── ClusterError            a Ray cluster that cannot be reached, or whose workers fail
 ├── OpenSearchError         an OpenSearch server that does not answer, or not completely
-├── ServerError             the server that CITEREC_SERVER names does not answer
 └── JavaError               no Java that can run Lucene
 """
 
@@ -211,17 +210,6 @@ class ClusterError(CiterecError):
 
 class OpenSearchError(CiterecError):
     """An OpenSearch server that does not answer, or not completely, or whose index holds other papers."""
-
-
-class ServerError(CiterecError):
-    """The server that the user names does not answer."""
-
-    def __init__(self, named: str, reason: str) -> None:
-        super().__init__(
-            f"the server {named} (CITEREC_SERVER) does not answer: {reason}; start one: citerec serve, "
-            "or work without: --no-server"
-        )
-        self.named, self.reason = named, reason
 
 
 class JavaError(CiterecError):

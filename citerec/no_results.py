@@ -1,28 +1,11 @@
 """Explains why a query has no recommendations, with numbers and a remedy; or why those that it has mean little."""
 
-from collections.abc import Sequence
-
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
 from citerec.retrieve.coverage import UNREADABLE
-from citerec.retrieve.retriever import PARTIAL
 from citerec.rules.eligible import within
 from citerec.text import plural
 from citerec.types import CandidateSet, Eligibility, Query, QueryKind
-
-
-def partial_notice(retrievers: Sequence[str]) -> str:
-    """Return that a list may lack papers, because a retriever searched a part of the index alone; else empty.
-
-    Args:
-        retrievers: The names of the retrievers.
-    """
-    partial = [name.removesuffix(PARTIAL) for name in retrievers if name.endswith(PARTIAL)]
-    if not partial:
-        return ""
-    return (
-        f"the list is partial: {' and '.join(partial)} searched without the shards that are missing"
-    )
 
 
 def explain_no_results(

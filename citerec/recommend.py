@@ -13,7 +13,6 @@ from citerec.folder import IndexFolder, verifying_on_failure
 from citerec.matching.recognise import recognise
 from citerec.no_results import (
     explain_no_results,
-    partial_notice,
     unmatched_notice,
     unreadable_notice,
 )
@@ -219,8 +218,7 @@ class BatchRecommender:
                     for query, ranked, items in zip(group.queries, best, papers, strict=True):
                         shown = self._explained(query, ranked, items) if next(explains) else items
                         weak = self._weak_notice(query, ranked)
-                        all_notices = next(notices), weak, partial_notice(self.retriever_names)
-                        yield BatchResult(shown, tuple(filter(None, all_notices)))
+                        yield BatchResult(shown, tuple(filter(None, (next(notices), weak))))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
         """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""

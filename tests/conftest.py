@@ -29,9 +29,6 @@ os.environ["XDG_CACHE_HOME"] = str(
     Path(tempfile.gettempdir(), f"citerec-tests-{getpass.getuser()}")
 )
 os.environ["XDG_CONFIG_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-settings"))
-# Commands use no server of the user.
-os.environ["XDG_RUNTIME_DIR"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-server"))
-os.environ.pop("CITEREC_SERVER", None)
 # Tests run without the models of the package, which would rerank every list; those of these models add them.
 for name in SHIPPED:
     SHIPPED[name] = Path(os.environ["XDG_CACHE_HOME"], "no-models", name)

@@ -30,9 +30,6 @@ from citerec.distributed.embedding import RayShards
 from citerec.distributed.pool import Pool
 from citerec.distributed.recommending import RayRecommender
 from citerec.distributed.scoring import RayScorers
-from citerec.distributed.sharded import open_shards
-from citerec.distributed.shards import build_shards
-from citerec.distributed.vectors import build_vector_shards, open_vector_shards
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError
@@ -40,9 +37,6 @@ from citerec.folder import IndexFolder, open_index
 from citerec.missing import stream_any
 from citerec.recommend import BatchRecommender
 from citerec.rerank.opening import open_cascade
-from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.dense import DenseRetriever
-from citerec.rules.eligible import eligible
 from citerec.types import Hits, Query, no_progress
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -283,50 +277,6 @@ def test_an_address_without_a_cluster_is_a_clear_error(
 
     assert code == 2
     assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
-
-
-def test_shards_written_and_searched_by_workers_give_the_hits_of_the_whole_index(
-    sample_index: IndexFolder, tmp_path: Path, cluster: Cluster
-) -> None:
-    queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers") for i in range(20)]
-    rules, folder = eligible(queries, sample_index.papers), tmp_path / "shards"
-    expected = Bm25Retriever(sample_index).retrieve(queries, rules, 30)
-
-    records = build_shards(sample_index, folder, 3, cluster)
-    written = (folder / records[0].name / "shard.json").stat().st_mtime_ns
-    assert build_shards(sample_index, folder, 3, cluster) == records  # nothing is written again
-    assert (folder / records[0].name / "shard.json").stat().st_mtime_ns == written
-    with open_shards(sample_index, folder, cluster) as bm25:
-        found = bm25.retrieve(queries, rules, 30)
-        for worker in holders():
-            os.kill(worker, signal.SIGKILL)
-        again = bm25.retrieve(queries, rules, 30)  # Ray starts the actors again
-
-    for one, other, third in zip(found, expected, again, strict=True):
-        assert one.rows.tolist() == other.rows.tolist() == third.rows.tolist()
-        assert one.scores.tolist() == other.scores.tolist() == third.scores.tolist()
-
-
-def test_vectors_in_shards_give_the_hits_of_the_whole_index_though_workers_are_killed(
-    dense_sample: IndexFolder, tiny_model: str, tmp_path: Path, cluster: Cluster
-) -> None:
-    queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers") for i in range(20)]
-    rules, folder = eligible(queries, dense_sample.papers), tmp_path / "shards"
-    encoder = open_encoder(tiny_model)
-    expected = DenseRetriever(dense_sample, encoder).retrieve(queries, rules, 30)
-
-    records = build_vector_shards(dense_sample, folder, 3, cluster)
-    assert build_vector_shards(dense_sample, folder, 3, cluster) == records
-    with open_vector_shards(dense_sample, folder, cluster) as vectors:
-        dense = DenseRetriever(dense_sample, encoder, search=vectors)
-        found = dense.retrieve(queries, rules, 30)
-        for worker in holders():
-            os.kill(worker, signal.SIGKILL)
-        again = dense.retrieve(queries, rules, 30)  # Ray starts the actors again
-
-    for one, other, third in zip(found, expected, again, strict=True):
-        assert one.rows.tolist() == other.rows.tolist() == third.rows.tolist()
-        assert one.scores.tolist() == other.scores.tolist() == third.scores.tolist()
 
 
 def test_replicas_give_the_answers_of_one_server(

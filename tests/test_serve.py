@@ -1,7 +1,6 @@
 """The server: its answers are those of the command line, and its errors say what was wrong."""
 
 import json
-import os
 import shutil
 import signal
 import socket
@@ -24,14 +23,11 @@ from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rerank.requested import cross_encoders
-from citerec.serve.local import is_private, socket_path
 from citerec.serve.options import config_of, model_settings
 from citerec.serve.problems import ProblemError
-from citerec.serve.run import bound
 from citerec.serve.schema import RecommendRequest
 from citerec.serve.service import Service
 from citerec.serve.settings import ServeConfig
-from citerec.types import Query
 
 BERT = {
     "title": "Deep transformers for sentence similarity",
@@ -49,9 +45,9 @@ DRAFTS = [
 
 @pytest.fixture(scope="module")
 def service(dense_sample: IndexFolder, tiny_reranker_model: str) -> Generator[Service]:
-    """The sample with vectors and a reranker; nothing watches for new versions."""
+    """The sample with vectors and a reranker."""
     models = model_settings([tiny_reranker_model])
-    opened = Service({"sample": dense_sample.path}, models, ServeConfig(poll_seconds=0))
+    opened = Service({"sample": dense_sample.path}, models)
     yield opened
     opened.close()
 
@@ -69,7 +65,7 @@ def lone(sample_index: IndexFolder) -> Generator[Callable[..., Service]]:
     opened: list[Service] = []
 
     def make(path: Path | None = None, **settings: Any) -> Service:
-        config = ServeConfig(**{"poll_seconds": 0} | settings)
+        config = ServeConfig(**settings)
         models = model_settings(["none"], ranker="none")
         opened.append(Service({"sample": path or sample_index.path}, models, config))
         return opened[-1]
@@ -502,7 +498,6 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
         subprocess.Popen(
             [*command, *options],
             stderr=log,
-            env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)},
         ) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
         ThreadPoolExecutor(1) as pool,
@@ -516,9 +511,8 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
         was_waiting = not answer.done()
         status = answer.result().status_code
         process.wait(60)
-        sockets = [*tmp_path.rglob("*.sock")]
 
-    assert (was_waiting, status, process.returncode, sockets) == (True, 200, 0, [])
+    assert (was_waiting, status, process.returncode) == (True, 200, 0)
 
 
 def is_answering(client: httpx.Client) -> bool:
@@ -568,34 +562,7 @@ def test_metrics_count_requests_by_route(client: httpx.Client) -> None:
     assert 'citerec_index_papers{index="sample"} 300.0' in text
 
 
-# --- new versions, the socket
-
-
-def test_a_new_version_takes_the_place_of_the_old_one_without_a_failed_request(
-    lone: Callable[..., Service], sample_index: IndexFolder, tmp_path: Path
-) -> None:
-    folder, fewer = tmp_path / "live", tmp_path / "fewer.txt"
-    shutil.copytree(sample_index.path, folder)
-    service = lone(folder, poll_seconds=0.02)
-    old = service.indexes.acquire()
-    fewer.write_text("\n".join(old.index.papers.ids_at([0, 1])))
-    stop = time.monotonic() + 30
-
-    with serving(service) as client, ThreadPoolExecutor(1) as pool:
-        update = ["index", "--index", str(folder), "--delete", str(fewer), "--quiet"]
-        updated = pool.submit(run, update)
-        answers = list[httpx.Response]()
-        while service.indexes.swaps["sample"] == 0 and time.monotonic() < stop:
-            answers.append(client.post("/v1/recommend", json={"title": "attention"}))
-        [described] = client.get("/v1/index").json()["indexes"]
-
-    assert updated.result() == 0
-    assert (described["papers"], described["swaps"]) == (298, 1)
-    assert {one.status_code for one in answers} == {200}
-    assert not old.closed  # it is in use here
-    assert len(old.default.recommend([Query(id="q", title="attention")])[0]) == 20
-    old.release()
-    assert old.closed
+# --- versions, tokens
 
 
 def test_other_vectors_and_another_ranker_are_another_version(
@@ -618,35 +585,6 @@ def test_other_vectors_and_another_ranker_are_another_version(
 
     assert len({first, other_model, version()}) == 3
     assert first.split()[0] == version().split()[0]  # the time of the build
-
-
-def test_an_update_that_is_broken_leaves_the_old_version_in_use(
-    lone: Callable[..., Service], sample_index: IndexFolder, tmp_path: Path
-) -> None:
-    folder = tmp_path / "live"
-    shutil.copytree(sample_index.path, folder)
-    service = lone(folder)
-
-    (folder / "manifest.json").write_text("{}")
-    service.indexes.refresh()
-
-    assert service.indexes.failed == ("sample",)
-    assert len(service.submit(RecommendRequest(title="attention")).result().answers[0].items) == 20
-
-
-def test_the_socket_of_a_user_is_closed_to_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-
-    sockets = bound(ServeConfig(port=0))
-    try:
-        assert len(sockets) == 2
-        assert socket_path().parent.stat().st_mode & 0o777 == 0o700
-        assert is_private(socket_path())
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def test_a_server_for_other_machines_needs_a_token(

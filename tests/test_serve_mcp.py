@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +30,6 @@ from citerec.references.check import check_references
 from citerec.serve.mcp.server import CARD, FACTS, create_server, http_app
 from citerec.serve.mcp.worker import MOST_WAITING, Worker
 from citerec.serve.settings import ServeConfig
-from citerec.serve.version import identity_of
 
 CONFIG = RecommendConfig(few_queries=True)
 DRAFT = {"title": "Dense retrieval of passages", "abstract": "A dual encoder ranks passages."}
@@ -365,27 +363,6 @@ def test_an_index_that_cannot_be_opened_is_the_error_of_each_call() -> None:
     result = with_client(server, lambda client: client.call_tool("corpus_info", {}))
 
     assert error(result) == "models: they are missing; train them"
-
-
-def test_a_new_version_is_used_from_the_next_call_on(
-    sample_index: IndexFolder, tmp_path: Path
-) -> None:
-    folder, fewer = tmp_path / "live", tmp_path / "fewer.txt"
-    shutil.copytree(sample_index.path, folder)
-    fewer.write_text(f"{DPR}\n")
-    worker = Worker(lambda: Recommender(folder, CONFIG), lambda: identity_of(folder))
-
-    async def story(client: Client) -> list[int]:
-        async def papers() -> int:
-            return content(await client.call_tool("corpus_info", {}))["papers"]
-
-        before = await papers()
-        assert run(["index", "--index", str(folder), "--delete", str(fewer), "--quiet"]) == 0
-        after = await papers()
-        (folder / "manifest.json").write_text("{}")  # it cannot be opened
-        return [before, after, await papers()]
-
-    assert with_client(create_server(worker), story) == [300, 299, 299]
 
 
 def test_calls_beyond_the_queue_are_refused_at_once(sample_index: IndexFolder) -> None:

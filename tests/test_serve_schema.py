@@ -10,14 +10,13 @@ from citerec.folder import IndexFolder
 from citerec.serve.app import create_app
 from citerec.serve.options import model_settings
 from citerec.serve.service import Service
-from citerec.serve.settings import ServeConfig
 
 
 @pytest.fixture(scope="module")
 def service(sample_index: IndexFolder) -> Any:
     """The sample, by words alone."""
     models = model_settings(["none"], ranker="none")
-    return Service({"sample": sample_index.path}, models, ServeConfig(poll_seconds=0))
+    return Service({"sample": sample_index.path}, models)
 
 
 def test_the_description_holds_routes_examples_and_errors(service: Service) -> None:

@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if given and given[0] in _SHORT:
         gc.set_threshold(*_COLLECTION)
     code = run(given, catch_interrupts)
-    if "citerec.java" in sys.modules:  # a command that let a server work has no Java
+    if "citerec.java" in sys.modules:
         from citerec.java import archive_classes
 
         with suppress(KeyboardInterrupt):

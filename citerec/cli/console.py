@@ -38,7 +38,6 @@ class ConsoleOutput:
 
     quiet: bool = False
     verbose: bool = False
-    receiver: Log | None = None  # receives each line, in place of stderr
 
     def log(self, message: str) -> None:
         """Print a message, unless quiet."""
@@ -56,12 +55,12 @@ class ConsoleOutput:
 
     def line(self, message: str) -> None:
         """Print a line, always."""
-        (self.receiver or _echo)(message)
+        _echo(message)
 
     @contextmanager
     def status(self, message: str) -> Generator[None]:
         """Show a spinner with a message, on a terminal and unless quiet."""
-        if self.quiet or self.receiver or not sys.stderr.isatty():
+        if self.quiet or not sys.stderr.isatty():
             yield
             return
         with stderr_console().status(message):

@@ -57,7 +57,6 @@ def mcp(
     with extra("serve"):
         from citerec.serve.mcp.run import run_http, run_stdio
         from citerec.serve.mcp.worker import Worker
-        from citerec.serve.version import identity_of
     from citerec.api.recommender import Recommender
     from citerec.config import RecommendConfig
     from citerec.folder import find_index, open_index
@@ -81,7 +80,7 @@ def mcp(
         start_jvm(heap)
         return Recommender(open_index(path), config, console.detail)
 
-    worker = Worker(open_recommender, lambda: identity_of(path))
+    worker = Worker(open_recommender)
     if transport is Transport.STDIO:
         console.detail(f"serving {path} on stdin and stdout")
         run_stdio(worker)

@@ -29,7 +29,6 @@ from citerec.cli.rank import (
     RankerOption,
 )
 from citerec.cli.ranked import is_terminal, logging_missing_dois, telling_of_empty
-from citerec.cli.remote import NoServerOption, opened_request
 from citerec.cli.request import ListedFile, Options, RecommendRequest
 from citerec.cli.rerank import (
     BackendOption,
@@ -43,6 +42,7 @@ from citerec.cli.rerank import (
     RerankOptions,
     RerankWeightOption,
 )
+from citerec.cli.work import opened_request
 from citerec.config import Bm25Config, StopWords
 from citerec.encode.config import Backend, Precision
 from citerec.text import QueryForm
@@ -138,7 +138,6 @@ def recommend(
     stop_words: StopWordsOption = StopWords.AUTO,
     threads: Threads = 0,
     heap: Heap = None,
-    no_server: NoServerOption = False,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -200,14 +199,10 @@ def recommend(
         drafts=drafts,
         excluded=ListedFile.named(exclude),
         cited=ListedFile.named(cited),
-        quiet=quiet,
-        verbose=verbose,
     )
     shown = output is None and is_terminal()  # a progress bar would be mixed with the results
     with (
-        opened_request(
-            find_index(index), request, console, ray, use_server=not no_server
-        ) as opened,
+        opened_request(find_index(index), request, console, ray) as opened,
         (ConsoleOutput(quiet=True) if shown else console).progress() as progress,
     ):
         results = adds.collected(opened.results(progress))

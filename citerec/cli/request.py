@@ -1,8 +1,4 @@
-"""What `citerec recommend` is given, read and checked, before an index is opened.
-
-The same values decide the recommendations and the messages of a command, whether it does the work itself
-(`citerec.cli.work`) or a running server does it (`citerec.cli.remote`).
-"""
+"""What `citerec recommend` is given, read and checked, before an index is opened."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,8 +84,6 @@ class RecommendRequest:
     drafts: "QueryFile"
     excluded: ListedFile | None
     cited: ListedFile | None
-    quiet: bool
-    verbose: bool
 
     @property
     def queries(self) -> tuple[Query, ...]:

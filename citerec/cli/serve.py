@@ -68,15 +68,11 @@ def serve(
         int, typer.Option(min=1, help="Queries in flight; more are answered by 429.")
     ] = 128,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer.")] = 60.0,
-    no_socket: Annotated[
-        bool, typer.Option("--no-socket", help="No Unix socket for the command line.")
-    ] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Serve recommendations over HTTP: a page for authors, an API for programs."""
     with extra("serve"):
-        from citerec.cli.remote.server import CommandServer
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.options import model_settings
         from citerec.serve.run import address, bound
@@ -90,7 +86,6 @@ def serve(
     settings = ServeConfig(
         host=host,
         port=port,
-        unix_socket=not no_socket,
         tokens=bearer_tokens(token_file),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
@@ -109,19 +104,15 @@ def serve(
         threads=threads,
     )
     indexes = named_indexes(index)
-    sockets = bound(settings)
+    listening = bound(settings)
     start_jvm_later(heap)
     load(hide_optional=True)  # before any thread imports a library that it hides
     service = Service(indexes, models, settings)
     service.indexes.warm_up()
     log_to_stderr(quiet=quiet)
-    shown, number = address(sockets)
+    shown, number = address(listening)
     console.log(f"serving {', '.join(service.names)} at http://{shown}:{number}/ (Ctrl-C to stop)")
-    commands = CommandServer(indexes.values())
-    if not threads:  # they are of the whole process, and commands run with their own default
-        commands.warm_up()
-    run(service, sockets, None if threads else commands.answer)
-    commands.close()
+    run(service, listening)
 
 
 def named_indexes(folders: list[Path] | None) -> dict[str, Path]:

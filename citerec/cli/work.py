@@ -1,7 +1,8 @@
 """The work of `citerec recommend`: opens the index and the models, and recommends papers for the queries."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -77,6 +78,31 @@ class Work:
                 one, year_max=options.year_max, excluded=self.excluded | self.cited
             ),
         )
+
+
+@contextmanager
+def opened_request(
+    path: Path, request: RecommendRequest, console: ConsoleOutput, ray: str | None
+) -> Generator[Work]:
+    """Open the index and the models; with the address of a Ray cluster, its workers rank the queries.
+
+    Raises:
+        CiterecError: If one cannot be opened, or there is no cluster at the address.
+    """
+    if ray is None:
+        yield open_work(path, request, console)
+        return
+    from citerec.distributed.cluster import connected
+    from citerec.distributed.recommending import RayRecommender
+    from citerec.folder import open_index
+
+    open_index(
+        path
+    )  # a folder that is no index is refused before a cluster starts, which takes seconds
+    with connected(ray) as cluster:
+        options = request.options
+        workers = RayRecommender(cluster, options.bm25.threads, options.heap, console.log)
+        yield replace(open_work(path, request, console), ranking=workers.stream)
 
 
 def open_work(path: Path, request: RecommendRequest, console: ConsoleOutput) -> Work:

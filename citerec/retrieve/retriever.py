@@ -5,8 +5,6 @@ from typing import Protocol
 
 from citerec.types import Eligibility, Hits, Query
 
-PARTIAL = "-partial"  # ends the name of a retriever that searches a part of the index alone
-
 
 class Retriever(Protocol):
     """Finds candidates in an index: a first-stage retriever."""

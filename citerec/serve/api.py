@@ -111,8 +111,7 @@ def api_router(service: Service) -> APIRouter:
         indexes = service.indexes
         for name in indexes.names:
             with indexes.use(name) as version:
-                failed = name in indexes.failed
-                found.append(lookup.describe(version, swaps=indexes.swaps[name], is_failed=failed))
+                found.append(lookup.describe(version))
         return json({"indexes": found})
 
     return router

@@ -10,7 +10,6 @@ from starlette.exceptions import HTTPException
 from citerec.errors import CiterecError
 from citerec.serve import answers
 from citerec.serve.api import api_router, health_router
-from citerec.serve.command import CommandAnswer, command_router
 from citerec.serve.guard import Guard
 from citerec.serve.metrics import Metrics
 from citerec.serve.page.routes import page_router
@@ -21,14 +20,10 @@ from citerec.serve.service import Service
 SUMMARY = "Recommends papers that a draft should cite."
 
 
-def create_app(service: Service, command: CommandAnswer | None = None) -> FastAPI:
+def create_app(service: Service) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task.
 
     `app.state.service` is the service.
-
-    Args:
-        service: The open indexes.
-        command: Answers the requests of `citerec recommend`; None for no route for them.
     """
     metrics = Metrics(service)
     app = FastAPI(
@@ -44,8 +39,6 @@ def create_app(service: Service, command: CommandAnswer | None = None) -> FastAP
     app.include_router(health_router(service))
     app.include_router(_metrics_router(metrics))
     app.include_router(page_router(service))
-    if command:
-        app.include_router(command_router(command))
     app.add_exception_handler(ProblemError, answers.on_problem)
     app.add_exception_handler(CiterecError, answers.on_citerec_error)
     app.add_exception_handler(RequestValidationError, answers.on_invalid)

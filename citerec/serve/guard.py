@@ -115,10 +115,7 @@ class Guard:
         self._held += size
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check host and token; a Unix socket admits only its user, and needs neither."""
-        server = scope.get("server")
-        if server and server[1] is None:
-            return
+        """Check host and token."""
         if not self._is_own(_host_name(headers.get("host", ""))):
             raise ProblemError(
                 "wrong-host",

@@ -65,7 +65,7 @@ def _page(links: LinkedPapers) -> dict[str, Any]:
     return {"total": links.total, "offset": links.offset, "results": results}
 
 
-def describe(version: OpenVersion, *, swaps: int, is_failed: bool) -> dict[str, Any]:
+def describe(version: OpenVersion) -> dict[str, Any]:
     """Return what an index holds, and the models that are used on it."""
     recommender: BatchRecommender = version.default
     return {
@@ -78,6 +78,4 @@ def describe(version: OpenVersion, *, swaps: int, is_failed: bool) -> dict[str, 
         "encoder": recommender.encoder,
         "reranker": recommender.reranker,
         "ranker": str(recommender.ranker or ""),
-        "swaps": swaps,
-        "failed_update": is_failed,
     }

@@ -46,13 +46,6 @@ class Metrics:
         waiting = Gauge("citerec_requests_waiting", "Requests that wait for the models.", **own)
         waiting.set_function(lambda: service.batcher.waiting)
         self._papers = Gauge("citerec_index_papers", "Papers of an index.", ["index"], **own)
-        self._swaps = Gauge("citerec_index_swaps", "Versions put in place.", ["index"], **own)
-        self._failed = Gauge(
-            "citerec_index_failed_update",
-            "Whether the newest version is unusable.",
-            ["index"],
-            **own,
-        )
         service.on_batch = self._on_batch
 
     def answered(self, route: str, status: int, seconds: float) -> None:
@@ -66,8 +59,6 @@ class Metrics:
         for name in indexes.names:
             with indexes.use(name) as version:
                 self._papers.labels(name).set(len(version.index.papers))
-            self._swaps.labels(name).set(indexes.swaps[name])
-            self._failed.labels(name).set(name in indexes.failed)
         return generate_latest(self._registry)
 
     def _on_batch(self, queries: int, seconds: float) -> None:

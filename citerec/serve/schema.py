@@ -218,8 +218,6 @@ class IndexAnswer(BaseModel):
     encoder: str
     reranker: str
     ranker: str
-    swaps: int  # versions that were put in place since the start
-    failed_update: bool  # whether a newer version is there that cannot be opened
 
 
 class IndexList(BaseModel):

@@ -108,7 +108,6 @@ class Service:
         self.batcher = Batcher(self._run, batch_size=self.settings.batch_size)
         # receives the queries of each batch, and the seconds that it took
         self.on_batch: Callable[[int, float], None] = lambda queries, seconds: None
-        self.indexes.watch(self.settings.poll_seconds)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ class ServeConfig:
 
     host: str = "127.0.0.1"
     port: int = 8000  # 0 for a free one
-    unix_socket: bool = True  # whether it also listens on `local.socket_path()`
     tokens: tuple[str, ...] = field(default=(), repr=False)  # bearer tokens; empty: none is needed
     hosts: tuple[str, ...] = ()  # more names by which clients may address it; "*" for any
     # origins of other web pages that may call the API (CORS); "*" for any, "null" for those without an origin
@@ -34,13 +33,12 @@ class ServeConfig:
     # then differ from that of the request alone in the last digits
     rerank_together: bool = False
     timeout_seconds: float = 60.0  # from the arrival of a request to its answer
-    poll_seconds: float = 1.0  # between two looks for a new version of an index; 0 for none
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"port must lie in [0, 65535], got {self.port}")
         least = {"max_body_bytes": 1, "max_held_bytes": 1, "max_queries": 1, "queue_size": 1}
-        check_least(self, {**least, "batch_size": 1, "poll_seconds": 0, "timeout_seconds": 0.001})
+        check_least(self, {**least, "batch_size": 1, "timeout_seconds": 0.001})
         if wrong := [origin for origin in self.origins if not ORIGIN.fullmatch(origin)]:
             raise ConfigError(
                 f"{shown(wrong[0])} is no origin of a web page; expected scheme and host as browsers send them, "

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import Counter, OrderedDict
-from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,8 @@ import orjson
 
 from citerec.api.corpus import Corpus
 from citerec.config import RecommendConfig
-from citerec.folder import IndexFolder, find_index, open_index
-from citerec.manifest import MODEL_SUMS, MODELS, NAME
+from citerec.folder import IndexFolder, open_index
+from citerec.manifest import MODEL_SUMS
 from citerec.recommend import BatchRecommender
 from citerec.rerank.cascade import Cascade, Scorer
 from citerec.rules.known import Rows, Scores
@@ -23,8 +22,6 @@ from citerec.types import Progress, Query
 
 MAX_VARIANTS = 6  # recommenders of other settings than the default ones, which are open at once
 WARM_UP = Query(id="query", title="a first search", named=False)
-
-Identity = tuple[tuple[str, int, int, int], ...]
 
 
 class EachAlone:
@@ -55,7 +52,7 @@ class OpenVersion:
         Raises:
             CiterecError: If the index or a model cannot be opened.
         """
-        self.name, self.identity = name, identity_of(path)
+        self.name = name
         self.index = open_index(path)
         self.version = _version_of(self.index)
         self._models = models
@@ -143,8 +140,7 @@ def _version_of(index: IndexFolder) -> str:
     manifest = index.manifest
     digest = hashlib.sha256(orjson.dumps([manifest.checksums, manifest.settings]))
     for sums in sorted(index.models.glob(f"*/{MODEL_SUMS}")):
-        with suppress(OSError):  # it is being replaced, which makes another version soon
-            digest.update(sums.read_bytes())
+        digest.update(sums.read_bytes())
     return f"{manifest.created} {digest.hexdigest()[:12]}"
 
 
@@ -160,17 +156,3 @@ def alone(recommender: BatchRecommender, k: int) -> BatchRecommender:
         each = (replace(one, scorer=EachAlone(one.scorer)) for one in cascade.rerankers)
         other.cascade = Cascade(cascade.index, tuple(each), cascade.early_stop)
     return other.with_k(k)
-
-
-def identity_of(path: Path) -> Identity:
-    """Return what changes if another index or another model is put in the place of one; nothing is read."""
-    folder = find_index(path)
-    files = [folder / NAME, *sorted((folder / MODELS).glob("*/*.json"))]
-    found: list[tuple[str, int, int, int]] = []
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:  # it is being replaced
-            continue
-        found.append((file.name, status.st_ino, status.st_size, status.st_mtime_ns))
-    return tuple(found)

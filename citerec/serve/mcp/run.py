@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
@@ -39,9 +38,8 @@ def run_http(worker: Worker, settings: ServeConfig, log: Log = no_log) -> None:
 
     from citerec.serve.run import address, bound
 
-    [listening] = bound(replace(settings, unix_socket=False))
-    with listening:
-        host, port = address([listening])
+    with bound(settings) as listening:
+        host, port = address(listening)
         log(f"serving MCP at http://{host}:{port}/mcp (Ctrl-C to stop)")
         app = http_app(worker, settings)
         config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)

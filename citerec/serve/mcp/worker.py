@@ -1,7 +1,7 @@
 """Opens a recommender in a thread, and runs all calls of it there, one after the other."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,23 +18,14 @@ T = TypeVar("T")
 class Worker:
     """One thread with a recommender: models are loaded once, and memory does not grow with the clients."""
 
-    def __init__(
-        self, open_recommender: Callable[[], Recommender], state: Callable[[], Hashable] = lambda: 1
-    ) -> None:
-        """Prepare; `start` opens the recommender.
-
-        Args:
-            open_recommender: Opens it.
-            state: Returns what changes if the index is replaced; it is then opened again before the next call. A
-                version that cannot be opened is left out, and the old one stays in use.
-        """
+    def __init__(self, open_recommender: Callable[[], Recommender]) -> None:
+        """Prepare; `start` opens the recommender."""
         self._executor = ThreadPoolExecutor(1, "citerec-mcp")
         self._lock, self._waiting = Lock(), 0
-        self._open, self._state = open_recommender, state
+        self._open = open_recommender
         self._is_started = False
-        self._tried: Hashable = None  # the state that was opened last, or could not be opened
         self._current: Recommender | None = None
-        self._fault: Exception | None = None  # of the first opening
+        self._fault: Exception | None = None  # of the opening
 
     def start(self) -> None:
         """Start to open the recommender in the background, once; an error is raised by each call."""
@@ -69,24 +60,15 @@ class Worker:
             leave_thread()
 
     def _recommender(self) -> Recommender:
-        """Return the recommender of the newest version that can be opened.
-
-        Raises:
-            CiterecError: If there is none.
-        """
-        state = self._state()
-        if state != self._tried and (state or self._current is None):
-            self._tried = state
+        """Return the recommender; the error of its opening is raised again by each call."""
+        if self._current is None:
+            if self._fault is not None:
+                raise self._fault
             try:
-                old, self._current = self._current, self._open()
+                self._current = self._open()
             except Exception as error:
                 self._fault = error
-            else:
-                if old:
-                    old.close()
-        if self._current is None:
-            assert self._fault  # the first opening failed
-            raise self._fault
+                raise
         return self._current
 
     def _leave(self, _: "Future[Any]") -> None:
