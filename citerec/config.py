@@ -1,17 +1,96 @@
-"""The settings of each stage: frozen, keyword-only, validated on construction."""
+"""The tree of settings: what each stage can be told, with type, range, default and help text, declared once.
 
-from dataclasses import dataclass, replace
+The options of the command line, TOML files, the schemas of the HTTP API and of MCP, and the rows of experiments are
+views of these models.
+"""
+
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from citerec.errors import ConfigError
-from citerec.settings import check_least
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from citerec.errors import ConfigError, shown
 from citerec.text import QueryForm
 
 RANKING_DEPTH = 1000  # candidates per query; no metric reads deeper
 RRF_K0 = 60  # damping of ranks in reciprocal rank fusion, as in its paper
 MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0
+
+
+class Settings(BaseModel):
+    """Settings of one stage: frozen, keyword-only, validated on construction; a fault is a `ConfigError`."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False
+    )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise config_error(error, type(self)) from None
+
+    # Marks the constructor as equal to pydantic's own, so that nested settings are validated without it: the error then
+    # has the full name, such as `bm25.k1`.
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some settings changed, validated again."""
+        return type(self)(**{**dict(self), **changes})
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def read_settings(
+    kind: type[AnySettings], given: Mapping[str, Any], where: str = ""
+) -> AnySettings:
+    """Make settings from values by name, as a TOML or JSON file has them; a missing one has its default.
+
+    Args:
+        kind: The settings.
+        given: Values by name; a table sets nested settings.
+        where: The origin of the values, as a prefix of messages, such as `row.toml: `.
+
+    Raises:
+        ConfigError: If a name is unknown, or a value has the wrong type or is out of its range.
+    """
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise config_error(error, kind, where) from None
+
+
+def config_error(error: ValidationError, kind: type[BaseModel], where: str = "") -> ConfigError:
+    """Return the error of invalid settings as one line: which setting, what it must be, and what was given."""
+    # of a union, the error of the member that the value came closest to
+    fault = max(error.errors(), key=lambda one: len(one["loc"]))
+    # a location also names members of unions, such as `RerankConfig` and `literal['auto']`
+    parts = [
+        str(p) for p in fault["loc"] if isinstance(p, int) or (p.isidentifier() and p == p.lower())
+    ]
+    name, message = ".".join(parts), fault["msg"]
+    if fault["type"] == "extra_forbidden":
+        table: Any = kind
+        for part in parts[:-1]:
+            table = table.model_fields[part].annotation if hasattr(table, "model_fields") else None
+        known = getattr(table, "model_fields", None)
+        listed = f"; known settings: {', '.join(known)}" if known else ""
+        return ConfigError(f"{where}unknown setting {name!r}{listed}")
+    if fault["type"] == "missing":
+        return ConfigError(f"{where}setting {name!r} is missing")
+    if fault["type"] == "value_error":
+        text = message.removeprefix("Value error, ")
+        return ConfigError(f"{where}{f'{name}: ' if name else ''}{text}")
+    text = (
+        message.replace("Input should", "must")
+        .replace("String should", "must")
+        .replace("greater than or equal to", "at least")
+    )
+    text = text.replace("less than or equal to", "at most")
+    return ConfigError(f"{where}{name} {text}, got {shown(fault['input'])}")
 
 
 class StopWords(StrEnum):
@@ -22,26 +101,27 @@ class StopWords(StrEnum):
     AUTO = "auto"  # long if most papers have no abstract, else Anserini's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bm25Config:
+class Bm25Config(Settings):
     """BM25, the lexical first stage. The defaults are Lucene's, which suit queries as long as an abstract."""
 
-    k1: float = 1.2  # how fast the weight of a repeated term saturates; in [0, 1000]
-    b: float = 0.75  # how strongly long papers are normalised; in [0, 1]
-    form: QueryForm = QueryForm.TITLE_ABSTRACT
-    key_terms: int = 20  # terms that the form "key-terms" keeps: those of highest tf * idf
-    stop_words: StopWords = StopWords.AUTO
-    threads: int = 0  # parallel searches; 0 for one per processor
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.k1 <= MAX_K1:
-            raise ConfigError(f"k1 must lie in [0, {MAX_K1}], got {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise ConfigError(f"b must lie in [0, 1], got {self.b}")
-        if self.key_terms < 1:
-            raise ConfigError(f"key-terms must be at least 1, got {self.key_terms}")
-        if self.threads < 0:
-            raise ConfigError(f"threads must not be negative, got {self.threads}")
+    k1: float = Field(
+        default=1.2, ge=0, le=MAX_K1, description="BM25: saturation of repeated terms."
+    )
+    b: float = Field(
+        default=0.75, ge=0, le=1, description="BM25: normalisation by length, in [0, 1]."
+    )
+    form: QueryForm = Field(
+        default=QueryForm.TITLE_ABSTRACT, description="The text of a draft that BM25 searches with."
+    )
+    key_terms: int = Field(
+        default=20,
+        ge=1,
+        description="Terms that the form key-terms keeps: those of highest tf * idf.",
+    )
+    stop_words: StopWords = Field(
+        default=StopWords.AUTO, description="Words that a BM25 query leaves out."
+    )
+    threads: int = Field(default=0, ge=0, description="Parallel searches; 0 for one per processor.")
 
 
 class DenseKind(StrEnum):
@@ -54,55 +134,60 @@ class DenseKind(StrEnum):
     AUTO = "auto"  # exact up to a million papers, else hnsw
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenseIndexConfig:
+class DenseIndexConfig(Settings):
     """How the vectors of an index are stored. `exact` reads only `kind`."""
 
-    kind: DenseKind = DenseKind.AUTO
-    hnsw_m: int = 32  # links of a vector; twice as many on the lowest layer
-    ef_construction: int = 200  # candidates that are compared when a vector is linked
-    ef_search: int = 1024  # candidates of a search; doubled until the recall target is reached
+    kind: DenseKind = Field(default=DenseKind.AUTO, description="How the vectors are searched.")
+    hnsw_m: int = Field(
+        default=32, ge=2, description="hnsw: links of a vector; twice as many on the lowest layer."
+    )
+    ef_construction: int = Field(
+        default=200, ge=1, description="hnsw: candidates that are compared when a vector is linked."
+    )
+    ef_search: int = Field(
+        default=1024,
+        ge=1,
+        description="hnsw: candidates of a search; doubled until the recall target is reached.",
+    )
     # None for 4 * sqrt(papers), or fewer if there are too few training vectors
-    ivf_lists: int | None = None
-    nprobe: int = 64  # lists that a search reads; doubled until the recall target is reached
-    training_papers: int = 262_144  # at most; drawn at random
-    recall_target: float = 0.95  # share of the exact search's hits, in [0, 1]
-    recall_depth: int = RANKING_DEPTH  # hits over which the recall is measured
-    recall_queries: int = 200  # papers that serve as queries for it, drawn at random
-    seed: int = 0
-    threads: int = 0  # 0 for all
-    reproducible: bool = True  # hnsw links vectors on one thread: with several threads the links differ between builds
-
-    def __post_init__(self) -> None:
-        least = {
-            "hnsw_m": 2,
-            "ef_construction": 1,
-            "ef_search": 1,
-            "nprobe": 1,
-            "training_papers": 10_000,
-            "recall_depth": 1,
-            "recall_queries": 1,
-            "seed": 0,
-            "threads": 0,
-        }
-        check_least(self, least)
-        if self.ivf_lists is not None and self.ivf_lists < 1:
-            raise ConfigError(f"ivf_lists must be at least 1, got {self.ivf_lists}")
-        if not 0 <= self.recall_target <= 1:
-            raise ConfigError(f"recall_target must lie in [0, 1], got {self.recall_target}")
+    ivf_lists: int | None = Field(default=None, ge=1, description="ivf: number of lists.")
+    nprobe: int = Field(
+        default=64,
+        ge=1,
+        description="ivf: lists that a search reads; doubled until the recall target is reached.",
+    )
+    training_papers: int = Field(
+        default=262_144, ge=10_000, description="Vectors that a compression is trained on, at most."
+    )
+    recall_target: float = Field(
+        default=0.95, ge=0, le=1, description="Share of the exact search's hits, in [0, 1]."
+    )
+    recall_depth: int = Field(
+        default=RANKING_DEPTH, ge=1, description="Hits over which the recall is measured."
+    )
+    recall_queries: int = Field(
+        default=200, ge=1, description="Papers that serve as queries for it, drawn at random."
+    )
+    seed: int = Field(default=0, ge=0, description="Seed of the random draws.")
+    threads: int = Field(default=0, ge=0, description="Threads of the build; 0 for all.")
+    # with several threads the links of hnsw differ between builds
+    reproducible: bool = Field(default=True, description="hnsw: link the vectors on one thread.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenseConfig:
+class DenseConfig(Settings):
     """Dense retrieval, the semantic first stage: how much a search reads."""
 
-    ef_search: int | None = None  # of an hnsw index; None for the value that its build chose
-    nprobe: int | None = None  # of an ivf index; None for the value that its build chose
-    threads: int = 0  # 0 for all
-
-    def __post_init__(self) -> None:
-        least = {"ef_search": 1, "nprobe": 1, "threads": 0}
-        check_least(self, {name: n for name, n in least.items() if getattr(self, name) is not None})
+    ef_search: int | None = Field(
+        default=None,
+        ge=1,
+        description="hnsw: candidates of a search; by default the value of the build.",
+    )
+    nprobe: int | None = Field(
+        default=None,
+        ge=1,
+        description="ivf: lists that a search reads; by default the value of the build.",
+    )
+    threads: int = Field(default=0, ge=0, description="Threads of a search; 0 for all.")
 
 
 class FuseMethod(StrEnum):
@@ -112,23 +197,31 @@ class FuseMethod(StrEnum):
     WEIGHTED = "weighted"  # by scores, min-max scaled per ranked list
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FuseConfig:
+class FuseConfig(Settings):
     """How BM25 and dense retrieval are fused."""
 
-    method: FuseMethod = FuseMethod.RRF
-    k0: int = RRF_K0  # rrf: damping; higher values weaken the first ranks
-    bm25_weight: float = 0.5  # weighted: in [0, 1]
-    dense_weight: float = 0.5  # weighted: in [0, 1]
-    depth: int = RANKING_DEPTH  # hits per retriever that are fused
+    method: FuseMethod = Field(
+        default=FuseMethod.RRF,
+        description="How BM25 and dense retrieval are fused: by ranks or by scores.",
+    )
+    k0: int = Field(
+        default=RRF_K0, ge=0, description="rrf: damping; higher values weaken the first ranks."
+    )
+    bm25_weight: float = Field(
+        default=0.5, ge=0, le=1, description="weighted: weight of BM25, in [0, 1]."
+    )
+    dense_weight: float = Field(
+        default=0.5, ge=0, le=1, description="weighted: weight of dense retrieval, in [0, 1]."
+    )
+    depth: int = Field(
+        default=RANKING_DEPTH, ge=1, description="Hits per retriever that are fused."
+    )
 
-    def __post_init__(self) -> None:
-        check_least(self, {"k0": 0, "depth": 1})
-        for name, weight in self.weights.items():
-            if not 0 <= weight <= 1:
-                raise ConfigError(f"the weight of {name} must lie in [0, 1], got {weight}")
+    @model_validator(mode="after")
+    def _has_weight(self) -> Self:
         if not any(self.weights.values()):
-            raise ConfigError("the weights of bm25 and dense are both 0; set one of them above 0")
+            raise ValueError("the weights of bm25 and dense are both 0; set one of them above 0")
+        return self
 
     @property
     def weights(self) -> dict[str, float]:
@@ -136,114 +229,133 @@ class FuseConfig:
         return {"bm25": self.bm25_weight, "dense": self.dense_weight}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrossEncoderConfig:
+class CrossEncoderConfig(Settings):
     """One cross-encoder, and how many candidates it scores."""
 
-    model: str = "auto"  # auto: the index's own, else the package's; else a name, folder or hub id
-    depth: int = 0  # candidates per query; 0 for what suits model and device
-    # query tokens of an input, with special tokens; 0 for the model's own setting
-    query_tokens: int = 0
-    candidate_tokens: int = 0  # likewise for the candidate
+    model: str = Field(
+        default="auto",
+        min_length=1,
+        description="auto: the index's own reranker, else the package's; else a name, folder or hub id.",
+    )
+    depth: int = Field(
+        default=0, ge=0, description="Candidates per query; 0 for what suits model and device."
+    )
+    query_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Query tokens of an input, with special tokens; 0 for the model's own.",
+    )
+    candidate_tokens: int = Field(
+        default=0, ge=0, description="Candidate tokens of an input; 0 for the model's own."
+    )
 
-    def __post_init__(self) -> None:
-        if not self.model.strip():
-            raise ConfigError("reranker is empty; name a model, or use auto or none")
-        check_least(self, {"depth": 0, "query_tokens": 0, "candidate_tokens": 0})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankConfig:
+class RerankConfig(Settings):
     """Reranking by a cross-encoder, or by several; each scores the best candidates of the previous one."""
 
     cross_encoders: tuple[CrossEncoderConfig, ...] = (CrossEncoderConfig(),)  # cheapest first
-    # of the last reranker against the previous order, in [0, 1]; None: the tuned weight, else the model's
-    weight: float | None = None
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Weight of the reranker against the previous order; by default as tuned, else the model's.",
+    )
     early_stop: bool = False  # stop scoring when the best k cannot change any more
-    device: str = "auto"  # or cpu, cuda, cuda:1
-    precision: str = "auto"  # of `citerec.encode.config.Precision`
+    device: str = Field(default="auto", description="auto, cpu, cuda or cuda:1.")
+    precision: str = Field(default="auto", description="auto, float32, bfloat16 or float16.")
     backend: str = "auto"  # of `citerec.encode.config.Backend`
-    threads: int = 0  # 0 for one per processor
+    threads: int = Field(
+        default=0, ge=0, description="Threads of the models; 0 for one per processor."
+    )
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _cascade_fits(self) -> Self:
         if not self.cross_encoders:
-            raise ConfigError("no reranker is named; name one, or use none")
-        check_least(self, {"threads": 0})
-        if self.weight is not None and not 0 <= self.weight <= 1:
-            raise ConfigError(f"the weight of the reranker must lie in [0, 1], got {self.weight}")
+            raise ValueError("no reranker is named; name one, or use none")
         if self.early_stop and self.weight == 1 and len(self.cross_encoders) == 1:
-            raise ConfigError(
+            raise ValueError(
                 "stopping early needs a weight below 1: with the reranker alone, any paper that it has not scored "
                 "may still be the best"
             )
         depths = [encoder.depth for encoder in self.cross_encoders if encoder.depth]
         if any(a <= b for a, b in pairwise(depths)):
-            listed = ", ".join(map(str, depths))
-            raise ConfigError(
-                f"the depths of the rerankers must fall, cheapest first, got {listed}"
-            )
+            raise ValueError(f"the depths of the rerankers must fall, cheapest first, got {depths}")
+        return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpandConfig:
+class ExpandConfig(Settings):
     """How papers that the best candidates cite or are cited together with are added (expansion)."""
 
-    neighbours: int = (
-        50  # the best papers of the first stages, which cite or are co-cited with the added papers
+    neighbours: int = Field(
+        default=50,
+        ge=1,
+        description="Best papers of the first stages, which cite or are co-cited with the added papers.",
     )
-    k0: int = RRF_K0  # a neighbour weighs 1 / (k0 + rank)
-    extra: int = RANKING_DEPTH  # papers that the expansion adds per query, at most; 0 for none
-    weight: float = 0.3  # of the expansion against the first stages when both are fused
+    k0: int = Field(default=RRF_K0, ge=0, description="A neighbour weighs 1 / (k0 + rank).")
+    extra: int = Field(
+        default=RANKING_DEPTH,
+        ge=0,
+        description="Papers that the expansion adds, at most; 0 for none.",
+    )
+    weight: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="Weight of the expansion against the first stages, in [0, 1].",
+    )
 
-    def __post_init__(self) -> None:
-        check_least(self, {"neighbours": 1, "k0": 0, "extra": 0})
-        if not 0 <= self.weight <= 1:
-            raise ConfigError(f"the weight of the expansion must lie in [0, 1], got {self.weight}")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendConfig:
+class RecommendConfig(Settings):
     """How many papers are recommended, and how they are retrieved and ranked."""
 
-    k: int = 20  # recommendations per query
+    k: int = Field(default=20, ge=1, description="Recommendations per query.")
     bm25: Bm25Config = Bm25Config()
-    encoder: str = "auto"  # auto: the index's own, if it has vectors; none: BM25 alone; else its name or folder
+    encoder: str = Field(
+        default="auto",
+        min_length=1,
+        description="auto: the index's own encoder, if it has vectors; none: BM25 alone; else its name or folder.",
+    )
     dense: DenseConfig = DenseConfig()
-    # more first-stage retrievers, which other packages register by entry points: their names
-    retrievers: tuple[str, ...] = ()
-    # a method alone: with the tuned weights; None: the tuned fusion, else RRF
-    fuse: FuseConfig | FuseMethod | None = None
-    # auto: the index's own, else the package's, if there is one
-    reranker: Literal["auto", "none"] | RerankConfig = "auto"
-    ranker: str = "auto"  # auto: the index's own, else the package's; none; or a folder
-    popularity: bool = True  # whether the ranker may read citation counts and ages
-    authors: bool = True  # whether the ranker may read authors
+    retrievers: tuple[str, ...] = Field(
+        default=(),
+        description="More first-stage retrievers: names that installed packages register.",
+    )
+    # a method alone: with the tuned weights
+    fuse: FuseConfig | FuseMethod | None = Field(
+        default=None, description="How the first stages are fused; by default as tuned, else rrf."
+    )
+    reranker: Literal["auto", "none"] | RerankConfig = Field(
+        default="auto",
+        description="auto: the index's own reranker, else the package's, if there is one.",
+    )
+    ranker: str = Field(
+        default="auto",
+        min_length=1,
+        description="auto: the index's own learning-to-rank model, else the package's; none; or a folder.",
+    )
+    popularity: bool = Field(
+        default=True, description="Let the ranker read citation counts and ages."
+    )
+    authors: bool = Field(default=True, description="Let the ranker read authors.")
     # of the ranker's candidates; None: the expansion that it was trained with
     expand: ExpandConfig | None = None
-    diversity: float = 0.0  # penalty for similarity to papers ranked above, in [0, 1]
+    diversity: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Penalty for similarity to papers ranked above, in [0, 1].",
+    )
     few_queries: bool = False  # the process ends after a few queries: prefer what opens faster
 
-    def __post_init__(self) -> None:
-        if not self.ranker.strip():
-            raise ConfigError("ranker is empty; name a folder, or use auto or none")
+    @model_validator(mode="after")
+    def _ranker_is_used(self) -> Self:
         if self.ranker == "none" and not (self.popularity and self.authors):
-            raise ConfigError("popularity and authors are read by the ranker only, and it is none")
-        if not 0 <= self.diversity <= 1:
-            raise ConfigError(f"diversity must lie in [0, 1], got {self.diversity}")
-        if isinstance(self.k, bool) or not hasattr(self.k, "__index__"):
-            raise ConfigError(f"k must be a whole number, got {self.k!r}")
-        if self.k < 1:
-            raise ConfigError(f"k must be at least 1, got {self.k}")
-        if not self.encoder.strip():
-            raise ConfigError("encoder is empty; name one, or use auto or none")
-        if isinstance(self.reranker, str) and self.reranker not in ("auto", "none"):
-            raise ConfigError(
-                f"reranker must be auto, none or a RerankConfig, got {self.reranker!r}"
-            )
+            raise ValueError("popularity and authors are read by the ranker only, and it is none")
+        return self
 
     def fuse_with(self, tuned: FuseConfig | None) -> FuseConfig:
         """Return the fusion for an index whose tuned fusion is `tuned` (None if it was not tuned)."""
         if isinstance(self.fuse, FuseConfig):
             return self.fuse
         fusion = tuned or FuseConfig()
-        return replace(fusion, method=self.fuse) if self.fuse else fusion
+        return fusion.replace(method=self.fuse) if self.fuse else fusion

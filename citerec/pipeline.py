@@ -96,7 +96,7 @@ def rank_stages(
     """
     expand = expander or CandidateExpander(graph, ranker.expand)
     if Group.GRAPH in disabled_features:
-        expand = CandidateExpander(graph, replace(expand.config, extra=0))
+        expand = CandidateExpander(graph, expand.config.replace(extra=0))
     order = LtrStage(graph, ranker, disabled_features)
     if cascade is None:
         return expand, order
@@ -133,7 +133,7 @@ def open_reranking(
     if reranker is not None:
         cascade = cascade_of(index, reranker, weight)
     elif requested:
-        settings = replace(requested, weight=weight)
+        settings = requested.replace(weight=weight)
         cascade = open_cascade(index, settings, log, few_queries=config.few_queries)
     else:
         return None

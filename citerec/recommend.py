@@ -142,7 +142,7 @@ class BatchRecommender:
         """Return one of `k` papers per query, and perhaps another log, that shares the index and models of this one."""
         other = copy(self)
         other._log = log or self._log
-        other.config = replace(self.config, k=k)
+        other.config = self.config.replace(k=k)
         other.pipeline = other._composed()
         return other
 

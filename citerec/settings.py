@@ -10,6 +10,8 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from citerec.config import Settings as Model
+from citerec.config import read_settings
 from citerec.errors import ConfigError
 
 Settings = TypeVar("Settings")
@@ -36,6 +38,8 @@ def settings_from(
     Raises:
         ConfigError: If a name is unknown or missing, or a value has the wrong type or is out of its range.
     """
+    if issubclass(kind, Model):
+        return cast("Settings", read_settings(kind, given, f"{where}{within}"))
     values = checked(kind, given, where, within=within)
     for field in fields(kind):  # pyright: ignore[reportArgumentType]
         has_default = (field.default, field.default_factory) != (MISSING, MISSING)
@@ -114,7 +118,7 @@ def _converted(kind: Any, value: Any, where: str, name: str) -> Any:
         if len(kinds) == len(value):
             pairs = zip(kinds, value, strict=True)
             return tuple(_converted(one, entry, where, name) for one, entry in pairs)
-    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, Mapping):
+    elif _is_table(kind) and isinstance(value, Mapping):
         return settings_from(kind, value, where, within=f"{name}.")
     elif origin is Mapping and isinstance(value, Mapping):
         return {n: _converted(arguments[1], v, where, f"{name}.{n}") for n, v in value.items()}
@@ -137,6 +141,10 @@ def _first_converted(kinds: Sequence[Any], value: Any, where: str, name: str) ->
 def _is_one(kind: Any, value: Any) -> bool:
     """Whether a value is of a class; true and false are no numbers."""
     return type(value) is kind or (kind not in _TYPES and isinstance(value, kind))
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Model))
 
 
 def _is_enum(kind: Any) -> bool:

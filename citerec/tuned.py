@@ -59,7 +59,7 @@ def write_tuned(
     Raises:
         OutputError: If it cannot be written.
     """
-    fuse = None if config is None else asdict(config)
+    fuse = None if config is None else config.model_dump()
     content = {"fuse": fuse, "for": _of(index), "how": dict(record)}
     if rerank:
         content["rerank_weight"] = asdict(rerank)

@@ -236,7 +236,7 @@ def test_the_index_s_own_is_meant_by_auto_if_there_is_one(
     assert requested_reranking("none", index, default=True) is None
     config = requested_reranking("auto", index, default=False)
     assert config == RerankConfig()
-    cascade = open_cascade(index, replace(config, backend="torch"))
+    cascade = open_cascade(index, config.replace(backend="torch"))
     assert cascade.name == "models/reranker"
     assert "by models/reranker: 32+32 tokens, torch " in str(cascade)
 
@@ -339,7 +339,7 @@ def test_what_nobody_gives_is_as_the_model_folder_states(
     write_reranker_spec(model, spec)
 
     config = RerankConfig(cross_encoders=(CrossEncoderConfig(model=str(model)),), backend="torch")
-    requested = replace(config, weight=0.5)
+    requested = config.replace(weight=0.5)
 
     deep = RerankConfig(cross_encoders=(CrossEncoderConfig(model=str(model), depth=9),))
 

@@ -1,96 +1,69 @@
-"""Settings are checked at birth."""
+"""Settings are validated on construction; a fault is one `ConfigError` that names the setting."""
 
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 
-from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
+from citerec.config import (
+    Bm25Config,
+    CrossEncoderConfig,
+    ExpandConfig,
+    FuseConfig,
+    FuseMethod,
+    RecommendConfig,
+    RerankConfig,
+    Settings,
+    read_settings,
+)
 from citerec.errors import ConfigError
 
 
 def test_the_defaults_of_bm25_are_lucenes() -> None:
-    config = Bm25Config()
-
-    assert (config.k1, config.b) == (1.2, 0.75)
+    assert (Bm25Config().k1, Bm25Config().b) == (1.2, 0.75)
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("kind", "name", "value"),
     [
-        {"k1": -0.1},
-        {"k1": float("nan")},
-        {"k1": float("inf")},
-        {"b": -0.01},
-        {"b": 1.01},
-        {"b": float("nan")},
-        {"key_terms": 0},
-        {"threads": -1},
+        (Bm25Config, "k1", -0.1),
+        (Bm25Config, "k1", float("nan")),
+        (Bm25Config, "b", 1.01),
+        (Bm25Config, "key_terms", 0),
+        (FuseConfig, "depth", 0),
+        (ExpandConfig, "weight", 2),
+        (CrossEncoderConfig, "model", ""),
+        (RerankConfig, "weight", -0.1),
+        (RecommendConfig, "k", 0),
+        (RecommendConfig, "k", 2.5),
+        (RecommendConfig, "reranker", "scibert"),
+        (RecommendConfig, "unknown", 1),
     ],
 )
-def test_a_bm25_that_cannot_be_is_refused_by_name(wrong: dict[str, Any]) -> None:
-    name, value = next(iter(wrong.items()))
-
-    with pytest.raises(ConfigError, match=rf"{name.replace('_', '-')} must .*, got {value}"):
-        Bm25Config(**wrong)
-
-
-@pytest.mark.parametrize("edge", [{"k1": 0}, {"b": 0}, {"b": 1}, {"key_terms": 1}])
-def test_the_edges_of_what_can_be_are_taken(edge: dict[str, Any]) -> None:
-    assert Bm25Config(**edge)
+def test_an_invalid_setting_is_refused_by_name(
+    kind: type[Settings], name: str, value: Any
+) -> None:
+    with pytest.raises(ConfigError, match=name):
+        kind(**{name: value})
 
 
-def test_at_least_one_paper_must_be_asked_for() -> None:
-    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
-        RecommendConfig(k=0)
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigError, match="both 0"):
+        FuseConfig(bm25_weight=0, dense_weight=0)
+    with pytest.raises(ConfigError, match="ranker"):
+        RecommendConfig(ranker="none", authors=False)
 
 
-def test_settings_do_not_change() -> None:
+def test_values_of_a_file_become_settings_and_a_fault_has_its_full_name() -> None:
+    config = read_settings(RecommendConfig, {"bm25": {"k1": 2}, "fuse": "weighted"})
+
+    assert config == RecommendConfig(bm25=Bm25Config(k1=2), fuse=FuseMethod.WEIGHTED)
+    with pytest.raises(ConfigError, match=r"^row\.toml: bm25\.k1 must be at least 0, got -1$"):
+        read_settings(RecommendConfig, {"bm25": {"k1": -1}}, "row.toml: ")
+
+
+def test_a_changed_copy_is_validated_again() -> None:
     config = RecommendConfig()
 
-    with pytest.raises(FrozenInstanceError):
-        config.k = 5  # type: ignore[misc]
-
-
-def stages(*depths: int) -> tuple[CrossEncoderConfig, ...]:
-    return tuple(CrossEncoderConfig(model="m", depth=depth) for depth in depths)
-
-
-def test_a_cascade_reads_less_from_stage_to_stage() -> None:
-    assert RerankConfig(cross_encoders=stages(1000, 100, 10))
-    assert RerankConfig(cross_encoders=stages(1000, 0, 10))  # 0: what suits the model
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"cross_encoders": ()}, "no reranker is named"),
-        ({"cross_encoders": stages(10, 10)}, "must fall, cheapest first, got 10, 10"),
-        ({"cross_encoders": stages(100, 0, 200)}, "must fall, cheapest first, got 100, 200"),
-        ({"weight": -0.1}, r"the weight of the reranker must lie in \[0, 1\], got -0.1"),
-        ({"weight": float("nan")}, "must lie in"),
-        ({"weight": 1, "early_stop": True}, "stopping early needs a weight below 1"),
-        ({"threads": -1}, "threads must be at least 0"),
-    ],
-)
-def test_a_reranking_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        RerankConfig(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"model": " "}, "reranker is empty"),
-        ({"depth": -1}, "depth must be at least 0"),
-        ({"query_tokens": -1}, "query_tokens must be at least 0"),
-    ],
-)
-def test_a_stage_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        CrossEncoderConfig(**wrong)
-
-
-def test_a_reranker_is_named_by_a_config() -> None:
-    with pytest.raises(ConfigError, match="must be auto, none or a RerankConfig, got 'scibert'"):
-        RecommendConfig(reranker="scibert")  # type: ignore[arg-type]
+    assert (config.replace(k=5).k, config.k) == (5, 20)
+    with pytest.raises(ConfigError, match="k must be at least 1"):
+        config.replace(k=0)

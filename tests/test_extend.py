@@ -321,7 +321,7 @@ def test_a_retriever_without_a_weight_is_fused_by_rrf_even_after_tuning(
 
     assert opened.config == FuseConfig()
     with pytest.raises(ConfigError, match="no weight for the retriever 'latest'; fuse by rrf"):
-        open_hybrid(sample_index, replace(config, fuse=FuseMethod.WEIGHTED))
+        open_hybrid(sample_index, config.replace(fuse=FuseMethod.WEIGHTED))
 
 
 def test_a_retriever_that_no_package_adds_is_refused(

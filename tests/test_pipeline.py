@@ -1,7 +1,6 @@
 """One pipeline: a system of an evaluation answers as `recommend` does, and a user's own stages fit in."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,12 +53,12 @@ def answers(
 @pytest.mark.parametrize(
     ("system", "config"),
     [
-        ("bm25", replace(PLAIN, encoder="none")),
-        ("rrf", replace(PLAIN, fuse=FuseMethod.RRF)),
-        ("weighted", replace(PLAIN, fuse=FuseConfig(method=FuseMethod.WEIGHTED))),
-        ("ranker", replace(PLAIN, ranker="auto")),
-        ("ranker-no-popularity", replace(PLAIN, ranker="auto", popularity=False)),
-        ("ranker-no-authors", replace(PLAIN, ranker="auto", authors=False)),
+        ("bm25", PLAIN.replace(encoder="none")),
+        ("rrf", PLAIN.replace(fuse=FuseMethod.RRF)),
+        ("weighted", PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))),
+        ("ranker", PLAIN.replace(ranker="auto")),
+        ("ranker-no-popularity", PLAIN.replace(ranker="auto", popularity=False)),
+        ("ranker-no-authors", PLAIN.replace(ranker="auto", authors=False)),
     ],
 )
 def test_a_system_answers_as_recommend_does(
@@ -88,7 +87,7 @@ def test_a_system_that_reranks_answers_as_recommend_does(
 ) -> None:
     stages = (CrossEncoderConfig(model=tiny_reranker_model, depth=30),)
     rerank = RerankConfig(cross_encoders=stages, weight=weight)
-    config = replace(PLAIN, encoder=encoder, ranker=ranker, reranker=rerank)
+    config = PLAIN.replace(encoder=encoder, ranker=ranker, reranker=rerank)
 
     answers(dense_sample, system, config, rerank)
 
@@ -160,7 +159,7 @@ DRAFT = Query(id="draft", title="Dense passage retrieval for question answering"
 
 def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
     bm25 = Bm25Retriever(dense_sample)
-    recommender = BatchRecommender(dense_sample, replace(PLAIN, k=5), retrievers=[bm25, Shelf()])
+    recommender = BatchRecommender(dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf()])
 
     [items] = recommender.recommend([DRAFT])
 
@@ -181,9 +180,9 @@ def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: Inde
 
 
 def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
-    plain = BatchRecommender(dense_sample, replace(PLAIN, k=50)).recommend([DRAFT])[0]
+    plain = BatchRecommender(dense_sample, PLAIN.replace(k=50)).recommend([DRAFT])[0]
 
-    [items] = BatchRecommender(dense_sample, replace(PLAIN, k=50), reranker=ByTitle()).recommend(
+    [items] = BatchRecommender(dense_sample, PLAIN.replace(k=50), reranker=ByTitle()).recommend(
         [DRAFT]
     )
 
@@ -208,11 +207,11 @@ def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: In
 
 
 def test_a_model_of_ones_own_orders_by_features(dense_sample: IndexFolder) -> None:
-    by_bm25 = BatchRecommender(dense_sample, replace(PLAIN, k=5, encoder="none")).recommend(
-        [DRAFT]
-    )[0]
+    by_bm25 = BatchRecommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend([DRAFT])[
+        0
+    ]
 
-    ranked = BatchRecommender(dense_sample, replace(PLAIN, k=5), ranker=ByRank())
+    ranked = BatchRecommender(dense_sample, PLAIN.replace(k=5), ranker=ByRank())
     [items] = ranked.recommend([DRAFT], explain=True)
 
     assert str(ranked.ranker) == "ByRank"
@@ -235,7 +234,7 @@ def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolde
         BatchRecommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
     with pytest.raises(ConfigError, match="at least one"):
         BatchRecommender(dense_sample, PLAIN, retrievers=[])
-    weighted = replace(PLAIN, fuse=FuseConfig(method=FuseMethod.WEIGHTED))
+    weighted = PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
         BatchRecommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
 

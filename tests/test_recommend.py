@@ -50,7 +50,7 @@ def rows_of(recommender: BatchRecommender, references: PaperList) -> frozenset[i
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     sample_index: IndexFolder,
 ) -> None:
-    recommender = BatchRecommender(sample_index, replace(PLAIN, k=7))
+    recommender = BatchRecommender(sample_index, PLAIN.replace(k=7))
 
     (found,) = recommender.recommend([Query(id="d", title="Citation recommendation", year=2018)])
 
@@ -98,7 +98,7 @@ def test_a_query_without_a_year_has_no_bound(tiny: BatchRecommender) -> None:
 
 def test_excluded_papers_make_room_for_the_next(tiny: BatchRecommender) -> None:
     query = Query(id="draft", title="graph drawing")
-    one = BatchRecommender(tiny.index, replace(PLAIN, k=1))
+    one = BatchRecommender(tiny.index, PLAIN.replace(k=1))
 
     assert [ids(one.recommend([query], excluded=out)[0]) for out in ([], [0], [0, 1])] == [
         ["old"],
@@ -260,7 +260,7 @@ DRAFT = Query(id="d", title="Citation recommendation", abstract="Retrieval of pa
 def test_a_reranked_list_is_in_the_order_of_its_scores(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    config = replace(PLAIN, k=7, reranker=reranking(tiny_reranker_model))
+    config = PLAIN.replace(k=7, reranker=reranking(tiny_reranker_model))
     recommender = BatchRecommender(sample_index, config)
 
     [found] = recommender.recommend([DRAFT], explain=True)
@@ -277,8 +277,8 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
 def test_papers_beneath_the_depth_follow_as_they_stood(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    config = replace(PLAIN, k=10, reranker=reranking(tiny_reranker_model, depth=4))
-    plain = BatchRecommender(sample_index, replace(PLAIN, k=10)).recommend([DRAFT])[0]
+    config = PLAIN.replace(k=10, reranker=reranking(tiny_reranker_model, depth=4))
+    plain = BatchRecommender(sample_index, PLAIN.replace(k=10)).recommend([DRAFT])[0]
 
     [found] = BatchRecommender(sample_index, config).recommend([DRAFT])
 
@@ -310,7 +310,7 @@ def test_stopping_early_gives_the_same_papers(
 ) -> None:
     def found(early_stop: bool) -> tuple[Recommendation, ...]:
         config = reranking(tiny_reranker_model, weight=0.1, depth=100, early_stop=early_stop)
-        return BatchRecommender(dense_sample, replace(PLAIN, k=5, reranker=config)).recommend(
+        return BatchRecommender(dense_sample, PLAIN.replace(k=5, reranker=config)).recommend(
             [DRAFT]
         )[0]
 

@@ -1,7 +1,6 @@
 """Systems that rerank: whose candidates they read, that no pair is scored twice, what they cost."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,7 @@ def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
-    systems = Systems(dense_sample, task, EvalConfig(rerank=replace(rerank, weight=0)))
+    systems = Systems(dense_sample, task, EvalConfig(rerank=rerank.replace(weight=0)))
 
     lists = zip(systems.hits("bm25"), systems.hits("bm25+rerank"), strict=True)
 
@@ -61,7 +60,7 @@ def test_alone_the_reranker_orders_the_same_candidates_by_its_own_scores(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
-    weighed = Systems(dense_sample, task, EvalConfig(rerank=replace(rerank, weight=0)))
+    weighed = Systems(dense_sample, task, EvalConfig(rerank=rerank.replace(weight=0)))
     plain = Systems(dense_sample, task, EvalConfig(rerank=rerank))
 
     lists = zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)

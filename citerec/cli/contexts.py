@@ -77,4 +77,4 @@ def suited(
         return config
     if config.ranker not in ("auto", "none") or set(rerankers or ()) - {"auto", "none"}:
         warn("--ranker and --reranker need a draft; --cited alone has none, so they are not used")
-    return replace(config, reranker="none", ranker="none", popularity=True, authors=True)
+    return config.replace(reranker="none", ranker="none", popularity=True, authors=True)

@@ -173,12 +173,11 @@ def _possible(names: list[str], rerank: RerankConfig | None) -> list[str]:
 def _provenance(
     folder: "IndexFolder", eval_config: "EvalConfig", reranking: dict[str, Any], *, ranks: bool
 ) -> dict[str, object]:
-    from dataclasses import asdict
 
     from citerec.provenance import provenance
     from citerec.retrieve.bm25 import resolve
 
-    bm25 = asdict(resolve(eval_config.bm25, folder))
+    bm25 = resolve(eval_config.bm25, folder).model_dump()
     corpus = {
         "sha256": folder.manifest.corpus["sha256"],
         "papers": folder.manifest.counts["papers"],
@@ -187,7 +186,7 @@ def _provenance(
         {
             "corpus": corpus,
             "bm25": bm25,
-            "fuse": asdict(eval_config.fuse),
+            "fuse": eval_config.fuse.model_dump(),
             **reranking,
             "ranker": ranker_provenance(folder, eval_config.ranker) if ranks else None,
             "depth": eval_config.depth,

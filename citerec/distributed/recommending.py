@@ -6,7 +6,7 @@ index at the same path, and the models.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -95,15 +95,14 @@ def worker_config(
         reranker = RerankConfig()
     if cascade and isinstance(reranker, RerankConfig):
         opened = zip(reranker.cross_encoders, cascade.rerankers, strict=True)
-        encoders = (*(replace(one, depth=stage.depth) for one, stage in opened),)
-        reranker = replace(reranker, cross_encoders=encoders, threads=threads)
+        encoders = (*(one.replace(depth=stage.depth) for one, stage in opened),)
+        reranker = reranker.replace(cross_encoders=encoders, threads=threads)
         if reranker.device == "auto" and not config.few_queries:
-            reranker = replace(reranker, device="cpu")
-    return replace(
-        config,
+            reranker = reranker.replace(device="cpu")
+    return config.replace(
         reranker=reranker,
-        bm25=replace(config.bm25, threads=threads),
-        dense=replace(config.dense, threads=threads),
+        bm25=config.bm25.replace(threads=threads),
+        dense=config.dense.replace(threads=threads),
     )
 
 

@@ -1,7 +1,7 @@
 """The names and the stages of the systems that an evaluation compares."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citerec import plugins
@@ -113,7 +113,7 @@ def candidates(index: IndexFolder) -> str:
 def weights(index: IndexFolder) -> FuseConfig:
     """Return the weights of the system "weighted": as tuned on the index, else equal weights."""
     tuned = read_tuned(index)
-    return replace(tuned or FuseConfig(), method=FuseMethod.WEIGHTED)
+    return (tuned or FuseConfig()).replace(method=FuseMethod.WEIGHTED)
 
 
 def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:
@@ -130,11 +130,11 @@ def bm25_of(name: str, config: EvalConfig) -> Bm25Config | None:
     if name not in FORMS:
         return None
     form = FORMS[name]
-    return replace(config.bm25, form=form) if form else config.bm25
+    return config.bm25.replace(form=form) if form else config.bm25
 
 
 def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
     """Return the fusion settings of a system; None without a fusion."""
     if name == "rrf":
         return FuseConfig(k0=config.fuse.k0, depth=config.depth)
-    return replace(config.fuse, depth=config.depth) if name == "weighted" else None
+    return config.fuse.replace(depth=config.depth) if name == "weighted" else None

@@ -125,7 +125,7 @@ def tune(
     if metric not in PER_QUERY:
         raise ValueError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
-        config = replace(config, rerank=replace(config.rerank, weight=1.0, early_stop=False))
+        config = replace(config, rerank=config.rerank.replace(weight=1.0, early_stop=False))
     systems = Systems(index, task, config, log, progress)
     reranker = systems.cascade if config.rerank else None  # opened first, since it may fail
     if index.is_embedded or not reranker:

@@ -74,7 +74,7 @@ def _of_query(
 ) -> NeighbourScores:
     is_citing, is_cited = snapshot.is_citing(rows), snapshot.citations(rows) > 0
     citing = _weights(rows, is_citing, config)
-    first = replace(config, neighbours=min(CLOSEST, config.neighbours))
+    first = config.replace(neighbours=min(CLOSEST, config.neighbours))
     cites, scratch = graph.index.graph.lists, graph.scratch
     scores = {
         "cites": citing.times(cites, scratch),

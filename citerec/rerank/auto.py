@@ -4,7 +4,6 @@ The default one improves a fused list, but hardly one that a learning-to-rank mo
 most of the time: callers say whether it counts.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -65,9 +64,9 @@ def resolved(
     if model is None:
         return None
     named = (
-        replace(one, model=model) if one.model == AUTO else one for one in config.cross_encoders
+        one.replace(model=model) if one.model == AUTO else one for one in config.cross_encoders
     )
-    return replace(config, cross_encoders=(*named,))
+    return config.replace(cross_encoders=(*named,))
 
 
 def own_reranker(index: IndexFolder) -> Path | None:

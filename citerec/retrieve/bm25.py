@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from copy import copy
-from dataclasses import replace
 from functools import cached_property, partial
 from threading import Event
 from typing import Self
@@ -54,7 +53,7 @@ def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
         return config
     counts = index.manifest.counts
     mostly_titles = counts["with_abstract"] < ABSTRACT_SHARE * counts["papers"]
-    return replace(config, stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI)
+    return config.replace(stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI)
 
 
 def needs_lucene(index: IndexFolder) -> bool:
@@ -126,7 +125,7 @@ class Bm25Retriever:
     def by_key_terms(self, key_terms: int) -> Self:
         """Return a retriever over the same open files that searches only the best terms of a query."""
         other = copy(self)
-        other.config = replace(self.config, form=QueryForm.KEY_TERMS, key_terms=key_terms)
+        other.config = self.config.replace(form=QueryForm.KEY_TERMS, key_terms=key_terms)
         other._lucene = self._lucene and self._lucene.with_terms(other.config)
         return other
 

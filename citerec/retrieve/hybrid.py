@@ -1,7 +1,6 @@
 """Hybrid retrieval: the hits of several retrievers for a query are fused into one candidate set."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from citerec import plugins
@@ -114,7 +113,7 @@ class HybridRetriever:
     def _fused(self, hits_by_retriever: dict[str, Hits], k: int) -> Hits:
         if len(hits_by_retriever) == 1:
             return next(iter(hits_by_retriever.values()))
-        deep = replace(self.config, depth=max(k, self.config.depth))
+        deep = self.config.replace(depth=max(k, self.config.depth))
         return fuse(hits_by_retriever, self._id_rank, deep, k=k)
 
 

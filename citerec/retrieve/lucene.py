@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -55,7 +54,7 @@ class Lucene:
     def with_terms(self, config: Bm25Config) -> Self:
         """Return a searcher of the same open files that makes queries by another `form` and `key_terms`."""
         other = copy(self)
-        other._config = replace(self._config, form=config.form, key_terms=config.key_terms)
+        other._config = self._config.replace(form=config.form, key_terms=config.key_terms)
         return other
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The settings of the pipeline for one request: those that the server was started with, and its own options."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from citerec.config import (
@@ -60,15 +60,13 @@ def config_of(options: Options, index: IndexFolder, models: ModelSettings) -> Re
         ConfigError: If the options contradict each other, or name a model that the server does not offer.
     """
     start = models.config
-    bm25 = replace(
-        start.bm25,
+    bm25 = start.bm25.replace(
         k1=float(options.k1),
         b=float(options.b),
         form=options.query_form,
         stop_words=options.stop_words,
     )
-    return replace(
-        start,
+    return start.replace(
         bm25=bm25,
         encoder=options.encoder if start.encoder == AUTO else start.encoder,
         retrievers=tuple(options.retriever) or start.retrievers,

@@ -61,7 +61,7 @@ class OpenVersion:
         self._variants: OrderedDict[RecommendConfig, BatchRecommender] = OrderedDict()
         self._borrowed = Counter[BatchRecommender]()
         reranking = default_reranking(self.index, models, models.config.ranker)
-        config = replace(models.config, reranker=reranking)
+        config = models.config.replace(reranker=reranking)
         self.default = BatchRecommender(self.index, config)
         self.corpus = Corpus(self.index, self.default.retriever.bm25)
 

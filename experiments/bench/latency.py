@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,7 @@ def _recommender(name: str, work: Work) -> Callable[[Any], object]:
         ranker="auto" if ranks else "none",
     )
     if name == "bm25":
-        config = replace(config, encoder="none")
+        config = config.replace(encoder="none")
     recommender = BatchRecommender(open_index(work.dense), config)
     return lambda query: recommender.recommend([query], explain=name == "explained")
 

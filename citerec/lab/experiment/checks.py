@@ -75,7 +75,7 @@ _KEYS: Mapping[str, _Check] = {
 _BY_CLASS: _Check = ("", lambda _: True)  # the dataclass of the table checks it
 _TABLES: Mapping[str, Mapping[str, _Check]] = {
     "bm25": {
-        **{setting.name: _BY_CLASS for setting in fields(Bm25Config)},
+        **dict.fromkeys(Bm25Config.model_fields, _BY_CLASS),
         "form": _one_of(QueryForm),
         "stop_words": _one_of(StopWords),
     },

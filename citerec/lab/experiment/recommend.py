@@ -1,7 +1,7 @@
 """Rows of the kind `recommend`: a system answers the queries of a split."""
 
 import hashlib
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def _eval_config(experiment: Experiment, reranker: str | None, ranker: str) -> E
     weight = None if experiment.system in RANKED else 1
     return EvalConfig(
         bm25=experiment.bm25,
-        fuse=replace(experiment.fuse, method=FuseMethod.WEIGHTED),
+        fuse=experiment.fuse.replace(method=FuseMethod.WEIGHTED),
         rerank=experiment.rerank.config(reranker, weight) if reranker else None,
         candidates=experiment.candidates,
         ranker=ranker,
@@ -81,9 +81,9 @@ def _settings(
     bm25, fuse = bm25_of(retriever, config), fuse_of(retriever, config)
     return {
         "system": experiment.system,
-        "bm25": asdict(resolve(bm25, index)) if bm25 else None,  # with the resolved stop words
+        "bm25": resolve(bm25, index).model_dump() if bm25 else None,  # with the resolved stop words
         "encoder": index.manifest.settings["encoder"],
-        "fuse": asdict(fuse) if fuse else None,
+        "fuse": fuse.model_dump() if fuse else None,
         "candidates": retriever if reranks else None,
         "rerank": [reranker.as_json() for reranker in cascade.rerankers] if cascade else None,
         "ranker": _ranker_facts(experiment, config),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -77,7 +76,7 @@ def first_list(request: PageRequest, recommender: BatchRecommender) -> Sequence[
         return []
     first = copy(recommender)
     first.ranker, first.cascade = None, None
-    first.config = replace(recommender.config, diversity=0.0)
+    first.config = recommender.config.replace(diversity=0.0)
     options = prepared.options
     [found] = first.with_k(request.k).stream(
         prepared.queries,
