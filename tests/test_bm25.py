@@ -152,7 +152,7 @@ def test_a_term_counts_as_often_as_the_query_repeats_it(sample: Bm25Retriever) -
 
 
 def test_a_k1_that_lucene_cannot_take_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"k1 must lie in \[0, 1000\], got 1e\+39"):
+    with pytest.raises(ConfigError, match="k1 must be at most 1000"):
         Bm25Config(k1=1e39)
 
 

@@ -39,9 +39,7 @@ def test_the_defaults_of_bm25_are_lucenes() -> None:
         (RecommendConfig, "unknown", 1),
     ],
 )
-def test_an_invalid_setting_is_refused_by_name(
-    kind: type[Settings], name: str, value: Any
-) -> None:
+def test_an_invalid_setting_is_refused_by_name(kind: type[Settings], name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=name):
         kind(**{name: value})
 

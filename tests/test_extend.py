@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,7 +295,7 @@ def test_a_registered_retriever_is_fused_where_it_is_named(
     query = citerec.Query(id="draft", title="Dense retrieval of passages", year=2010)
     plain = citerec.RecommendConfig(ranker="none")
 
-    with citerec.Recommender(sample_index, replace(plain, retrievers=("latest",))) as named:
+    with citerec.Recommender(sample_index, plain.replace(retrievers=("latest",))) as named:
         found = named.recommend(query, k=40)
         settings = named._open.settings_in_use
     with citerec.Recommender(sample_index, plain) as without:

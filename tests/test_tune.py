@@ -110,7 +110,7 @@ def test_without_vectors_the_reranker_is_weighed_against_bm25(
 
     assert tuning.trials == ()
     assert tuning.fuse is None
-    alone = replace(with_reranker, rerank=replace(with_reranker.rerank, weight=1))
+    alone = replace(with_reranker, rerank=with_reranker.rerank.replace(weight=1))
     run, _ = Systems(sample_index, task, alone).run("rerank")
     assert tuning.weights[-1].weight == 1
     assert tuning.weights[-1].metrics == mean_metrics(per_query(run, task.qrels))
