@@ -3,7 +3,7 @@
 corpus/   files of papers             -> papers and the citation graph (build.py makes the index)
 encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
 rules/    queries, papers, years      -> which papers are eligible, which citations are known, what is held out
-retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fuse.py makes one list)
+retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fused into one list)
 rank/     candidates, citation graph  -> more candidates by expansion, in the order of their features (LambdaMART)
 rerank/   a draft, its candidates     -> the best, reordered         (a cross-encoder reads draft and candidate)
 recommend a draft                     -> recommended papers, best first, with reasons
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
-    from citerec.rank.custom import RankModel
+    from citerec.rank.ltr import RankModel
     from citerec.rerank.custom import Reranker
     from citerec.retrieve.retriever import Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
@@ -64,7 +64,7 @@ _HOMES = {
     "Hits": "types",
     "Paper": "types",
     "Query": "types",
-    "RankModel": "rank.custom",
+    "RankModel": "rank.ltr",
     "Ranking": "types",
     "RecommendConfig": "config",
     "Recommendation": "types",

@@ -2,8 +2,7 @@
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
-from citerec.rank.custom import LtrModel
-from citerec.rank.reads import reads_probability
+from citerec.rank.ltr import LtrModel, reads_probability
 from citerec.rerank.cascade import Cascade
 from citerec.tuned import fusion_in_use, rerank_weight_in_use
 

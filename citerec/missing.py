@@ -5,14 +5,18 @@ from dataclasses import replace
 
 from citerec.errors import ConfigError
 from citerec.folder import verifying_on_failure
-from citerec.pipeline import Pipeline, depth_for
+from citerec.pipeline import DiversityStage, Pipeline, depth_for
+from citerec.rank.missing import (
+    SeedCandidates,
+    SeedFirstStage,
+    SeedRetriever,
+    by_key_terms,
+    seed_reasons,
+)
 from citerec.rank.reasons import MOST_WORDS
-from citerec.rank.seed_reasons import seed_reasons
-from citerec.rank.seeds import SeedCandidates, SeedFirstStage, SeedRetriever, by_key_terms
 from citerec.recommend import BatchRecommender
 from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
 from citerec.rules.eligible import eligible
-from citerec.stages import DiversityStage
 from citerec.text import plural
 from citerec.types import (
     CandidateSet,

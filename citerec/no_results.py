@@ -2,7 +2,7 @@
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.folder import IndexFolder
-from citerec.retrieve.coverage import UNREADABLE
+from citerec.retrieve.hybrid import UNREADABLE
 from citerec.rules.eligible import within
 from citerec.text import plural
 from citerec.types import CandidateSet, Eligibility, Query, QueryKind

@@ -16,23 +16,26 @@ from citerec.no_results import (
     unmatched_notice,
     unreadable_notice,
 )
-from citerec.pipeline import Pipeline, depth_for, open_reranking, rank_stages
-from citerec.rank.custom import CustomRanker, RankModel
+from citerec.pipeline import (
+    DiversityStage,
+    Pipeline,
+    RerankingStage,
+    Stage,
+    depth_for,
+    open_reranking,
+    rank_stages,
+)
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
-from citerec.rank.expansion import CandidateExpander
-from citerec.rank.explained import with_reasons
-from citerec.rank.ranker import ranker_of
-from citerec.rank.reads import reads_sentence_vectors
-from citerec.rank.words import title_words
+from citerec.rank.expand import CandidateExpander
+from citerec.rank.features import title_words
+from citerec.rank.ltr import CustomRanker, RankModel, ranker_of, reads_sentence_vectors
+from citerec.rank.reasons import with_reasons
 from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
 from citerec.rerank.custom import Reranker
-from citerec.retrieve.context import ContextRetriever
-from citerec.retrieve.coverage import unreadable_share
-from citerec.retrieve.hybrid import open_hybrid
+from citerec.retrieve.hybrid import ContextRetriever, open_hybrid, unreadable_share
 from citerec.retrieve.retriever import Retriever
 from citerec.rules.eligible import QueryOptions, eligible, eligible_each
 from citerec.rules.known import CitationScope, Rows, TemporalGraph
-from citerec.stages import DiversityStage, RerankingStage, Stage
 from citerec.types import (
     CandidateSet,
     Log,
@@ -231,7 +234,9 @@ class BatchRecommender:
         self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
         bm25, ranker, cascade = self.retriever.bm25, self.ranker, self.cascade
-        return with_reasons(query, candidates, items, bm25=bm25, ranker=ranker, cascade=cascade)
+        return with_reasons(
+            query, candidates, items, graph=self.graph, bm25=bm25, ranker=ranker, cascade=cascade
+        )
 
     def _weak_notice(self, query: Query, candidates: CandidateSet) -> str:
         """Return why a list may be unreliable; `unreadable_notice` is not logged: commands warn themselves."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from citerec.corpus.papers import Papers
-from citerec.fuse import ranks_and_scores
+from citerec.retrieve.fuse import ranks_and_scores
 from citerec.types import CandidateSet, Hits, Paper, Recommendation, StageHit
 
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together

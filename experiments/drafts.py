@@ -27,7 +27,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.pipeline import rank_stages
 from citerec.provenance import provenance
-from citerec.rank.ranker import DEFAULT, open_ranker
+from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.run import Run

@@ -99,7 +99,7 @@ def measured(path: Path) -> dict[str, Any]:
     from citerec.config import RecommendConfig
     from citerec.folder import open_index
     from citerec.java import start_jvm
-    from citerec.rank.library import load
+    from citerec.rank.trees import load
     from citerec.retrieve.bm25 import needs_lucene
 
     if needs_lucene(open_index(path)):

@@ -33,7 +33,7 @@ from citerec.index.tokens import open_tokens, write_tokens
 from citerec.lock import locked
 from citerec.manifest import write_manifest
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.rules.trained_on import data_of
+from citerec.rules.held_out import data_of
 from citerec.types import Eligibility, Query
 from citerec.update.compact import compact_index
 from citerec.update.index import update_index

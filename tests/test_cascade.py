@@ -23,8 +23,8 @@ from citerec.rerank.auto import own_reranker, requested_reranking
 from citerec.rerank.cascade import Cascade, CascadeReranker
 from citerec.rerank.opening import open_cascade
 from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
+from citerec.rules.held_out import trained_on_other_data
 from citerec.rules.known import Rows, Scores
-from citerec.rules.trained_on import trained_on_other_data
 from citerec.tuned import RerankWeight, kept_rerank_weight, read_rerank_weight, write_tuned
 from citerec.types import Hits, Progress, Query
 

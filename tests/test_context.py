@@ -22,10 +22,9 @@ from citerec.drafts.context import read_context, sentence_query, without_markers
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.probability import Calibration
+from citerec.rank.calibrate import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.context import ContextConfig, ContextRetriever, Source
-from citerec.retrieve.hybrid import HybridRetriever
+from citerec.retrieve.hybrid import ContextConfig, ContextRetriever, HybridRetriever, Source
 from citerec.text import pair_text
 from citerec.types import Eligibility, Hits, QueryKind
 

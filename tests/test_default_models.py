@@ -23,7 +23,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.manifest import TRAINING, seal_model
 from citerec.rerank.auto import auto_reranker, requested_reranking, resolved
 from citerec.rerank.opening import open_cascade
-from citerec.rules.trained_on import data_of, may_know_queries
+from citerec.rules.held_out import data_of, may_know_queries
 from citerec.serve.options import default_reranking, model_settings
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan

@@ -499,7 +499,7 @@ def test_the_threads_of_faiss_are_given_back_even_after_an_error() -> None:
 
 def test_opening_the_modules_imports_no_faiss() -> None:
     code = (
-        "import sys, citerec.fuse, citerec.retrieve.dense, citerec.index.dense.write;"
+        "import sys, citerec.retrieve.fuse, citerec.retrieve.dense, citerec.index.dense.write;"
         "print({'faiss', 'torch', 'transformers'} & set(sys.modules))"
     )
 

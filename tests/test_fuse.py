@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.config import FuseConfig, FuseMethod
-from citerec.errors import ConfigError
-from citerec.fuse import fuse, ranks_and_scores, rrf, weighted_sum
+from citerec.retrieve.fuse import fuse, ranks_and_scores, rrf, weighted_sum
 from citerec.types import Hits
 
 IDS = np.arange(100, dtype=np.int32)[::-1].copy()  # row 99 has the smallest docid
@@ -236,21 +235,6 @@ def test_a_config_chooses_the_method_its_parameters_and_the_depth() -> None:
     # bm25: 1, 1/2, 0. Dense: 1, 7/8, 0, a quarter of it.
     assert by_score.rows.tolist() == [1, 2, 4, 5, 6, 3]
     assert by_score.scores == pytest.approx([1, 0.5, 0.25, 0.21875, 0, 0])
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ({"k0": -1}, "k0 must be at least 0, got -1"),
-        ({"depth": 0}, "depth must be at least 1, got 0"),
-        ({"bm25_weight": 1.5}, r"the weight of bm25 must lie in \[0, 1\], got 1.5"),
-        ({"dense_weight": float("nan")}, r"the weight of dense must lie in \[0, 1\], got nan"),
-        ({"bm25_weight": 0, "dense_weight": 0}, "the weights of bm25 and dense are both 0"),
-    ],
-)
-def test_a_config_that_cannot_be_is_refused(setting: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        FuseConfig(**setting)
 
 
 # --- where a stage put a paper

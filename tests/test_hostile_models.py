@@ -16,7 +16,7 @@ from citerec.encode.source import find_model
 from citerec.errors import IndexDamagedError, ModelDamagedError, ModelError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import MODEL_SUMS, check_model, model_faults, seal_model
-from citerec.rank.ranker import find_ranker
+from citerec.rank.ltr import find_ranker
 from citerec.rerank.auto import own_reranker
 from citerec.tuned import read_tuned
 

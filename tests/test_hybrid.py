@@ -16,12 +16,11 @@ from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
-from citerec.fuse import rrf
-from citerec.rank.ranker import DEFAULT, open_ranker
-from citerec.rank.reads import reads_sentence_vectors
+from citerec.rank.ltr import DEFAULT, open_ranker, reads_sentence_vectors
 from citerec.recommend import BatchRecommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
+from citerec.retrieve.fuse import rrf
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.rules.eligible import eligible
 from citerec.tuned import read_tuned, write_tuned

@@ -21,8 +21,8 @@ from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
 from citerec.manifest import write_manifest
 from citerec.matching.recognise import listed_rows, recognise
 from citerec.matching.tables import write_tables
-from citerec.rank.authors import Authors
-from citerec.rank.product import SparseVector
+from citerec.rank.expand import SparseVector
+from citerec.rank.features import Authors
 from citerec.recommend import BatchRecommender
 from citerec.types import Query
 from citerec.update.compact import compact_index

@@ -17,8 +17,14 @@ from citerec.errors import ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.missing import MissingReferences, list_query, stream_any
-from citerec.rank.seed_reasons import SeedFacts
-from citerec.rank.seeds import CITED_BY, CO_CITATION, COUPLING, SIMILAR_LISTS, graph_scores
+from citerec.rank.missing import (
+    CITED_BY,
+    CO_CITATION,
+    COUPLING,
+    SIMILAR_LISTS,
+    SeedFacts,
+    graph_scores,
+)
 from citerec.recommend import BatchRecommender
 from citerec.rules.known import CitationScope, TemporalGraph
 

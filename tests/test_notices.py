@@ -16,7 +16,7 @@ from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
 from citerec.recommend import BatchRecommender
-from citerec.retrieve.coverage import unreadable
+from citerec.retrieve.hybrid import unreadable
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]

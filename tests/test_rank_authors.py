@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from citerec.folder import IndexFolder
-from citerec.rank.authors import Authors, name_key
-from citerec.rank.words import Titles, Venues
+from citerec.rank.features import Authors, Titles, Venues, name_key
 
 ALL = np.arange(3, dtype=np.int32)
 

@@ -15,14 +15,18 @@ from citerec.corpus.graph import Graph
 from citerec.evaluate.audit import audit
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.catalogue import FEATURES, NAMES, Group
-from citerec.rank.expansion import CandidateExpander
-from citerec.rank.features import Features, Matrix, without_groups
-from citerec.rank.linked import MOST, thinned
-from citerec.rank.venues import VenueRates
-from citerec.rank.walk import walk
-from citerec.rank.words import Venues
-from citerec.retrieve.context import ContextConfig, Source, read_vector
+from citerec.rank.expand import MOST, CandidateExpander, thinned, walk
+from citerec.rank.features import (
+    FEATURES,
+    NAMES,
+    Features,
+    Group,
+    Matrix,
+    VenueRates,
+    Venues,
+    without_groups,
+)
+from citerec.retrieve.hybrid import ContextConfig, Source, read_vector
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
@@ -139,7 +143,7 @@ def test_of_a_large_venue_an_even_sample_of_papers_is_counted(
     build: Callable[..., IndexFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the four papers of Vis, the first and the third are read: they cite Bio, the others Geo."""
-    monkeypatch.setattr("citerec.rank.venues.MOST", 2)
+    monkeypatch.setattr("citerec.rank.features.MOST", 2)
     cited = [{"id": name, "title": name, "year": 2000, "venue": name} for name in ("Bio", "Geo")]
     citing = [
         {"id": f"v{i}", "title": "Vis", "year": 2005, "venue": "Vis", "citations": [other]}

@@ -7,7 +7,7 @@ import pytest
 
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
-from citerec.rank.neighbours import neighbour_scores
+from citerec.rank.expand import neighbour_scores
 from citerec.rules.known import CitationScope, TemporalGraph
 
 Build = Callable[..., IndexFolder]

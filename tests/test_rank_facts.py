@@ -8,8 +8,8 @@ import pytest
 
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
-from citerec.rank.facts import CitedBy, CoCitation, Facts, SharedReferences
-from citerec.rank.neighbours import neighbour_scores
+from citerec.rank.expand import neighbour_scores
+from citerec.rank.reasons import CitedBy, CoCitation, Facts, SharedReferences
 from citerec.rules.known import CitationScope, TemporalGraph
 
 Build = Callable[..., IndexFolder]

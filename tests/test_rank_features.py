@@ -13,7 +13,7 @@ from support.tiny_ranker import column
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.folder import IndexFolder
-from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
+from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
 from citerec.rules.eligible import eligible
 from citerec.rules.known import CitationScope, TemporalGraph

@@ -17,9 +17,9 @@ from citerec.evaluate.calibration import reliability
 from citerec.export import Format, Result, dump
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
+from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import FEATURES
-from citerec.rank.probability import TOP, Calibration, relative
-from citerec.rank.ranker import DEFAULT, Variant, open_ranker
+from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.recommend import BatchRecommender
 from citerec.text import percentage
 from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top

@@ -15,11 +15,10 @@ from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.manifest import model_faults, seal_model
 from citerec.rank.diversity import by_vectors, by_words, diversified
-from citerec.rank.facts import Facts
+from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix
-from citerec.rank.neighbours import neighbour_scores
-from citerec.rank.ranker import DEFAULT, Variant, find_ranker, open_ranker
-from citerec.rank.reasons import RankedPaper, reasons
+from citerec.rank.ltr import DEFAULT, Variant, find_ranker, open_ranker
+from citerec.rank.reasons import Facts, RankedPaper, reasons
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 

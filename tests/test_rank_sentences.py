@@ -10,10 +10,16 @@ from support.tiny_ranker import column
 
 from citerec.config import ExpandConfig, RecommendConfig
 from citerec.folder import IndexFolder
-from citerec.rank.expansion import CandidateExpander
-from citerec.rank.features import Features, Matrix
-from citerec.rank.sentences import NEAR, near, reciprocal_ranks, standardised
-from citerec.rank.words import Titles
+from citerec.rank.expand import CandidateExpander
+from citerec.rank.features import (
+    NEAR,
+    Features,
+    Matrix,
+    Titles,
+    near,
+    reciprocal_ranks,
+    standardised,
+)
 from citerec.retrieve.bm25 import BY_LUCENE
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.retrieve.sentences import LEAST_WORDS, MOST, sentence_queries

@@ -10,8 +10,8 @@ from support.tiny_ranker import tiny_ranker
 
 from citerec.errors import ModelDamagedError, ModelError
 from citerec.manifest import seal_model
-from citerec.rank.ranker import DEFAULT, Variant, open_ranker
-from citerec.rank.treetext import checked
+from citerec.rank.ltr import DEFAULT, Variant, open_ranker
+from citerec.rank.trees import checked
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +98,7 @@ def test_lightgbm_writes_nothing_to_stdout() -> None:
     program = (
         "import sys, numpy as np\n"
         "from pathlib import Path\n"
-        "from citerec.rank.library import load\n"
+        "from citerec.rank.trees import load\n"
         "lightgbm = load()\n"
         "data = lightgbm.Dataset(np.zeros((9, 2)), np.zeros(9))\n"
         "lightgbm.train({'min_data_in_leaf': 1, 'min_data': 2}, data, num_boost_round=1)\n"  # warns of all there is

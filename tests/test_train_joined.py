@@ -14,7 +14,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, open_index
-from citerec.rules.trained_on import trained_on_other_data
+from citerec.rules.held_out import trained_on_other_data
 from citerec.train.data import TrainingData, load_training_data
 from citerec.train.encoder.dev import load_dev
 from citerec.train.encoder.memory import learners

@@ -15,7 +15,7 @@ from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import model_faults, seal_model
 from citerec.rank.features import NAMES
-from citerec.rank.ranker import Variant, find_ranker, open_ranker
+from citerec.rank.ltr import Variant, find_ranker, open_ranker
 from citerec.rules.held_out import held_out
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train.data import load_training_data

@@ -21,13 +21,12 @@ from citerec.folder import IndexFolder, open_index
 from citerec.manifest import seal_model
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.features import NAMES
-from citerec.rank.ltr import RankedCandidates
-from citerec.rank.ranker import open_ranker
+from citerec.rank.ltr import RankedCandidates, open_ranker
 from citerec.recommend import BatchRecommender
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.held_out import may_know_queries
 from citerec.rules.known import CitationScope, TemporalGraph
-from citerec.rules.trained_on import may_know_queries
 from citerec.train.data import load_training_data
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples

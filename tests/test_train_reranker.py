@@ -23,7 +23,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.index.tokens import TokenStore, write_tokens
 from citerec.manifest import model_faults, seal_model
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec
-from citerec.rules.trained_on import data_of, trained_on_other_data, trained_on_other_splits
+from citerec.rules.held_out import data_of, trained_on_other_data, trained_on_other_splits
 from citerec.text import pair_text
 from citerec.train.data import DevQueries, TrainingData, load_training_data
 from citerec.train.lists import Lists

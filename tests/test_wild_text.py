@@ -18,7 +18,7 @@ from citerec.encode.sentences import sentences
 from citerec.errors import BadInputError, shown
 from citerec.export.bibtex import dump
 from citerec.export.result import Result
-from citerec.rank.authors import name_key
+from citerec.rank.features import name_key
 from citerec.text import MAX_MARKS, normalized, stream_safe
 from citerec.types import Paper, Query, Recommendation
 

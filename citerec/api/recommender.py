@@ -14,7 +14,7 @@ from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, find_index, open_index
 from citerec.missing import stream_any
-from citerec.rank.custom import RankModel
+from citerec.rank.ltr import RankModel
 from citerec.recommend import BatchRecommender
 from citerec.rerank.custom import Reranker
 from citerec.retrieve.retriever import Retriever

@@ -91,8 +91,7 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
 
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return the defaults of `recommend` on an index, and their origin."""
-    from citerec.rank.ranker import DEFAULT, find_ranker
-    from citerec.rank.reads import suits_default_reranker
+    from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
     from citerec.rerank.auto import auto_reranker
     from citerec.rerank.opening import shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight

@@ -31,7 +31,7 @@ def warn_unreadable(
     queries: Sequence[Query], recommender: "BatchRecommender", console: ConsoleOutput
 ) -> None:
     """Warn, in one line, of queries whose script or language neither the encoder nor the corpus covers."""
-    from citerec.retrieve.coverage import UNREADABLE
+    from citerec.retrieve.hybrid import UNREADABLE
 
     read = [query for query in queries if query.kind is not QueryKind.REFERENCES]
     shares = [(query, recommender.unreadable(query)) for query in read]

@@ -43,8 +43,8 @@ CitedOption = Annotated[
 
 def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> str:
     """Return the model to evaluate: that of the index only if it was not trained on the current test queries."""
-    from citerec.rank.ranker import DEFAULT, SPEC
-    from citerec.rules.trained_on import RANKER, own_model, own_name, trained_on_other_data
+    from citerec.rank.ltr import DEFAULT, SPEC
+    from citerec.rules.held_out import RANKER, own_model, own_name, trained_on_other_data
 
     own = own_model(folder, RANKER, SPEC) if ranker == "auto" else None
     if own is None or not trained_on_other_data(own, folder):
@@ -59,7 +59,7 @@ def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> 
 
 def ranker_provenance(folder: "IndexFolder", ranker: str) -> dict[str, str] | None:
     """Return the name and checksum of a learning-to-rank model for the report; None for none."""
-    from citerec.rank.ranker import find_ranker, open_ranker
+    from citerec.rank.ltr import find_ranker, open_ranker
 
     folder_of_model = find_ranker(ranker, folder)
     if folder_of_model is None:

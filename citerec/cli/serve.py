@@ -79,7 +79,7 @@ def serve(
         from citerec.serve.run import serve as run
         from citerec.serve.service import Service
     from citerec.java import start_jvm_later
-    from citerec.rank.library import load
+    from citerec.rank.trees import load
     from citerec.serve.settings import ServeConfig
 
     console = ConsoleOutput(quiet, verbose)

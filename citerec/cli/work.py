@@ -146,7 +146,7 @@ def prepared(
 def _config(
     folder: "IndexFolder", request: RecommendRequest, console: ConsoleOutput
 ) -> RecommendConfig:
-    from citerec.rank.reads import suits_default_reranker
+    from citerec.rank.ltr import suits_default_reranker
 
     options, few = request.options, len(request.queries) <= FEW_QUERIES
     suits = suits_default_reranker(options.ranker, folder)
@@ -178,7 +178,7 @@ def opener_with(heap: str | None) -> Opener:
         start = start_jvm if needs_lucene(folder) else start_jvm_later
         start(heap, quick=config.few_queries)
         if config.ranker != "none":
-            from citerec.rank.library import load
+            from citerec.rank.trees import load
 
             load(hide_optional=True)
         return BatchRecommender(folder, config, log)

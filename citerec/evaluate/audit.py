@@ -22,7 +22,7 @@ from citerec.corpus.lookup import Lookup
 from citerec.corpus.papers import Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.expansion import CandidateExpander, ExpandedCandidates
+from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, Features, Matrix
 from citerec.rules.eligible import query_rows, within
 from citerec.rules.known import (

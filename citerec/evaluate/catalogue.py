@@ -9,7 +9,7 @@ from citerec.config import Bm25Config, FuseConfig, FuseMethod
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.ranker import Variant, find_ranker
+from citerec.rank.ltr import Variant, find_ranker
 from citerec.text import QueryForm
 from citerec.tuned import read_tuned
 from citerec.types import Hits

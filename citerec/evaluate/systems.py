@@ -34,10 +34,9 @@ from citerec.evaluate.catalogue import (
 )
 from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
-from citerec.pipeline import Pipeline, configure_for_ranker, rank_stages
-from citerec.rank.expansion import CandidateExpander
-from citerec.rank.ranker import Ranker, find_ranker, open_ranker
-from citerec.rank.reads import reranker_notice
+from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
+from citerec.rank.expand import CandidateExpander
+from citerec.rank.ltr import Ranker, find_ranker, open_ranker, reranker_notice
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -45,7 +44,6 @@ from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.known import TemporalGraph
 from citerec.run import Run
-from citerec.stages import RerankingStage, Stage
 from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
 
 

@@ -15,8 +15,8 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.fuse import fuse
 from citerec.rerank.cascade import CascadeReranker
+from citerec.retrieve.fuse import fuse
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Log, Progress, no_progress
 

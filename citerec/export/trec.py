@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import tee
 
 from citerec.export.result import Result
-from citerec.fuse import falling
+from citerec.retrieve.fuse import falling
 from citerec.run import trec_ids
 
 _TAG = "citerec"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import RRF_K0
-from citerec.fuse import min_max
+from citerec.retrieve.fuse import min_max
 from citerec.types import Hits
 
 Similarities = npt.NDArray[np.float32]

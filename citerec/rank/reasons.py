@@ -1,18 +1,140 @@
-"""Reasons of a recommendation as text: the features with the largest contributions to the score of the ranker."""
+"""Reasons of a recommendation as text: the features with the largest contributions to the score of the ranker.
+
+Without a ranker the hits of each stage are the reasons. Only citations that are known at the query's time count.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from textwrap import shorten
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.rank.facts import Facts
+from citerec.corpus.papers import NO_YEAR
+from citerec.rank.expand import NeighbourScores
 from citerec.rank.features import NAMES
-from citerec.rules.known import RECENT_YEARS
+from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
+from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.cascade import Cascade
+from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.hybrid import sentence_of
+from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
 from citerec.text import percentage, plural
-from citerec.types import Recommendation
+from citerec.types import CandidateSet, Query, Recommendation
+
+
+@dataclass(frozen=True, slots=True)
+class CitedBy:
+    """The neighbours that cite the candidate."""
+
+    count: int  # neighbours that cite the candidate
+    neighbours: int  # all neighbours whose references are known
+    closest: str  # the title of the closest neighbour that cites the candidate
+
+
+@dataclass(frozen=True, slots=True)
+class CoCitation:
+    """The papers that cite both the candidate and a neighbour."""
+
+    partner: str  # the title of the neighbour
+    citing: str  # the title of the newest paper that cites both
+    others: int  # the number of other papers that cite both
+
+
+@dataclass(frozen=True, slots=True)
+class SharedReferences:
+    """The references that the candidate shares with another paper."""
+
+    count: int  # shared references
+    with_paper: (
+        str  # the title of the other paper; if that is the query, the title of a shared reference
+    )
+
+
+class Facts:
+    """Looks up the citations that connect papers with one query."""
+
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        snapshot: GraphSnapshot,
+        neighbour_scores: NeighbourScores,
+        cited: Sequence[int] = (),
+    ) -> None:
+        """Prepare.
+
+        Args:
+            graph: The citation graph.
+            snapshot: The citations that are known for the query.
+            neighbour_scores: The neighbours of the query.
+            cited: Rows of the known references of the query.
+        """
+        self._graph, self._snapshot, self._neighbour_scores = graph, snapshot, neighbour_scores
+        self._cited = np.array(sorted(cited), np.int32)
+
+    def cited_by_similar(self, row: int) -> CitedBy | None:
+        """Return the neighbours that cite a paper; None if there is none."""
+        neighbours = self._neighbour_scores.neighbours
+        citing = neighbours[np.isin(neighbours, self._citing(row))]
+        if not len(citing):
+            return None
+        return CitedBy(len(citing), len(neighbours), self._title(citing[0]))
+
+    def co_citation(self, row: int) -> CoCitation | None:
+        """Return the neighbour with the most co-citations of a paper; None without a co-citation."""
+        citing = self._citing(row)
+        neighbours = self._neighbour_scores.cited_neighbours
+        both = [np.intersect1d(citing, self._citing(other)) for other in neighbours.tolist()]
+        best = self._largest(row, neighbours, both)
+        if best is None:
+            return None
+        years = self._graph.index.papers.years[both[best]]
+        newest = both[best][np.argmax(np.where(years == NO_YEAR, -1, years))]
+        return CoCitation(self._title(neighbours[best]), self._title(newest), len(both[best]) - 1)
+
+    def shared_references(self, row: int) -> SharedReferences | None:
+        """Return the neighbour that shares the most references with a paper; None if no reference is shared."""
+        references, neighbours = self._references(row), self._neighbour_scores.neighbours
+        both = [
+            np.intersect1d(references, self._references(other)) for other in neighbours.tolist()
+        ]
+        best = self._largest(row, neighbours, both)
+        if best is None:
+            return None
+        return SharedReferences(len(both[best]), self._title(neighbours[best]))
+
+    def own_references(self, row: int) -> SharedReferences | None:
+        """Return the known references of the query that a paper cites; None if there is none."""
+        both = np.intersect1d(self._references(row), self._cited)
+        return SharedReferences(len(both), self._title(both[0])) if len(both) else None
+
+    @staticmethod
+    def _largest(row: int, neighbours: Rows, both: Sequence[Rows]) -> int | None:
+        """Return the position of the neighbour with the most shared papers; None if there is none.
+
+        Ties go to the closest neighbour. The paper itself does not count.
+        """
+        sizes = [
+            0 if other == row else len(rows)
+            for other, rows in zip(neighbours.tolist(), both, strict=True)
+        ]
+        best = int(np.argmax(sizes)) if sizes else 0
+        return best if sizes and sizes[best] else None
+
+    def _citing(self, row: int) -> Rows:
+        rows = self._graph.citers.citers(row)
+        return rows[self._snapshot.is_citing(rows)]
+
+    def _references(self, row: int) -> Rows:
+        citations = self._graph.index.graph
+        [is_known] = self._snapshot.is_citing(np.array([row], np.int32))
+        return citations.references(row) if is_known else citations.indices[:0]
+
+    def _title(self, row: int) -> str:
+        (title,) = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
+        return title
+
 
 MOST = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
@@ -181,3 +303,96 @@ REASONS = (
     Reason(("self_cited",), _cited_before),
     Reason(("venue_match",), _same_venue),
 )
+
+
+MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where no model weighs it
+
+
+def with_reasons(
+    query: Query,
+    candidates: CandidateSet,
+    result: tuple[Recommendation, ...],
+    *,
+    graph: TemporalGraph,
+    bm25: Bm25Retriever | None,
+    ranker: LtrModel | None,
+    cascade: Cascade | None,
+) -> tuple[Recommendation, ...]:
+    """Add its reasons to each recommended paper.
+
+    Args:
+        query: The query; if it has a context, that sentence alone is searched for matching words.
+        candidates: The papers of `result`, in the order of the last stage.
+        result: The recommended papers.
+        graph: The citation graph.
+        bm25: Finds the matching words; None for none.
+        ranker: The learning-to-rank model; None without one.
+        cascade: The reranker; None without one.
+    """
+    rows = candidates.rows.tolist()
+    words = bm25.matches(sentence_of(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]
+    if isinstance(candidates, RankedCandidates) and ranker:
+        return _ranker_reasons(graph, ranker, candidates, result, words, cascade)
+    return tuple(
+        replace(item, reasons=tuple(_stage_reasons(item, matched, cascade)))
+        for item, matched in zip(result, words, strict=True)
+    )
+
+
+def _ranker_reasons(
+    graph: TemporalGraph,
+    ranker: LtrModel,
+    candidates: RankedCandidates,
+    result: tuple[Recommendation, ...],
+    words: Sequence[Sequence[str]],
+    cascade: Cascade | None,
+) -> tuple[Recommendation, ...]:
+    """Add to each paper the reasons with the largest contributions to its score.
+
+    Args:
+        graph: The citation graph.
+        ranker: The learning-to-rank model.
+        candidates: The papers of `result` in the order of the model.
+        result: The recommended papers.
+        words: For each paper, the matching words of the query, highest BM25 weight first.
+        cascade: The reranker; None without one.
+    """
+    expanded = candidates.expanded
+    facts = Facts(graph, expanded.snapshot, expanded.neighbour_scores, candidates.cited)
+    matrix = candidates.features_of(candidates.hits.rows)
+    contributions = ranker.contributions(matrix)
+    if cascade and not reads_probability(ranker, cascade):
+        # The reranker follows the model, so its probability is used as its contribution.
+        probabilities = [
+            cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
+            for i in result
+        ]
+        matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = probabilities
+    papers = [
+        RankedPaper(
+            item=item,
+            features=dict(zip(NAMES, features.tolist(), strict=True)),
+            matched=matched,
+            row=row,
+            facts=facts,
+        )
+        for item, features, matched, row in zip(
+            result, matrix, words, candidates.hits.rows.tolist(), strict=True
+        )
+    ]
+    return tuple(
+        replace(paper.item, reasons=reasons(paper, of_paper))
+        for paper, of_paper in zip(papers, contributions, strict=True)
+    )
+
+
+def _stage_reasons(
+    item: Recommendation, matched: Sequence[str], cascade: Cascade | None
+) -> Iterator[str]:
+    if matched:
+        yield matching(matched)
+    if (dense := item.stages.get("dense")) and dense.rank <= MAX_DENSE_RANK:
+        yield semantic(dense.rank)
+    by_reranker = item.stages.get(RERANK)
+    if by_reranker and cascade:
+        yield from filter(None, [reranked(cascade.probability(by_reranker.score))])

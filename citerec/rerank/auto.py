@@ -10,7 +10,7 @@ from typing import Literal
 from citerec.config import RerankConfig
 from citerec.encode.source import DEFAULT_RERANKER, SHIPPED, is_shipped
 from citerec.folder import IndexFolder
-from citerec.rules.trained_on import (
+from citerec.rules.held_out import (
     RERANKER,
     own_model,
     own_name,

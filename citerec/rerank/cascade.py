@@ -8,8 +8,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from citerec.folder import IndexFolder
-from citerec.fuse import ranks_and_scores
 from citerec.rerank.rerank import RerankState
+from citerec.retrieve.fuse import ranks_and_scores
 from citerec.rules.known import Rows, Scores
 from citerec.types import Hits, Progress, Query
 

@@ -15,12 +15,12 @@ from citerec.encode.shared import OpenModels
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.fuse import sigmoid
 from citerec.index.tokens import FreshTokens, Tokens, TokenStore, open_tokens, write_tokens
 from citerec.rerank.depth import default_depth
 from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
 from citerec.rerank.pair import pair
 from citerec.rerank.spec import RerankerSpec
+from citerec.retrieve.fuse import sigmoid
 from citerec.text import pair_text
 from citerec.types import Log, Progress, Query
 

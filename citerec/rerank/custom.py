@@ -7,8 +7,8 @@ import numpy as np
 
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.fuse import min_max
 from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
+from citerec.retrieve.fuse import min_max
 from citerec.rules.known import Rows, Scores
 from citerec.types import Paper, Progress, Query
 

@@ -11,7 +11,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.auto import AUTO, auto_reranker
 from citerec.rerank.cascade import NAME, Cascade, CascadeReranker
-from citerec.rules.trained_on import trained_on_other_data
+from citerec.rules.held_out import trained_on_other_data
 from citerec.tuned import RerankWeight, read_rerank_weight
 from citerec.types import Log
 

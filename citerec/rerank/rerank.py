@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import Points, Rank, falling, min_max
+from citerec.retrieve.fuse import Points, Rank, falling, min_max
 from citerec.rules.known import Rows, Scores
 from citerec.types import Hits
 

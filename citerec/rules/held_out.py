@@ -1,15 +1,27 @@
-"""Which papers are train queries, and which are held out: dev and test queries, also those of other indexes."""
+"""Which papers are train queries, which are held out, and which models were trained on the papers of an index.
 
+Held out are dev and test queries, also those of other indexes. A rebuilt index keeps its models: papers that they were
+trained on may be its test queries now. A model of the package was trained on the train papers of some corpora, and may
+be evaluated on them with the same splits, and on any other corpus.
+"""
+
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from citerec.bibliography.keys import title_key
 from citerec.corpus.queries import QUERIES, open_queries
-from citerec.corpus.splits import read_ids
+from citerec.corpus.splits import read_ids, splits_sha256
+from citerec.entries import is_regular, read_record
+from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
+from citerec.manifest import TRAINING
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
 
@@ -81,3 +93,102 @@ def _ids(index: IndexFolder, splits: Sequence[str]) -> list[str]:
 def _rows(index: IndexFolder, splits: Sequence[str]) -> Rows:
     rows = index.papers.rows_of(_ids(index, splits))
     return np.unique(rows[rows >= 0]).astype(np.int32)
+
+
+RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
+# entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
+BASES = "base_indexes"
+
+
+def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
+    """Return the folder of a model that was trained on an index; None if there is none.
+
+    Args:
+        index: The index.
+        name: `RERANKER` or `RANKER`.
+        required: The name of a file that every such model has.
+
+    Raises:
+        IndexDamagedError: If the folder exists, but has no model in it.
+    """
+    folder = index.models / name
+    if os.path.lexists(folder) and not is_regular(folder / required):
+        raise IndexDamagedError(index.path, [f"{own_name(index, name)}/{required} is missing"])
+    return folder if folder.is_dir() else None
+
+
+def own_name(index: IndexFolder, name: str) -> str:
+    """Return the name of an index's own model in messages: its path in the index."""
+    return f"{index.models.name}/{name}"
+
+
+def data_of(index: IndexFolder) -> tuple[str, str]:
+    """Return what identifies the training data of an index: the sha256 of its corpus and that of its splits.
+
+    Updates of the index keep both.
+
+    Raises:
+        OSError: If a split is missing.
+    """
+    return index.manifest.lineage, splits_sha256(index.splits)
+
+
+def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model records that it was trained on other papers or splits than an index has.
+
+    The record of a reranker names one index, that of a ranker a list of them. A model without a record counts as
+    trained on the data of the index.
+    """
+    trained = _recorded_data(model)
+    return bool(trained) and _data_or_none(index) not in (*trained, None)
+
+
+def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model, its base or its teacher records the papers of an index with other splits.
+
+    Test papers of the index may then have been its train papers. A model of another corpus does not count.
+    """
+    data = _data_or_none(index)
+    known = {*_recorded_data(model), *_recorded_data(model, of_bases=True)}
+    return data is not None and any(one[0] == data[0] and one != data for one in known)
+
+
+def recorded_indexes(models: Iterable[Path]) -> list[dict[str, str]]:
+    """Return what identifies the data of models, their bases and teachers, for a record of training."""
+    known = [
+        data
+        for model in models
+        for data in (*_recorded_data(model), *_recorded_data(model, of_bases=True))
+    ]
+    return [
+        {"corpus_sha256": corpus, "splits_sha256": splits}
+        for corpus, splits in dict.fromkeys(known)
+    ]
+
+
+def _recorded_data(model: Path, *, of_bases: bool = False) -> list[tuple[str, str]]:
+    """Return what `data_of` returned for each index of a model, or of its bases and teachers; empty if unknown."""
+    try:
+        record: Any = orjson.loads(read_record(model / TRAINING))
+        listed = record.get(BASES, []) if of_bases else record.get("indexes", [record])
+        return [(one["corpus_sha256"], one["splits_sha256"]) for one in listed]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _data_or_none(index: IndexFolder) -> tuple[str, str] | None:
+    try:
+        return data_of(index)
+    except (OSError, ValueError):
+        return None
+
+
+def may_know_queries(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model may have been trained on queries of an index.
+
+    It, its base or its teacher records the same corpus, or it records no data. The splits are not compared: other
+    splits of a corpus have other train queries, but the same papers.
+    """
+    trained = _recorded_data(model)
+    known = [*trained, *_recorded_data(model, of_bases=True)]
+    return not trained or index.manifest.lineage in {corpus for corpus, _ in known}

@@ -14,7 +14,7 @@ from citerec.config import (
 from citerec.encode.config import Backend
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rank.reads import suits_default_reranker
+from citerec.rank.ltr import suits_default_reranker
 from citerec.rerank.auto import AUTO, resolved
 from citerec.rerank.requested import NONE, cross_encoders, first_given, is_none
 from citerec.serve.schema import Options

@@ -13,7 +13,7 @@ from typing import Any
 from citerec.atomic import building
 from citerec.encode.source import ModelSource, find_model, recorded_folder
 from citerec.errors import ConfigError, extra
-from citerec.rules.trained_on import BASES, recorded_indexes
+from citerec.rules.held_out import BASES, recorded_indexes
 from citerec.train.joined import TrainingIndex, name_of
 from citerec.train.loop import Entry, TrainerSpec, from_first, run_loop
 from citerec.train.measures import RATE, Point, best_point

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import sigmoid
+from citerec.retrieve.fuse import sigmoid
 
 F1_DEPTH = 20
 LEAST_SCALE = 1e-3  # above 0, so that a model worse than chance is not inverted

@@ -15,7 +15,7 @@ from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder
 from citerec.manifest import TRAINING, seal_model
 from citerec.provenance import provenance, versions
-from citerec.rules.trained_on import data_of
+from citerec.rules.held_out import data_of
 from citerec.train.joined import JoinedIndexes, TrainingIndex, parts_of
 from citerec.train.settings import RENAMED, TrainingSettings
 

@@ -4,7 +4,7 @@ from math import exp
 
 from shapes import Picture, arrow, box, curve, dot, line, text
 
-from citerec.rank.catalogue import NAMES
+from citerec.rank.features import NAMES
 
 
 def expansion() -> Picture:

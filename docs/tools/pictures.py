@@ -11,7 +11,7 @@ from pathlib import Path
 from later_pictures import evaluation, expansion, graph, ranking, reranking
 from shapes import DARK, LIGHT, Picture, arrow, box, curve, dot, line, style, svg, text
 
-from citerec.rank.catalogue import NAMES
+from citerec.rank.features import NAMES
 
 FOLDER = Path(__file__).parent.parent / "pictures"
 

@@ -16,9 +16,9 @@ from citerec.evaluate.calibration import Reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.manifest import CARD, editing_model
+from citerec.rank.calibrate import TOP, Calibration
 from citerec.rank.features import Group, without_groups
-from citerec.rank.probability import TOP, Calibration
-from citerec.rank.ranker import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
+from citerec.rank.ltr import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
 from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples

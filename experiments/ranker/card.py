@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.manifest import CARD, TRAINING, editing_model
-from citerec.rank.ranker import DEFAULT
+from citerec.rank.ltr import DEFAULT
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 HEADING = "## On test queries"

@@ -18,8 +18,8 @@ import numpy as np
 
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
-from citerec.rank.catalogue import NAMES
-from citerec.rank.ranker import Variant
+from citerec.rank.features import NAMES
+from citerec.rank.ltr import Variant
 from citerec.rerank.cascade import NAME as RERANK
 from citerec.toml import read_toml
 from citerec.train.ranker.boost import Trees, fit

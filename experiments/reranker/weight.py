@@ -26,7 +26,7 @@ from citerec.java import start_jvm
 from citerec.manifest import seal_model
 from citerec.rerank.model import load_reranker
 from citerec.rerank.spec import RerankerSpec, read_reranker_spec, write_reranker_spec
-from citerec.rules.trained_on import may_know_queries
+from citerec.rules.held_out import may_know_queries
 from citerec.train.joined import join
 from citerec.train.record import table
 from citerec.train.reranker.batch import Texts

@@ -7,10 +7,10 @@ import numpy as np
 
 from citerec.config import ExpandConfig
 from citerec.manifest import seal_model
+from citerec.rank.calibrate import Calibration
 from citerec.rank.features import NAMES
-from citerec.rank.library import load
-from citerec.rank.probability import Calibration
-from citerec.rank.ranker import Variant, write_spec
+from citerec.rank.ltr import Variant, write_spec
+from citerec.rank.trees import load
 
 
 def tiny_ranker(

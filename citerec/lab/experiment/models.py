@@ -15,8 +15,8 @@ from citerec.evaluate.catalogue import RANKED
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.row import Experiment
 from citerec.manifest import NAME
-from citerec.rank.ranker import DEFAULT
-from citerec.rules.trained_on import RERANKER
+from citerec.rank.ltr import DEFAULT
+from citerec.rules.held_out import RERANKER
 from citerec.types import Progress
 
 ENCODER = "encoder"  # name in the model folder of an index

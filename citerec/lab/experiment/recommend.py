@@ -19,7 +19,7 @@ from citerec.lab.experiment.outcome import Outcome, Verdict, judge
 from citerec.lab.experiment.row import Experiment
 from citerec.provenance import provenance
 from citerec.rank.features import Group
-from citerec.rank.ranker import open_ranker
+from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import resolve
 from citerec.types import Progress
 

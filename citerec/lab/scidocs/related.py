@@ -17,7 +17,7 @@ from citerec.corpus.splits import gold_citations, read_ids
 from citerec.folder import IndexFolder
 from citerec.lab.scidocs.labelled import TooSmallError
 from citerec.lab.scidocs.ranking import RankedQuery, Rows, ranked_query
-from citerec.rank.authors import name_key
+from citerec.rank.features import name_key
 
 POSITIVES, NEGATIVES = 5, 25
 QUERIES = 1000  # of a task at most

@@ -16,10 +16,9 @@ from citerec.evaluate.catalogue import candidates, weights
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.rank.ranker import DEFAULT, SPEC
-from citerec.rank.reads import suits_default_reranker
+from citerec.rank.ltr import DEFAULT, SPEC, suits_default_reranker
 from citerec.rerank.auto import auto_reranker
-from citerec.rules.trained_on import RANKER, own_model, trained_on_other_data
+from citerec.rules.held_out import RANKER, own_model, trained_on_other_data
 from citerec.train.data import load_dev_task
 from citerec.train.lists import Rows
 from citerec.train.measures import f1_and_reciprocal_rank

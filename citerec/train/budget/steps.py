@@ -22,7 +22,7 @@ from citerec.encode.spec import Fingerprint
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import MODELS
 from citerec.rerank.auto import auto_reranker
-from citerec.rules.trained_on import RANKER, RERANKER, trained_on_other_splits
+from citerec.rules.held_out import RANKER, RERANKER, trained_on_other_splits
 from citerec.train.budget.dev import DevSample, Measures, best_reranked, final, system_measures
 from citerec.train.budget.device import check_device
 from citerec.train.budget.plan import TrainPlan

@@ -5,8 +5,8 @@ import numpy as np
 from citerec.config import Bm25Config
 from citerec.encode.encoder import Encoder, Vectors
 from citerec.encode.spec import Similarity
-from citerec.fuse import rrf
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.fuse import rrf
 from citerec.train.data import IndexPart, TrainingData
 from citerec.train.lists import Lists, Rows
 from citerec.types import Eligibility, Hits, Progress, Query

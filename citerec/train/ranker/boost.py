@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.rank.features import NAMES, Matrix
-from citerec.rank.library import load
+from citerec.rank.trees import load
 from citerec.train.measures import F1_DEPTH
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.evaluate.calibration import Reliability, reliability
-from citerec.fuse import sigmoid
-from citerec.rank.probability import TOP, Calibration, relative
+from citerec.rank.calibrate import TOP, Calibration, relative
+from citerec.retrieve.fuse import sigmoid
 from citerec.train.measures import F1_DEPTH, platt
 from citerec.train.ranker.ablation import DevEvaluation
 from citerec.train.ranker.examples import RankerExamples

@@ -16,17 +16,21 @@ from citerec.config import (
     RerankConfig,
 )
 from citerec.folder import IndexFolder
-from citerec.pipeline import Pipeline
-from citerec.rank.expansion import CandidateExpander
+from citerec.pipeline import FirstStage, Pipeline
+from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Features, Matrix
-from citerec.rank.ltr import expanded, with_rerank_feature
-from citerec.rank.ranker import DEFAULT, open_ranker
+from citerec.rank.ltr import DEFAULT, expanded, open_ranker, with_rerank_feature
 from citerec.rerank.cascade import Cascade
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import CitationScope, Scores, TemporalGraph
-from citerec.rules.snapshot import RECENT_YEARS, ArraySnapshot, GraphSnapshot
-from citerec.stages import FirstStage
+from citerec.rules.known import (
+    RECENT_YEARS,
+    ArraySnapshot,
+    CitationScope,
+    GraphSnapshot,
+    Scores,
+    TemporalGraph,
+)
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags
 from citerec.train.ranker.config import RankerTraining

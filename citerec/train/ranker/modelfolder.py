@@ -6,9 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from citerec.rank.calibrate import TOP, Calibration
 from citerec.rank.features import FEATURES
-from citerec.rank.probability import TOP, Calibration
-from citerec.rank.ranker import Variant, write_spec
+from citerec.rank.ltr import Variant, write_spec
 from citerec.train.ranker.ablation import Ablation
 from citerec.train.ranker.boost import Trees
 from citerec.train.ranker.gather import CITATION_LAG, EXPAND

@@ -18,8 +18,7 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rerank.auto import auto_reranker
 from citerec.rerank.spec import read_reranker_spec
-from citerec.rules.held_out import HeldOut, held_out
-from citerec.rules.trained_on import may_know_queries
+from citerec.rules.held_out import HeldOut, held_out, may_know_queries
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags
 from citerec.train.ranker.config import RankerTraining

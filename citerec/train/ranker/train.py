@@ -13,9 +13,9 @@ from citerec.encode.opening import reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, ModelError, writing
 from citerec.folder import IndexFolder
-from citerec.rank.ranker import SPEC, Variant
+from citerec.pipeline import FirstStage
+from citerec.rank.ltr import SPEC, Variant
 from citerec.rules.held_out import held_out
-from citerec.stages import FirstStage
 from citerec.train.ranker.ablation import DevEvaluation, ablations, measure
 from citerec.train.ranker.config import RankerTraining
 from citerec.train.ranker.examples import RankerExamples, is_reranked

@@ -13,9 +13,9 @@ import numpy as np
 from citerec.atomic import replacing
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
-from citerec.rank.library import read_booster
-from citerec.rank.probability import Calibration
-from citerec.rank.ranker import Variant
+from citerec.rank.calibrate import Calibration
+from citerec.rank.ltr import Variant
+from citerec.rank.trees import read_booster
 from citerec.train.ranker.ablation import DevEvaluation, measure
 from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.calibrate import calibrated

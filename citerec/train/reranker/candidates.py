@@ -12,7 +12,7 @@ from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.fuse import ranks_and_scores
+from citerec.retrieve.fuse import ranks_and_scores
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.train.data import TrainingData
 from citerec.train.lists import Flags, Lists, Pairs, Rows

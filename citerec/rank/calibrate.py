@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.fuse import sigmoid
+from citerec.retrieve.fuse import sigmoid
 from citerec.rules.known import Scores
 
 TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
