@@ -187,7 +187,7 @@ def test_a_fault_in_a_table_is_named_with_its_line_and_may_be_skipped(
             "def records(stream): yield 7, {}\ndef read(fields): return Paper(id='', title='A')",
             "papers.csv, line 7: a paper: its id is empty",
         ),
-        ("suffixes = ('.csv',)\ndef read(fields): pass", "the reader 'broken' has no 'matches'"),
+        ("suffixes = ('.csv',)\ndef read(fields): pass", "the reader 'broken' is not complete"),
         ("import nowhere", "'broken' of citerec.readers, registered as broken, cannot be loaded"),
     ],
 )

@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.bibliography.inverted_index import restored
+from citerec.bibliography.markup import plain_text
 from citerec.build import BuildConfig, build_index
 from citerec.corpus.papers import Papers
-from citerec.corpus.readers import aminer, crossref, detect_format, json_stream, read_papers
+from citerec.corpus.readers import aminer, detect_format, json_stream, openalex, read_papers
+from citerec.corpus.readers.files import Broken, StreamFaultError
 from citerec.corpus.readers.json_stream import first_keys, json_records
-from citerec.corpus.readers.markup import plain_text
-from citerec.corpus.readers.numbers import NumberMap, NumberSet
 from citerec.corpus.readers.source import find_source
-from citerec.corpus.readers.streams import Broken, StreamFaultError
 from citerec.errors import BadInputError, BadRecordError, MissingExtraError
 from citerec.types import Paper
 
@@ -129,31 +128,6 @@ AMINER_V13 = """[
 }
 ]
 """
-CROSSREF: dict[str, Any] = {
-    "DOI": "10.5555/AB.12",
-    "URL": "https://doi.org/10.5555/ab.12",
-    "type": "journal-article",
-    "title": ["CO<sub>2</sub> &amp; trees", "second"],
-    "container-title": ["Journal of Trees"],
-    "publisher": "Tree Press",
-    "issued": {"date-parts": [[2011, 4, 1]]},
-    "author": [
-        {"given": "Ada", "family": "Smith", "sequence": "first", "affiliation": []},
-        {"name": "The Tree Group", "sequence": "additional"},
-    ],
-    "volume": "7",
-    "issue": "2",
-    "page": "1-9",
-    "abstract": "<jats:title>Abstract</jats:title><jats:sec><jats:title>Aims</jats:title><jats:p>To draw "
-    "<jats:italic>trees</jats:italic>, n &lt; 5.</jats:p></jats:sec>",
-    "reference": [
-        {"key": "r1", "DOI": "10.5555/X", "doi-asserted-by": "publisher"},
-        {"key": "r2", "unstructured": "Jones 1999"},
-    ],
-    "reference-count": 2,
-    "is-referenced-by-count": 0,
-    "member": "78",
-}
 PUBMED = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN"
   "https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
@@ -252,34 +226,22 @@ def test_a_work_with_null_everywhere_has_an_id_and_an_empty_title(tmp_path: Path
     assert read(path)[1] == [Paper(id="W5", title=""), Paper(id="W6", title="")]
 
 
-def test_in_a_snapshot_later_dates_replace_and_merged_works_follow(tmp_path: Path) -> None:
+def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
     works = tmp_path / "data" / "works"
     old, new = works / "updated_date=2024-01-31", works / "updated_date=2024-02-01"
     author = lines({"id": "https://openalex.org/A7", "display_name": "Ada", "works_count": 3})
-    entry = '{"entries":[{"url":"s3://openalex/data/works/part_000.gz"}]}'
-    write(works / "manifest", entry)
+    write(works / "manifest", '{"entries":[{"url":"s3://openalex/data/works/part_000.gz"}]}')
     write(tmp_path / "data" / "authors" / "updated_date=2024-01-01" / "part_000.gz", author)
-    first = {**OPENALEX, "id": f"{W}1", "title": "old one"}
-    write(old / "part_000.gz", lines(first, {**first, "id": f"{W}2", "title": "two"}))
-    write(old / "part_001.gz", lines({**first, "id": f"{W}22"}))
+    first = {**OPENALEX, "id": f"{W}1"}
+    write(old / "part_000.gz", lines({**first, "id": f"{W}2"}))
     cover = {**first, "id": f"{W}4", "is_paratext": True}
     withdrawn = {**first, "id": f"{W}5", "is_retracted": True}
-    write(new / "part_000.gz", lines({**first, "title": "new one"}, cover, withdrawn))
-    merged = "merge_date,id,merge_into_id\n2024-01-02,W22,W23\n2024-01-03,W23,W2\n"
-    write(tmp_path / "merged_ids" / "works" / "2024-01-03.csv.gz", merged)
+    write(new / "part_000.gz", lines(first, cover, withdrawn))
     log: list[str] = []
 
-    name, found = read(tmp_path, log)
-
-    assert name == "openalex"
-    assert [(p.title, p.citations) for p in found if isinstance(p, Paper)] == [
-        ("new one", ("W1", "W2")),
-        ("two", ("W1", "W2")),
-    ]
+    assert list(titles(tmp_path, log)) == ["W1", "W2"]
     assert log == [
-        "left out 1 works that were merged into others",
         "left out 1 works that are paratext, such as covers",
-        "left out 1 works that records of a later updated_date replace",
         "left out 1 works that were retracted",
     ]
 
@@ -344,7 +306,7 @@ def test_the_dumps_of_semantic_scholar_are_joined(tmp_path: Path) -> None:
             pages="1-9",
         ),
     ]
-    assert log == ["joining 4 citations, 2 abstracts, 2 papers"]
+    assert log == ["joining the dumps of citations, abstracts, papers"]
 
 
 def test_paper_ids_give_the_ids_of_the_api(tmp_path: Path) -> None:
@@ -388,19 +350,11 @@ def test_a_join_leaves_nothing_behind_and_prints_nothing(
     assert capfd.readouterr().out == ""
 
 
-def test_faults_of_all_dumps_have_file_and_line(tmp_path: Path) -> None:
-    bad = lines({"corpusid": 12, "abstract": ["x"]}) + '{"corpusid": 12,\n'
-    link = lines({"citingcorpusid": 12, "citedcorpusid": "x"})
-    folder = s2_folder(tmp_path, abstracts=ABSTRACTS + bad, citations=CITATIONS + link)
+def test_a_broken_line_of_a_dump_that_is_joined_names_its_file(tmp_path: Path) -> None:
+    folder = s2_folder(tmp_path, abstracts=ABSTRACTS + '{"corpusid": 12,\n')
 
-    found = read(folder)[1]
-
-    assert [str(f).removeprefix(f"{folder}/") for f in found if isinstance(f, BadRecordError)] == [
-        "abstracts/abstracts-0.gz, line 3: 'abstract' must be a string, found ['x']",
-        "abstracts/abstracts-0.gz, line 4: not JSON: unexpected end of data at character 18",
-        "citations/citations-0.gz, line 6: 'citedcorpusid' must be a whole number, found 'x'",
-    ]
-    assert sum(isinstance(f, Paper) for f in found) == 2
+    with pytest.raises(BadInputError, match=r"abstracts-0\.gz"):
+        read(folder)
 
 
 def test_dumps_without_papers_and_further_files_are_named(tmp_path: Path) -> None:
@@ -599,71 +553,7 @@ def test_a_book_of_pubmed_is_a_paper(tmp_path: Path) -> None:
     assert (paper.abstract, paper.publisher) == ("Tall.", "NIH")
 
 
-def test_records_are_found_wherever_a_file_is_cut_into_chunks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "p.xml", PUBMED.format(f"{ARTICLE}\n{article(2, 'Two')}"))
-    expected = [(x.line, x.paper) for x in read_papers(find_source(path), "pubmed")]
-
-    monkeypatch.setattr("citerec.corpus.readers.pubmed_xml.CHUNK", 700)
-    found = [(x.line, x.paper) for x in read_papers(find_source(path), "pubmed")]
-
-    assert found == expected
-    assert [line for line, _ in found] == [5, 5 + ARTICLE.count("\n") + 1]
-
-
 # --- Crossref
-
-TREES = Paper(
-    id="10.5555/ab.12",
-    title="CO2 & trees",
-    abstract="Aims: To draw trees, n < 5.",
-    year=2011,
-    authors=("Ada Smith", "The Tree Group"),
-    venue="Journal of Trees",
-    citations=("10.5555/x",),
-    doi="10.5555/AB.12",
-    url="https://doi.org/10.5555/ab.12",
-    type="journal-article",
-    volume="7",
-    issue="2",
-    pages="1-9",
-    publisher="Tree Press",
-)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        lines(CROSSREF),
-        lines({"items": [CROSSREF]}),
-        json.dumps({"items": [CROSSREF]}, indent=2),
-        json.dumps({"status": "ok", "message": {"total-results": 1, "items": [CROSSREF]}}),
-        json.dumps([CROSSREF]),
-    ],
-    ids=["lines", "items", "indented items", "API", "array"],
-)
-def test_a_record_of_crossref_is_read_from_every_shape(tmp_path: Path, text: str) -> None:
-    assert read(write(tmp_path / "0.json.gz", text)) == ("crossref", [TREES])
-
-
-def test_several_lists_of_one_file_are_one_corpus(tmp_path: Path) -> None:
-    other = {**CROSSREF, "DOI": "10.5555/2"}
-    path = write(tmp_path / "all.jsonl", lines({"items": [CROSSREF]}, {"items": [other]}))
-
-    assert list(titles(path)) == ["10.5555/ab.12", "10.5555/2"]
-
-
-def test_an_issue_without_a_title_and_a_date_of_null_are_read(tmp_path: Path) -> None:
-    bare = {"DOI": "10.5555/9", "title": [], "member": "1", "issued": {"date-parts": [[None]]}}
-    nothing = dict.fromkeys(CROSSREF) | {"DOI": "10.5555/10"}
-
-    found = read(write(tmp_path / "a.jsonl", lines(bare, nothing)))[1]
-
-    assert found == [
-        Paper(id="10.5555/9", title="", doi="10.5555/9"),
-        Paper(id="10.5555/10", title="", doi="10.5555/10"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -688,110 +578,32 @@ def test_markup_is_removed_and_other_brackets_stay(text: str, expected: str) -> 
 # --- Broken records and files
 
 V12 = json.dumps(AMINER_V12)
-DEEP = "[" * 100_000 + "]" * 100_000
 FAULTS: dict[str, tuple[str, str]] = {
-    "openalex: author id": (
-        lines({**OPENALEX, "id": "https://openalex.org/A7"}),
-        "line 1: 'id' must be that of a work, such as https://openalex.org/W1",
-    ),
-    "openalex: no id": (
-        lines(OPENALEX, {"title": "A", "authorships": []}),
-        "line 2: no 'id' in this record (its fields: title, authorships)",
-    ),
-    "openalex: title": (lines({**OPENALEX, "title": 7}), "'title' must be a string, found 7"),
-    "openalex: year": (
-        lines({**OPENALEX, "publication_year": "MMXX"}),
-        "'publication_year' must be a year such as 2019",
-    ),
-    "openalex: index": (
-        lines({**OPENALEX, "abstract_inverted_index": [1]}),
-        "'abstract_inverted_index' must be an object or null, found [1]",
-    ),
-    "openalex: huge index": (
-        lines({**OPENALEX, "abstract_inverted_index": {"word": list(range(400_001))}}),
-        "the abstract has 2,000,005 characters; expected",
-    ),
-    "openalex: authorships": (
-        lines({**OPENALEX, "authorships": {"author": 1}}),
-        "'authorships' must be a list, found {'author': 1}",
-    ),
-    "openalex: author": (
-        lines({**OPENALEX, "authorships": ["Ada"]}),
-        "'authorships' must hold objects, found 'Ada'",
-    ),
-    "openalex: source": (
-        lines({**OPENALEX, "primary_location": {"source": "PeerJ"}}),
-        "'source' must be an object, found 'PeerJ'",
-    ),
-    "openalex: references": (
-        lines({**OPENALEX, "referenced_works": ["10.1/x"]}),
-        "'referenced_works' must hold ids of works, found '10.1/x'",
-    ),
+    "openalex: author id": (lines({**OPENALEX, "id": "https://openalex.org/A7"}), "that of a work"),
+    "openalex: no id": (lines(OPENALEX, {"title": "A", "authorships": []}), "line 2: no 'id'"),
+    "openalex: year": (lines({**OPENALEX, "publication_year": "MM"}), "must be a year"),
+    "openalex: index": (lines({**OPENALEX, "abstract_inverted_index": [1]}), "must be an object"),
+    "openalex: authorships": (lines({**OPENALEX, "authorships": {"a": 1}}), "must be a list"),
+    "openalex: source": (lines({**OPENALEX, "primary_location": {"source": "P"}}), "an object"),
+    "openalex: references": (lines({**OPENALEX, "referenced_works": ["10.1/x"]}), "ids of works"),
     "openalex: broken page": (
         json.dumps({"meta": {}, "results": [OPENALEX]})[:-2] + ', {"id": }]}',
         "record 2 is not JSON",
     ),
-    "openalex: null in a page": (
-        '{"meta": {}, "results": [' + json.dumps(OPENALEX) + ", null]}",
-        "expected record 2 as a JSON object, found None",
-    ),
     "openalex: deep": (
-        lines(OPENALEX) + '{"id": "W1", "x": ' + DEEP + "}\n",
+        lines(OPENALEX) + '{"id": "W1", "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
         "line 2: not JSON",
     ),
-    "s2ag: corpus id": (
-        lines({**S2_PAPER, "corpusid": "x1"}),
-        "'corpusid' must be a whole number, found 'x1'",
-    ),
-    "s2ag: huge corpus id": (lines({**S2_PAPER, "corpusid": 2**63}), "must be a whole number"),
-    "s2ag: authors": (lines({**S2_PAPER, "authors": "Ada"}), "'authors' must be a list"),
-    "aminer: no id": (
-        f"[{V12},\n" + json.dumps({"title": "A"}) + "]",
-        "line 2: no 'id' in this record (its fields: title",
-    ),
-    "aminer: id": (lines({**AMINER_V12, "id": [1]}), "'id' must be a string, found [1]"),
-    "aminer: references": (
-        lines({**AMINER_V12, "references": [1.5]}),
-        "'references' must hold ids, found 1.5",
-    ),
-    "aminer: authors": (
-        lines({**AMINER_V12, "authors": [7]}),
-        "'authors' must hold names, found 7",
-    ),
-    "aminer: broken element": (
-        f"[\n{V12},\n{{'id': 1}},\n{V12}\n]",
-        "line 3: record 2 is not JSON",
-    ),
-    "aminer: element of an array": (f"[{V12}, [1, 2]]", "found [1, 2]"),
+    "s2ag: corpus id": (lines({**S2_PAPER, "corpusid": "x1"}), "must be a whole number"),
+    "aminer: no id": (f"[{V12},\n" + json.dumps({"title": "A"}) + "]", "line 2: no 'id'"),
+    "aminer: references": (lines({**AMINER_V12, "references": [1.5]}), "must hold ids"),
+    "aminer: broken element": (f"[\n{V12},\n{{'id': 1}},\n{V12}\n]", "record 2 is not JSON"),
     "pubmed: not well-formed": (
         PUBMED.format(f"{article(1, 'a')}\n{article(2, '<b>x')}\n{article(3, 'c')}"),
-        "line 6: this record is not well-formed XML: mismatched tag",
+        "line 6: this record is not well-formed XML",
     ),
-    "pubmed: unknown entity": (
-        PUBMED.format(article(1, "&nbsp;")),
-        "not well-formed XML: undefined entity",
-    ),
+    "pubmed: unknown entity": (PUBMED.format(article(1, "&nbsp;")), "undefined entity"),
     "pubmed: no PMID": (PUBMED.format(article("", "a")), "no 'id' in this record"),
-    "pubmed: not UTF-8": (
-        PUBMED.format(article(1, "\udce9")),
-        "not well-formed XML: not well-formed (invalid token)",
-    ),
-    "crossref: DOI": (
-        lines({**CROSSREF, "DOI": "none"}),
-        "'DOI' must be a DOI such as 10.1000/182, found 'none'",
-    ),
-    "crossref: title": (lines({**CROSSREF, "title": [7]}), "'title' must hold a string, found 7"),
-    "crossref: year": (
-        lines({**CROSSREF, "issued": {"date-parts": [["soon"]]}}),
-        "'year' must be a year such as 2019",
-    ),
-    "crossref: reference": (
-        lines({**CROSSREF, "reference": [{"DOI": "10.5555/1"}, 7]}),
-        "'reference' must hold objects, found 7",
-    ),
-    "crossref: abstract": (lines({**CROSSREF, "abstract": {}}), "'abstract' must be a string"),
-    "crossref: broken line": (lines(CROSSREF) + '{"DOI": \n', "line 2: not JSON"),
-    "crossref: not an object": (lines(CROSSREF, [1]), "expected a JSON object, found [1]"),
 }
 
 
@@ -821,38 +633,14 @@ CUT: dict[str, tuple[str, bytes, str]] = {
         ],
         "the file is cut off after line",
     ),
-    "damaged gzip": (
-        "a.xml.gz",
-        gzip.compress(PUBMED.format(ARTICLE).encode())[:-8] + bytes(8),
-        "damaged",
-    ),
-    "cut array": (
-        "a.json",
-        f"[{V12},{V12[:-9]}".encode(),
-        "the file ends inside record 2; it is cut",
-    ),
+    "cut array": ("a.json", f"[{V12},{V12[:-9]}".encode(), "the file ends inside record 2"),
     "cut after a comma": ("a.json", f"[{V12},".encode(), "the file ends inside record 2"),
-    "cut list": (
-        "a.json",
-        json.dumps({"items": [CROSSREF]})[:-3].encode(),
-        "the file ends inside record 1",
-    ),
     "cut record of XML": (
         "a.xml",
         PUBMED.format(article(1, "a") + "\n<PubmedArticle><x>")[:-22].encode(),
-        "line 6: the XML ends inside a record",
+        "the XML is cut off",
     ),
-    "cut set of XML": (
-        "a.xml",
-        PUBMED.format(article(1, "a"))[:-8].encode(),
-        "the XML ends before its end tag",
-    ),
-    "XML bomb": ("a.xml", BOMB.encode(), "line 1: this XML declares entities"),
-    "wrong encoding": (
-        "a.xml",
-        b'<?xml version="1.0" encoding="utf-7"?><PubmedArticleSet></PubmedArticleSet>',
-        "XML in the encoding 'utf-7'; expected UTF-8",
-    ),
+    "cut set of XML": ("a.xml", PUBMED.format(article(1, "a"))[:-8].encode(), "the XML is cut off"),
 }
 
 
@@ -868,6 +656,12 @@ def test_a_file_that_cannot_be_read_to_its_end_is_one_line(tmp_path: Path, name:
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+def test_entities_of_a_dtd_are_not_expanded(tmp_path: Path) -> None:
+    [fault] = read(write(tmp_path / "a.xml", f"{BOMB}</PubmedArticleSet>"))[1]
+
+    assert "undefined entity" in str(fault)
 
 
 def test_latin_1_in_json_is_a_broken_record(tmp_path: Path) -> None:
@@ -898,7 +692,7 @@ def test_a_record_that_never_ends_is_refused_in_bounded_memory(
 def test_an_endless_record_of_xml_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.corpus.readers.pubmed_xml.LONGEST", 2**20)
+    monkeypatch.setattr("citerec.corpus.readers.pubmed.LONGEST", 2**20)
     path = write(tmp_path / "a.xml", "<PubmedArticleSet><PubmedArticle>" + "<a>" * 2**20)
 
     with pytest.raises(BadInputError, match="a record of over 1,048,576 bytes"):
@@ -925,7 +719,10 @@ RECORDS = st.lists(
 
 
 @given(
-    RECORDS, st.sampled_from(["lines", "array", "indented", "items"]), st.integers(1, 50), st.data()
+    RECORDS,
+    st.sampled_from(["lines", "array", "indented", "results"]),
+    st.integers(1, 50),
+    st.data(),
 )
 def test_any_objects_are_read_back_from_any_shape(
     records: list[dict[str, Any]], shape: str, chunk: int, data: st.DataObject
@@ -936,9 +733,9 @@ def test_any_objects_are_read_back_from_any_shape(
     else:
         indent = 2 if shape == "indented" else None
         text = json.dumps(records, ensure_ascii=ascii_only, indent=indent)
-    if shape == "items":
-        text = '{"n": 1, "items": ' + text + ', "more": {}}'
-    opener = crossref._LIST if shape == "items" else None
+    if shape == "results":
+        text = '{"n": 1, "results": ' + text + ', "more": {}}'
+    opener = openalex._LIST if shape == "results" else None
     content = text.encode(errors="replace")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -951,7 +748,7 @@ def test_any_objects_are_read_back_from_any_shape(
 @given(st.binary() | st.text(alphabet='{}[]",:\\ n1\n').map(str.encode))
 def test_no_bytes_break_the_stream(content: bytes) -> None:
     def rows(stream: io.BytesIO) -> Iterable[Any]:
-        return json_records(stream, crossref._LIST, aminer.json_of_shell)
+        return json_records(stream, openalex._LIST, aminer.json_of_shell)
 
     try:
         found = list(rows(io.BytesIO(content)))
@@ -959,32 +756,7 @@ def test_no_bytes_break_the_stream(content: bytes) -> None:
         assert "\n" not in fault.message
     else:
         assert all(isinstance(row, (dict, Broken)) for _, row in found)
-    first_keys(content, crossref._LIST)
-
-
-@given(st.lists(st.integers(0, 2**62)), st.lists(st.integers(0, 2**62)))
-def test_a_number_set_is_a_set(numbers: list[int], other: list[int]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("citerec.corpus.readers.numbers.RECENT", 3)
-        found, more = NumberSet(), NumberSet()
-        for number in numbers:
-            found.add(number)
-        for number in other:
-            more.add(number)
-        found.update(more)
-
-    assert all(number in found for number in numbers + other)
-    assert all((n + 1 in found) == (n + 1 in {*numbers, *other}) for n in numbers)
-
-
-def test_a_number_map_follows_chains_and_the_last_value_counts() -> None:
-    merged = NumberMap()
-    merged.update([(1, 2), (5, 6)])
-    merged.update([(2, 3), (5, 7), (8, 9), (9, 8)])
-    merged.follow()
-
-    assert [merged.get(n, n) for n in (1, 2, 3, 5, 6)] == [3, 3, 3, 7, 6]
-    assert NumberMap().get(4, 0) == 0
+    first_keys(content, openalex._LIST)
 
 
 def memory(make: Callable[[int], bytes], path: Path, name: str, size: int) -> float:

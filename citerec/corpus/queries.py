@@ -6,7 +6,7 @@ An index stores them in `splits/`: `queries.jsonl` (canonical records) and `gold
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -104,14 +104,12 @@ def _opened(folder: Path) -> ShippedQueries:
 
 def _beir_queries(path: Path) -> dict[str, Query]:
     from citerec.corpus.readers import parse_record
-    from citerec.corpus.readers.fields import Fields
 
     queries: dict[str, Query] = {}
     for number, line in read_lines(path):
-        fields = Fields(parse_record(path, number, line), path, number)
+        fields = parse_record(path, number, line)
         metadata: Any = fields.record.get("metadata")
-        more = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
-        year = Fields(more, path, number).year()
+        year = fields.inner("metadata").year() if isinstance(metadata, dict) else None
         if not (title := fields.title("text")):
             fields.fail("'text' is empty; a query needs at least one word")
         query = Query(id=fields.id("_id"), title=title, year=year)

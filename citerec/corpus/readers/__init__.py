@@ -1,111 +1,74 @@
 """Corpus readers, one module per format; a format is recognised by its content.
 
-A new format of JSON lines is a module with `matches(keys)` and `read(fields) -> Paper`, and a line in `FORMATS`; a new
-format of other files is a module as `files.FileFormat` describes it, and a line in `FILE_FORMATS`. Other packages add
-readers by entry points (`registered.py`).
+A dialect of JSON lines is an entry of `jsonl.FORMATS`; any other format is a module as `files.FileFormat` describes it,
+and a line in `formats.FILE_FORMATS`. Other packages add readers by entry points of the group `citerec.readers`: a
+module with `matches(keys)` and `read(fields)` for JSON lines, or with `records(stream)`, `read(fields)` and `suffixes`
+or `sniff(head, name)` for other files.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import orjson
 
-from citerec.corpus.readers import arxiv, beir, canonical, citeomatic, openresearch, registered
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.files import FILE_FORMATS, file_papers
-from citerec.corpus.readers.source import Source, file_format
-from citerec.corpus.readers.streams import Located
-from citerec.errors import BadInputError, BadRecordError, ConfigError
-from citerec.inputs import MAX_LINE, read_lines
+from citerec.corpus.readers.files import Located, head_of, located, read_file
+from citerec.corpus.readers.formats import (
+    FILE_FORMATS,
+    FORMATS,
+    file_format,
+    format_names,
+    registered,
+)
+from citerec.corpus.readers.json_stream import first_keys, json_records
+from citerec.corpus.readers.source import Source
+from citerec.errors import BadInputError, CiterecError, ConfigError, InvalidValueError
+from citerec.inputs import read_lines, refuse_binary
 from citerec.types import Log, Paper, no_log
 
-__all__ = [
-    "FILE_FORMATS",
-    "FORMATS",
-    "Located",
-    "detect_format",
-    "format_names",
-    "parse_record",
-    "read_papers",
-]
-
-# The first match wins: canonical is last, since other formats have its keys, too; registered readers come before it.
-FORMATS: Mapping[str, ModuleType] = {
-    "arxiv": arxiv,
-    "openresearch": openresearch,
-    "citeomatic": citeomatic,
-    "beir": beir,
-    "canonical": canonical,
-}
-ARRAY = "a JSON array; expected one paper a line (convert it: jq -c '.[]')"
-_CONVERT = "export it as JSON with an id and a title for each paper, one paper a line"
-_NOT_LINES = "leave --format out, or name another format"
-_OTHER_FORMATS = (  # how the first line of other formats begins, the format's name and what to do
-    (re.compile(rb"\s*@[A-Za-z]+\s*[{(]"), f"BibTeX: {_NOT_LINES}"),
-    (re.compile(rb"TY {1,2}-"), f"RIS: {_NOT_LINES}"),
-    (re.compile(rb"\s*(?:\\|%)"), f"LaTeX: {_CONVERT}"),
-    (re.compile(rb"\s*<"), f"XML or HTML: {_CONVERT}"),
-    (re.compile(rb"[^\s{\[\",;\t]+(?:[,;\t][^{\[]*)+$"), f"a table (CSV): {_CONVERT}"),
-)
-
-
-def format_names() -> tuple[str, ...]:
-    """Return the names of all formats: citerec's own, and those of registered readers."""
-    own = (*FORMATS, *FILE_FORMATS)
-    return (*own, *registered.names(own))
+__all__ = ["FILE_FORMATS", "FORMATS", "Located", "detect_format", "format_names", "read_papers"]
 
 
 def detect_format(source: Source, *, skip_bad: bool = False) -> str:
-    """Return the name of the format of a corpus, by its first file: its beginning, or its first record.
-
-    A file with the suffix of a registered reader is in that reader's format.
+    """Return the name of the format of a corpus, by its first file that holds anything.
 
     Args:
         source: The corpus.
-        skip_bad: Whether to skip records that are of no known format.
+        skip_bad: Whether to skip lines at its beginning that are of no known format.
 
     Raises:
-        BadInputError: If the corpus holds no record, or one of no known format.
+        BadInputError: If the corpus holds nothing, or nothing of a known format.
     """
-    first: BadInputError | None = None
+    own, canonical = list(FORMATS.items())[:-1], list(FORMATS.items())[-1]
+    dialects = [
+        *own,
+        *((k, r) for k, r in registered().items() if hasattr(r, "matches")),
+        canonical,
+    ]
     for file in source.files:
-        if name := file_format(file):
+        head = head_of(file)
+        if not head.removeprefix(b"\xef\xbb\xbf").strip():
+            for _ in read_lines(file):  # raises if the file is damaged
+                pass
+            continue
+        if name := file_format(file, head):
             return name
-        for number, line in read_lines(file):
-            try:
-                return _format_of(file, number, line)
-            except BadInputError as fault:
-                if not skip_bad:
-                    raise
-                first = first or fault
-    raise first or BadInputError(
-        source.path, "the corpus is empty; expected one paper a line, as JSON"
-    )
-
-
-def _format_of(file: Path, number: int, line: bytes) -> str:
-    record = parse_record(file, number, line)
-    if name := next((name for name, reader in _matchers() if reader.matches(record)), None):
-        return name
-    keys = ", ".join(list(record)[:6]) or "none"
-    raise BadInputError(
-        file,
-        f"no format that citerec reads has these fields: {keys}; expected 'id' and "
-        f"'title', or name the format: --format {'|'.join(format_names())}",
-        line=number,
-    )
-
-
-def _matchers() -> Iterator[tuple[str, Any]]:
-    """Yield the readers of JSON lines with their names, in the order in which they are tried."""
-    *special, canonical_last = FORMATS.items()
-    yield from special
-    added = ((name, registered.load(name)) for name in registered.names((*FORMATS, *FILE_FORMATS)))
-    yield from ((name, reader) for name, reader in added if hasattr(reader, "matches"))
-    yield canonical_last
+        refuse_binary(file, head, "a corpus: JSON lines, or an export that citerec reads")
+        starts = [head, *head.split(b"\n")[1:]] if skip_bad else [head]
+        for start in starts:
+            keys = dict.fromkeys(first_keys(start))
+            if name := next((name for name, reader in dialects if reader.matches(keys)), None):
+                return name
+        keys = ", ".join(sorted(first_keys(head))[:6])
+        found = f"has these fields: {keys}" if keys else f"begins so: {head[:40]!r}"
+        raise BadInputError(
+            file,
+            f"no format that citerec reads {found}; expected one paper a line as JSON with 'id' and 'title', "
+            f"or name the format: --format {'|'.join(format_names())}",
+            line=1,
+        )
+    raise BadInputError(source.path, "the corpus is empty; expected one paper a line, as JSON")
 
 
 def read_papers(
@@ -130,73 +93,58 @@ def read_papers(
     """
     if format_name not in format_names():
         raise ConfigError(f"no format {format_name!r}; there are: {', '.join(format_names())}")
-    own = FORMATS.get(format_name) or FILE_FORMATS.get(format_name)
-    reader: Any = own or registered.load(format_name)
-    if format_name in FILE_FORMATS:
-        records = file_papers(source, reader, read, log, scratch)
+    reader: Any = FORMATS.get(format_name) or FILE_FORMATS.get(format_name)
+    if reader is None:
+        records = _plugin_papers(source, format_name, registered()[format_name], read)
+    elif hasattr(reader, "papers"):
+        records = reader.papers(source, read, log, scratch)
     else:
-        to_paper = own.read if own else registered.paper_reader(format_name, reader)
-        records = _line_papers(source, format_name, reader, to_paper, read)
+        records = (
+            located(file, line, row, reader.read)
+            for file in source.files
+            for line, row in read_file(file, reader.records, read)
+        )
     papers = 0
-    for located in records:
-        papers += isinstance(located.paper, Paper)
-        yield located
+    for record in records:
+        papers += isinstance(record.paper, Paper)
+        yield record
     if papers and (note := getattr(reader, "NOTE", "")):
         log(note)
 
 
-def _line_papers(
-    source: Source,
-    format_name: str,
-    reader: Any,
-    to_paper: Callable[[Fields], Paper],
-    read: Callable[[int], None],
+def _plugin_papers(
+    source: Source, name: str, reader: Any, read: Callable[[int], None]
 ) -> Iterator[Located]:
+    """Yield the records of a registered reader; whatever goes wrong in it is an error with its name."""
+
+    def to_paper(fields: Fields) -> Paper:
+        try:
+            return reader.read(fields)
+        except InvalidValueError as error:
+            fields.fail(str(error))
+
     for file in source.files:
-        for number, row in _rows(file, format_name, reader, read):
-            try:
-                record = parse_record(file, number, row) if isinstance(row, bytes) else row
-                paper = to_paper(Fields(record, file, number))
-            except BadRecordError as error:
-                yield Located(file, number, error)
-            else:
-                yield Located(file, number, paper)
+        line: int | None = None
+        try:
+            for line, row in read_file(file, getattr(reader, "records", json_records), read):
+                yield located(file, line, row, to_paper)
+        except CiterecError:
+            raise
+        except Exception as error:
+            what = f"the reader {name!r} failed: {type(error).__name__}: {error}"
+            raise BadInputError(file, what, line=line) from error
 
 
-def _rows(
-    file: Path, format_name: str, reader: Any, read: Callable[[int], None]
-) -> Iterator[tuple[int, bytes | Mapping[str, Any]]]:
-    """Yield the lines of a file of JSON lines, or the records of a file that a registered reader parses."""
-    if hasattr(reader, "records"):
-        return registered.records(format_name, reader, file, read)
-    return read_lines(file, read)
-
-
-def parse_record(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def parse_record(path: Path, number: int, line: bytes) -> Fields:
     """Parse one line as a JSON object.
 
     Raises:
-        BadRecordError: If it is not one.
+        BadInputError: If it is not one.
     """
-    if len(line) > MAX_LINE:
-        message = f"a line of over {MAX_LINE:,} bytes; expected one paper a line"
-        raise BadRecordError(path, number, message, kind="broken_lines")
     try:
         record: Any = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        message = f"not JSON: {error.msg} at column {error.colno}"
-        if number == 1:
-            expected = f"a corpus is JSON lines ({', '.join(FORMATS)})"
-            found = next(
-                (other_format for pattern, other_format in _OTHER_FORMATS if pattern.match(line)),
-                "",
-            )
-            message = f"this is {found}; {expected}" if found else f"{message}; {expected}"
-        if number == 1 and line.lstrip().startswith(b"["):
-            message = ARRAY
-        raise BadRecordError(path, number, message, kind="broken_lines") from error
+        raise BadInputError(path, f"not JSON: {error.msg}", line=number) from error
     if not isinstance(record, dict):
-        found = type(record).__name__
-        message = ARRAY if found == "list" else f"expected a JSON object, found {found}"
-        raise BadRecordError(path, number, message, kind="broken_lines")
-    return cast("dict[str, Any]", record)
+        raise BadInputError(path, "expected a JSON object", line=number)
+    return Fields(cast("dict[str, Any]", record), path, number)

@@ -9,14 +9,13 @@ from typing import Any, BinaryIO, cast
 
 from citerec.bibliography.doi import doi_of
 from citerec.bibliography.inverted_index import restored
-from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.fields import MAX_SHORT, Fields, number_text, page_range
+from citerec.corpus.readers.files import Rows
 from citerec.corpus.readers.json_stream import first_keys, json_records
-from citerec.corpus.readers.nested import inner, listed, number_text, page_range, short
-from citerec.corpus.readers.streams import Rows
 from citerec.errors import shown
 from citerec.types import Paper
 
-_OWN_KEYS = {"n_citation", "indexed_abstract", "fos"}
+_OWN_KEYS = {"references", "n_citation", "indexed_abstract", "fos"}
 _OTHER_KEYS = {
     "citations",
     "outCitations",
@@ -38,9 +37,9 @@ _SHELL = re.compile(  # a string, or a value in the notation of MongoDB's shell
 def sniff(head: bytes, name: str) -> bool:
     """Whether a file is of this format."""
     keys = first_keys(head, repair=json_of_shell)
-    if keys.isdisjoint({"id", "_id"}) or "title" not in keys or not keys.isdisjoint(_OTHER_KEYS):
+    if keys.isdisjoint({"id", "_id"}) or "title" not in keys:
         return False
-    return "references" in keys or not keys.isdisjoint(_OWN_KEYS)
+    return keys.isdisjoint(_OTHER_KEYS) and not keys.isdisjoint(_OWN_KEYS)
 
 
 def records(stream: BinaryIO) -> Rows:
@@ -58,16 +57,17 @@ def json_of_shell(record: bytes) -> bytes:
 def read(fields: Fields) -> Paper:
     """Turn one record into a paper."""
     raw, year = fields.record, _plain(fields.record.get("year"))
+    given = raw.get("id", raw.get("_id"))
     identified = {
         **raw,
-        "id": _id(raw.get("id")) or _id(raw.get("_id")) or raw.get("id", raw.get("_id")),
         "title": "" if raw.get("title") is None else raw["title"],
         "year": None if year in (0, "0", -1) else year,
     }
-    if raw.keys().isdisjoint({"id", "_id"}):
-        del identified["id"]  # which the error names
-    record = Fields(identified, fields.path, fields.line)
-    urls = listed(record, "url") if isinstance(raw.get("url"), list) else [raw.get("url")]
+    if given is not None:  # else the error names it as missing
+        identified["id"] = number_text(_plain(given)) or given
+    record = fields.of(identified)
+    url = raw.get("url")
+    urls = cast("list[Any]", url) if isinstance(url, list) else [url]
     return Paper(
         id=record.id(),
         title=record.title(),
@@ -76,13 +76,13 @@ def read(fields: Fields) -> Paper:
         authors=tuple(_authors(record)),
         venue=_venue(record),
         citations=tuple(_references(record)),
-        doi=doi_of(short(record, "doi")),
-        url=next((url for url in urls if isinstance(url, str)), "")[:2_000],
-        type=short(record, "doc_type"),
-        volume=short(record, "volume"),
-        issue=short(record, "issue"),
-        pages=page_range(short(record, "page_start"), short(record, "page_end")),
-        publisher=short(record, "publisher"),
+        doi=doi_of(record.short("doi")),
+        url=next((url for url in urls if isinstance(url, str)), "")[:MAX_SHORT],
+        type=record.short("doc_type"),
+        volume=record.short("volume"),
+        issue=record.short("issue"),
+        pages=page_range(record.short("page_start"), record.short("page_end")),
+        publisher=record.short("publisher"),
     )
 
 
@@ -94,41 +94,32 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _id(value: Any) -> str:
-    return number_text(_plain(value))
-
-
 def _abstract(record: Fields) -> str:
-    if text := record.text("abstract"):
-        return text
     try:
-        return restored(inner(record, "indexed_abstract").record)
+        return record.text("abstract") or restored(record.inner("indexed_abstract").record)
     except ValueError as error:
         record.fail(str(error))
 
 
 def _authors(record: Fields) -> Iterator[str]:
-    for author in listed(record, "authors"):
-        if isinstance(author, dict):
-            name = Fields(cast("dict[str, Any]", author), record.path, record.line).text("name")
-        elif author is None or isinstance(author, str):
-            name = author or ""
-        else:
+    for author in record.listed("authors"):
+        is_object = isinstance(author, dict)
+        name = record.of(cast("dict[str, Any]", author)).text("name") if is_object else author
+        if name is not None and not isinstance(name, str):
             record.fail(f"'authors' must hold names, found {shown(author)}")
-        if name := " ".join(name.split()):
-            yield name
+        if name and name.strip():
+            yield " ".join(name.split())
 
 
 def _venue(record: Fields) -> str:
     if not isinstance(record.record.get("venue"), dict):
         return record.text("venue")
-    venue = inner(record, "venue")
-    return next((name for key in ("raw", "name_d", "name") if (name := short(venue, key))), "")
+    return next(filter(None, map(record.inner("venue").short, ("raw", "name_d", "name"))), "")
 
 
 def _references(record: Fields) -> Iterator[str]:
-    for reference in listed(record, "references"):
-        if docid := _id(reference):
+    for reference in record.listed("references"):
+        if docid := number_text(_plain(reference)):
             yield docid
         elif reference is not None and reference != "":
             record.fail(f"'references' must hold ids, found {shown(reference)}")

@@ -6,13 +6,18 @@ read once more before, and only the entries from which others inherit are kept.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from citerec.bibliography import bibtex
 from citerec.bibliography.latex import to_text
-from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.library import NO_CITATIONS, bibliography_record, library_paper
-from citerec.corpus.readers.streams import (
+from citerec.corpus.readers.fields import (
+    NO_CITATIONS,
+    Fields,
+    bibliography_record,
+    library_paper,
+)
+from citerec.corpus.readers.files import (
     Broken,
     Located,
     Rows,
@@ -24,8 +29,6 @@ from citerec.corpus.readers.streams import (
 from citerec.types import Log, Paper
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from citerec.corpus.readers.source import Source
 
 NOTE = NO_CITATIONS
@@ -35,7 +38,7 @@ _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 _FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
 _ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _BRACES = re.compile(r"\\.|([{}])")
-_PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*(?:\{([^{}]*)\}|\"([^\"]*)\")", re.IGNORECASE)
+_PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*[{\"]([^{}\"]*)[}\"]", re.IGNORECASE)
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
 _NO_ENTRIES = frozenset({"comment", "preamble"})
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
@@ -82,7 +85,9 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[int, str, str]]:
         yield start, kind, "\n".join(block)
 
 
-def papers(source: "Source", done: Callable[[int], None], log: Log) -> Iterator[Located]:
+def papers(
+    source: "Source", done: Callable[[int], None], log: Log, scratch: Path | None
+) -> Iterator[Located]:
     """Yield every entry of a library, with the fields that it inherits."""
     for file in source.files:
         parents = _parents(file)
@@ -90,44 +95,37 @@ def papers(source: "Source", done: Callable[[int], None], log: Log) -> Iterator[
             if isinstance(row, Broken):
                 yield located(file, line, row, read)
             elif row[TYPE] not in _NO_PAPERS:
-                yield located(file, line, inherited(row, parents), read)
+                yield located(file, line, _inherited(row, parents), read)
 
 
-def _parents(file: "Path") -> dict[str, Mapping[str, Any]]:
+def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
     """Return the entries of a file from which others inherit, by their keys in lower case."""
     wanted: set[str] = set()
 
     def scan(stream: BinaryIO) -> Rows:
         for _, line in text_lines(stream):
             for match in _PARENTS.finditer(line):
-                keys = match[1] or match[2] or ""
-                wanted.update(key.strip().lower() for key in keys.split(","))
+                wanted.update(key.strip().lower() for key in match[1].split(","))
         yield from ()
 
-    for _ in read_file(file, scan, lambda _: None):
-        pass
+    list(read_file(file, scan, lambda _: None))
     if not wanted:
         return {}
     entries = (row for _, row in read_file(file, records, lambda _: None))
-    return {
-        row["key"].lower(): row
-        for row in entries
-        if not isinstance(row, Broken) and row["key"].lower() in wanted
-    }
+    keyed = ((row["key"].lower(), row) for row in entries if not isinstance(row, Broken))
+    return {key: row for key, row in keyed if key in wanted}
 
 
-def inherited(
+def _inherited(
     entry: Mapping[str, Any], parents: Mapping[str, Mapping[str, Any]], depth: int = 3
 ) -> Mapping[str, Any]:
     """Return an entry with the fields that it inherits; a parent may inherit, too, at most `depth` levels."""
-    if depth == 0:
-        return entry
     fields = dict(entry)
-    for name in ("xdata", "crossref"):
+    for name in ("xdata", "crossref") if depth else ():
         for key in entry.get(name, "").lower().split(","):
             if (parent := parents.get(key.strip())) is None or parent is entry:
                 continue
-            parent = inherited(parent, parents, depth - 1)
+            parent = _inherited(parent, parents, depth - 1)
             left_out = _OWN if name == "crossref" else frozenset[str]()
             fields = {k: v for k, v in parent.items() if k not in left_out} | fields
             if name == "crossref" and not fields.get("booktitle"):
@@ -142,11 +140,10 @@ def read(fields: Fields) -> Paper:
     def text(*names: str) -> str:
         return to_text(next((fields.record[n] for n in names if fields.record.get(n)), ""))
 
-    subtitle = text("subtitle")
     return library_paper(
         fields,
         ids=[text("citerec-id"), fields.record.get("key", "")],
-        title=f"{text('title')}: {subtitle}" if subtitle else text("title"),
+        title=": ".join(filter(None, (text("title"), text("subtitle")))),
         abstract=text("abstract"),
         year=bibtex.record_year(record),
         authors=bibtex.record_authors(record),

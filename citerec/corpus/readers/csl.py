@@ -4,11 +4,15 @@ import re
 from typing import Any, BinaryIO, cast
 
 from citerec.bibliography import json_records
-from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.fields import (
+    NO_CITATIONS,
+    Fields,
+    bibliography_record,
+    library_paper,
+)
+from citerec.corpus.readers.files import Rows, head_text
 from citerec.corpus.readers.json_stream import json_records as objects_of
-from citerec.corpus.readers.library import NO_CITATIONS, bibliography_record, library_paper
-from citerec.corpus.readers.streams import Rows, head_text
-from citerec.errors import BadInputError, BadRecordError
+from citerec.errors import BadInputError
 from citerec.types import Paper
 
 NOTE = NO_CITATIONS
@@ -34,14 +38,12 @@ def records(stream: BinaryIO) -> Rows:
 
 def read(fields: Fields) -> Paper:
     """Turn one item into a paper."""
-    item = {key: _single(value) for key, value in fields.record.items()}
+    item = fields.of({key: _single(value) for key, value in fields.record.items()})
     try:
-        record = bibliography_record(Fields(item, fields.path, fields.line))
-        draft = json_records.read_draft(record, fields.path)
+        draft = json_records.read_draft(bibliography_record(item), fields.path)
     except BadInputError as error:
-        message = error.message
-        raise BadRecordError(fields.path, fields.line, message, kind="wrong_types") from error
-    more = Fields(item, fields.path, fields.line).bibliographic(doi="DOI", url="URL", pages="page")
+        fields.fail(error.message)
+    more = item.bibliographic(doi="DOI", url="URL", pages="page")
     return library_paper(
         fields,
         ids=[draft.id, draft.doi],
@@ -55,7 +57,7 @@ def read(fields: Fields) -> Paper:
 
 
 def _single(value: Any) -> Any:
-    """Return the text of a list of one text, as Crossref writes titles."""
+    """Return the text of a list of texts, as Crossref writes titles."""
     if isinstance(value, list) and len(value := cast("list[Any]", value)) > 0:
         return value[0] if all(isinstance(part, str) for part in value) else value
     return value

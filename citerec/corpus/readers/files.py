@@ -1,43 +1,59 @@
-"""Readers of files that are not recognised by the keys of JSON lines: bibliographies, exports, dumps, databases.
+"""What every reader yields and reads: records with their places, the head of a file, lines of text."""
 
-A new format is a module with the names of `FileFormat`, and a line in `FILE_FORMATS`.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+import csv
+import io
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from citerec.corpus.readers import (
-    aminer,
-    bibtex,
-    crossref,
-    csl,
-    openalex,
-    pubmed,
-    ris,
-    s2ag,
-    scopus,
-    wos,
-    zotero,
-)
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.streams import Located, Rows, head_of, located, read_file
-from citerec.types import Log, Paper
+from citerec.errors import BadInputError, BadRecordError
+from citerec.inputs import BOM, UNREADABLE, damaged, open_unpacked, reading
+from citerec.types import Paper
 
-if TYPE_CHECKING:
-    from citerec.corpus.readers.source import Source
+HEAD = 64 * 2**10  # bytes by which a format is recognised, unpacked
+REPORT_EVERY = 500  # records
+MAX_TEXT_LINE = 16 * 2**20  # characters of a line of a text format
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A record of a corpus with its place: a paper, or the fault of the record."""
+
+    path: Path
+    line: int
+    paper: Paper | BadRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A record that cannot be parsed; `records` yields it instead of fields, and continues with the next record."""
+
+    message: str
+    kind: str = "broken_lines"  # by which faults are counted
+
+
+class StreamFaultError(Exception):
+    """A stream that cannot be read any further; raised by `records`, which does not know the file."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+Rows = Iterator[tuple[int, Mapping[str, Any] | Broken]]  # line or number of each record, from 1
+Records = Callable[[BinaryIO], Rows]
 
 
 class FileFormat(Protocol):
-    """What a module of `FILE_FORMATS` has.
+    """A module that reads files of one format; readers of other packages have the same names.
 
-    It may have two more names. `NOTE` is a line for the user, such as what the format lacks.
-    `papers(source, read, log)` takes the place of `records` if a format needs several passes or files: it yields a
-    `Located` for each record of all `source.files`, calls `read` with the number of further bytes read, and `log` with
-    lines for the user.
-    `streams.read_file` and `streams.located` do most of it.
-    A format that needs room on disk has `papers_on_disk(source, read, log, scratch)` instead; `scratch` is the folder
-    for its temporary files, or None.
+    It may have `NOTE`, a line for the user, such as what the format lacks. A format of several passes or files has
+    `papers(source, read, log, scratch)` instead of `records`: it yields a `Located` for each record of all
+    `source.files`; `scratch` is the folder for temporary files, or None.
     """
 
     def sniff(self, head: bytes, name: str) -> bool:
@@ -61,56 +77,91 @@ class FileFormat(Protocol):
         ...
 
 
-# The first match wins.
-FILE_FORMATS: Mapping[str, Any] = {
-    "bibtex": bibtex,
-    "scopus": scopus,  # before RIS, in which it exports, too
-    "ris": ris,
-    "openalex": openalex,
-    "s2ag": s2ag,
-    "crossref": crossref,  # before CSL-JSON, whose keys it has
-    "csl": csl,
-    "wos": wos,
-    "zotero": zotero,
-    "pubmed": pubmed,
-    "aminer": aminer,
-}
-
-
-def sniffed(file: Path, name: str, more: Mapping[str, Any] | None = None) -> str | None:
-    """Return the name of the format of a file by its first bytes; None if it is of no such format.
-
-    Args:
-        file: The file.
-        name: Its name without the suffix of its compression.
-        more: Further readers that have `sniff`, tried after those of `FILE_FORMATS`.
+def head_of(file: Path) -> bytes:
+    """Return the first bytes of a file, unpacked, at most `HEAD`; a damaged file gives those before the damage.
 
     Raises:
-        BadInputError: If the file cannot be opened.
+        BadInputError: If it cannot be opened.
     """
-    head = head_of(file)
-    readers = {**FILE_FORMATS, **(more or {})}
-    return next((key for key, reader in readers.items() if reader.sniff(head, name)), None)
+    head = b""
+    with reading(file), open_unpacked(file) as (stream, _):
+        unpacked: Any = stream  # read1 returns what there is before the damage
+        try:
+            while len(head) < HEAD and (piece := unpacked.read1(HEAD - len(head))):
+                head += piece
+        except UNREADABLE:
+            pass
+    return head
 
 
-def file_papers(
-    source: "Source",
-    reader: Any,
-    read: Callable[[int], None],
-    log: Log,
-    scratch: Path | None = None,
-) -> Iterator[Located]:
-    """Yield every record of a corpus in one of `FILE_FORMATS`, as a paper or as its fault.
+def head_text(head: bytes) -> str:
+    """Return the first bytes of a file as text, without a byte-order mark; undecodable bytes are replaced."""
+    if head[:2] in _UTF16:
+        return head.decode("utf-16", errors="replace")
+    return head.removeprefix(BOM).decode(errors="replace")
+
+
+def read_file(file: Path, records: Records, read: Callable[[int], None]) -> Rows:
+    """Yield the records of one file as a `records` function parses it; `read` receives how many more bytes were read.
 
     Raises:
-        BadInputError: If a file cannot be read to its end.
+        BadInputError: If the file cannot be read to its end.
     """
-    if hasattr(reader, "papers_on_disk"):
-        yield from reader.papers_on_disk(source, read, log, scratch)
-        return
-    if hasattr(reader, "papers"):
-        yield from reader.papers(source, read, log)
-        return
-    for file in source.files:
-        for line, row in read_file(file, reader.records, read):
-            yield located(file, line, row, reader.read)
+    line = position = 0
+    try:
+        with open_unpacked(file) as (stream, raw):
+            for count, (line, row) in enumerate(records(stream), start=1):
+                yield line, row
+                if count % REPORT_EVERY == 0:
+                    read(raw.tell() - position)
+                    position = raw.tell()
+        read(file.stat().st_size - position)
+    except StreamFaultError as fault:
+        raise BadInputError(file, fault.message, line=fault.line) from fault
+    except UnicodeDecodeError as error:
+        advice = "not UTF-8 text; if this is Latin-1, convert it: iconv -f ISO-8859-1 -t UTF-8 FILE"
+        raise BadInputError(file, advice, line=line + 1) from error
+    except csv.Error as error:
+        message = f"not CSV: {error}; is a quote not closed?"
+        raise BadInputError(file, message, line=line + 1) from error
+    except UNREADABLE as error:
+        raise damaged(file, line, error) from error
+
+
+def located(
+    file: Path, line: int, row: Mapping[str, Any] | Broken, to_paper: Callable[[Fields], Paper]
+) -> Located:
+    """Return a record as a paper, or as its fault."""
+    if isinstance(row, Broken):
+        return Located(file, line, BadRecordError(file, line, row.message, kind=row.kind))
+    try:
+        return Located(file, line, to_paper(Fields(row, file, line)))
+    except BadRecordError as error:
+        return Located(file, line, error)
+
+
+@contextmanager
+def text_stream(stream: BinaryIO, *, newline: str | None) -> Generator[io.TextIOWrapper]:
+    """Yield a text stream over bytes in UTF-8, or in UTF-16 with its byte-order mark; `newline` is as for `open`."""
+    start = stream.read(2)
+    stream.seek(0)
+    text = io.TextIOWrapper(stream, "utf-16" if start in _UTF16 else "utf-8-sig", newline=newline)
+    try:
+        yield text
+    finally:
+        text.detach()  # else the stream would be closed with it
+
+
+def text_lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text with their numbers, from 1, each without its line end.
+
+    Raises:
+        StreamFaultError: If a line is too long.
+    """
+    number = 0
+    with text_stream(stream, newline=None) as text:
+        while line := text.readline(MAX_TEXT_LINE + 1):
+            number += 1
+            if len(line) > MAX_TEXT_LINE:
+                raise StreamFaultError(f"a line of over {MAX_TEXT_LINE:,} characters", number)
+            yield number, line.rstrip("\n")

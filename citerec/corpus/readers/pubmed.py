@@ -1,37 +1,44 @@
 """PubMed's XML, as the baseline, the daily updates and a search export it: files of one `PubmedArticleSet` each.
 
 Files are read from the last to the first: a later version of a record replaces an earlier one, and a `DeleteCitation`
-removes the records of earlier files. Retracted publications are left out.
+removes the records of its own and of earlier files. Retracted publications are left out. Each record is cut out of the
+file and parsed alone: one that is not well-formed does not hide the next, and a DTD is never parsed.
 Source: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Any, BinaryIO
-from xml.etree.ElementTree import Element
-
-import orjson
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from citerec.bibliography.doi import doi_of
 from citerec.bibliography.record import first_year, one_line
-from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.numbers import NumberSet
-from citerec.corpus.readers.pubmed_xml import DELETED, elements
-from citerec.corpus.readers.streams import Broken, Located, Rows, located, read_file
-from citerec.errors import writing
+from citerec.corpus.readers.fields import Fields, page_range
+from citerec.corpus.readers.files import (
+    Broken,
+    Located,
+    Rows,
+    StreamFaultError,
+    located,
+    read_file,
+)
 from citerec.types import Log, Paper
 
 if TYPE_CHECKING:
     from citerec.corpus.readers.source import Source
 
+CHUNK = 2**20  # bytes read at once
+LONGEST = 16 * 2**20  # bytes of a record; papers of thousands of authors have about 2 MB
+_LARGEST = 2**30  # PMIDs have eight digits: the set of those that were read is a bitmap
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
+_RECORD = re.compile(rb"<(?P<tag>Pubmed(?:Book)?Article|DeleteCitation)[\s>].*?</(?P=tag)>", re.S)
+_OPEN = re.compile(rb"<(?:Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
+_IDS = re.compile(rb'<(?:MedlineCitation|BookDocument)\b[^>]*>\s*<PMID(?: Version="(\d+)")?>(\d+)<')
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
 _LEFT_OUT = {"replaced": "that later ones replace or delete", "retracted": "that were retracted"}
-Row = Mapping[str, Any] | Broken
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -40,14 +47,67 @@ def sniff(head: bytes, name: str) -> bool:
 
 
 def records(stream: BinaryIO) -> Rows:
-    """Yield the records of one file, and what it deletes, each with the line where it begins."""
-    for line, element in elements(stream):
-        if isinstance(element, Broken):
-            yield line, element
-        elif element.tag == DELETED:
-            yield line, {"deleted": [_text(pmid) for pmid in element.findall("PMID")]}
-        else:
-            yield line, _record(element)
+    """Yield the records of one file, each with the line where it begins."""
+    for line, text in _cut(stream):
+        if text.startswith(b"<DeleteCitation"):
+            continue
+        try:
+            yield line, _record(fromstring(text))
+        except ParseError as error:
+            yield line, Broken(f"this record is not well-formed XML: {error}")
+
+
+def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the text of each record, and of each `DeleteCitation`, with the line where it begins.
+
+    Raises:
+        StreamFaultError: If the file ends too early, or a record is too long.
+    """
+    data, line, in_set, ended = b"", 1, False, False
+    while chunk := stream.read(CHUNK):
+        data += chunk
+        in_set = in_set or b"ArticleSet>" in data
+        ended = b"ArticleSet>" in data[-64:]
+        at = 0
+        for match in _RECORD.finditer(data):
+            line += data.count(b"\n", at, match.start())
+            yield line, match[0]
+            line += match[0].count(b"\n")
+            at = match.end()
+        data = data[at:]
+        if len(data) > LONGEST:
+            raise StreamFaultError(f"a record of over {LONGEST:,} bytes", line)
+    if _OPEN.search(data) or (in_set and not ended):
+        raise StreamFaultError("the XML is cut off: fetch it again", line)
+
+
+def papers(
+    source: "Source", read_bytes: Callable[[int], None], log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    """Yield the latest version of each record of all files."""
+    later, counts = _Pmids(), Counter[str]()
+    for file in reversed(source.files):
+        latest, deleted = _versions(file)
+        own = _Pmids()
+        for line, row in read_file(file, records, read_bytes):
+            if isinstance(row, Broken):
+                yield located(file, line, row, read)
+                continue
+            pmid = _number(row.get("id", ""))
+            known = pmid in later or pmid in own or pmid in deleted
+            if known or latest.get(pmid, 1) > row["version"]:
+                counts["replaced"] += 1
+                continue
+            own.add(pmid)
+            if row["retracted"]:
+                counts["retracted"] += 1
+            else:
+                yield located(file, line, row, read)
+        later.update(own)
+        for pmid in deleted:
+            later.add(pmid)
+    for why in sorted(counts):
+        log(f"left out {counts[why]:,} records {_LEFT_OUT[why]}")
 
 
 def read(fields: Fields) -> Paper:
@@ -55,72 +115,44 @@ def read(fields: Fields) -> Paper:
     return fields.paper()
 
 
-def papers_on_disk(
-    source: "Source", read_bytes: Callable[[int], None], log: Log, scratch: Path | None
-) -> Iterator[Located]:
-    """Yield the latest version of each record of all files."""
-    later, counts = NumberSet(), Counter[str]()
-    for file in reversed(source.files):
-        for line, row in _latest(file, later, counts, read_bytes, scratch):
-            if isinstance(row, Broken) or not row["retracted"]:
-                yield located(file, line, row, read)
-            else:
-                counts["retracted"] += 1
-    for why in sorted(counts):
-        log(f"left out {counts[why]:,} records {_LEFT_OUT[why]}")
+class _Pmids:
+    """A set of PMIDs in one bit each; 0 and larger numbers are never in it."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, pmid: int) -> None:
+        if 0 < pmid < _LARGEST:
+            if pmid >> 3 >= len(self._bits):
+                self._bits.extend(bytes((pmid >> 3) + 1 - len(self._bits)))
+            self._bits[pmid >> 3] |= 1 << (pmid & 7)
+
+    def update(self, other: "_Pmids") -> None:
+        size = max(len(self._bits), len(other._bits))
+        numbers = (int.from_bytes(bits, "little") for bits in (self._bits, other._bits))
+        first, second = numbers
+        self._bits = bytearray((first | second).to_bytes(size, "little"))
+
+    def __contains__(self, pmid: int) -> bool:
+        return pmid >> 3 < len(self._bits) and bool(self._bits[pmid >> 3] >> (pmid & 7) & 1)
 
 
-def _latest(
-    file: Path,
-    later: NumberSet,
-    counts: Counter[str],
-    read_bytes: Callable[[int], None],
-    scratch: Path | None,
-) -> Iterator[tuple[int, Row]]:
-    """Yield the records of a file that neither this file nor a later one replaces or deletes.
-
-    A file names what it deletes at its end, so its records wait in a temporary file.
-    """
-    place: dict[int, int] = {}  # of the latest version of each record in the temporary file
-    versions: dict[int, int] = {}  # above 1
+def _versions(file: Path) -> tuple[dict[int, int], set[int]]:
+    """Return the latest version of each record of a file, where above 1, and what it deletes: that is at its end."""
+    latest: dict[int, int] = {}
     deleted: set[int] = set()
-    with writing(scratch or Path(gettempdir())), TemporaryFile(dir=scratch) as spill:
-        for line, row in read_file(file, records, read_bytes):
-            if isinstance(row, Broken) or "deleted" not in row:
-                pmid, version = _identity(row)
-                known = pmid in place
-                counts["replaced"] += known
-                if known and version < versions.get(pmid, 1):
-                    continue
-                if version > 1:
-                    versions[pmid] = version
-                place[pmid or -1 - len(place)] = spill.tell()
-                fault = isinstance(row, Broken)
-                spill.write(orjson.dumps([line, row.message if fault else row]) + b"\n")
-            else:
-                deleted.update(filter(None, map(_number, row["deleted"])))
-        yield from _replay(spill, place, deleted, later, counts)
-    for pmid in (*place, *deleted):
-        if pmid >= 0:
-            later.add(pmid)
 
+    def scan(stream: BinaryIO) -> Rows:
+        for _, text in _cut(stream):
+            if text.startswith(b"<DeleteCitation"):
+                deleted.update(map(int, re.findall(rb">\s*([0-9]{1,17})\s*</PMID", text)))
+            elif (match := _IDS.search(text)) and int(match[1] or 1) > 1:
+                pmid = int(match[2])
+                latest[pmid] = max(latest.get(pmid, 1), int(match[1]))
+        yield from ()
 
-def _replay(
-    spill: Any, place: dict[int, int], deleted: set[int], later: NumberSet, counts: Counter[str]
-) -> Iterator[tuple[int, Row]]:
-    for pmid, start in place.items():
-        if pmid in deleted or (pmid >= 0 and pmid in later):
-            counts["replaced"] += 1
-            continue
-        if spill.tell() != start:
-            spill.seek(start)
-        line, row = orjson.loads(spill.readline())
-        yield line, Broken(row) if isinstance(row, str) else row
-
-
-def _identity(row: Row) -> tuple[int, int]:
-    """Return the number and the version of a record; 0 if it has no number."""
-    return (0, 1) if isinstance(row, Broken) else (_number(row.get("id", "")), row["version"])
+    list(read_file(file, scan, lambda _: None))
+    return latest, deleted
 
 
 def _number(pmid: str) -> int:
@@ -130,28 +162,38 @@ def _number(pmid: str) -> int:
 
 def _record(element: Element) -> dict[str, Any]:
     """Return a record with the keys of citerec's own format, and `version` and `retracted`."""
-    article = element.find("MedlineCitation/Article")
-    book = element.find("BookDocument")
+    article, book = element.find("MedlineCitation/Article"), element.find("BookDocument")
     body = article if article is not None else book if book is not None else Element("none")
     pmid = element.find("MedlineCitation/PMID")
     pmid = pmid if pmid is not None else body.find("PMID")
+
+    def text(*paths: str) -> str:
+        return next(filter(None, (_text(body.find(path)) for path in paths)), "")
+
     types = [_text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")]
     version = "" if pmid is None else pmid.get("Version", "")
     docid = _text(pmid)
+    pages = [text(f"Pagination/{key}") for key in ("StartPage", "EndPage")]
+    dois = [
+        *body.iterfind("ELocationID[@EIdType='doi']"),
+        # not those of the references, which are deeper
+        *element.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
+        *element.iterfind("PubmedBookData/ArticleIdList/ArticleId[@IdType='doi']"),
+    ]
     record = {
-        "title": _title(body),
+        "title": _title(text("ArticleTitle"), text("VernacularTitle"), text("Book/BookTitle")),
         "abstract": _abstract(body),
         "year": _year(body),
         "authors": list(_authors(body)),
-        "venue": _text(body.find("Journal/Title")) or _text(body.find("Book/BookTitle")),
+        "venue": text("Journal/Title", "Book/BookTitle"),
         "citations": list(_references(element)),
-        "doi": _doi(element, body),
+        "doi": next(filter(None, (doi_of(_text(one)) for one in dois)), ""),
         "url": f"https://pubmed.ncbi.nlm.nih.gov/{docid}/" if docid else "",
         "type": types[0] if types else "",
-        "volume": _text(body.find("Journal/JournalIssue/Volume")),
-        "issue": _text(body.find("Journal/JournalIssue/Issue")),
-        "pages": _pages(body),
-        "publisher": _text(body.find("Book/Publisher/PublisherName")),
+        "volume": text("Journal/JournalIssue/Volume"),
+        "issue": text("Journal/JournalIssue/Issue"),
+        "pages": text("Pagination/MedlinePgn") or page_range(*pages),
+        "publisher": text("Book/Publisher/PublisherName"),
         "version": int(version) if version.isdecimal() and len(version) < 6 else 1,
         "retracted": "Retracted Publication" in types,
     }
@@ -160,17 +202,13 @@ def _record(element: Element) -> dict[str, Any]:
 
 def _text(element: Element | None) -> str:
     """Return the text of an element with that of its markup, such as `<i>`, on one line."""
-    if element is None:
-        return ""
-    return one_line("".join(element.itertext()) if len(element) else element.text or "")
+    return "" if element is None else one_line("".join(element.itertext()))
 
 
-def _title(body: Element) -> str:
+def _title(title: str, vernacular: str, book: str) -> str:
     """Return the title; of a translated one without its brackets, and the original title if there is no other."""
-    title = _text(body.find("ArticleTitle"))
     if title.casefold() in _UNAVAILABLE:
-        vernacular = _text(body.find("VernacularTitle"))
-        return vernacular or (_text(body.find("Book/BookTitle")) if not title else "")
+        return vernacular or ("" if title else book)
     translated = _TRANSLATED.fullmatch(title)
     return translated[1] + translated[2] if translated else title
 
@@ -192,35 +230,17 @@ def _year(body: Element) -> int | None:
 def _authors(body: Element) -> Iterator[str]:
     for author in body.iterfind("AuthorList/Author"):
         names = [_text(author.find(key)) for key in ("ForeName", "LastName", "Suffix")]
-        if not names[0]:
-            names[0] = _text(author.find("Initials"))
+        names[0] = names[0] or _text(author.find("Initials"))
         if name := " ".join(filter(None, names)) or _text(author.find("CollectiveName")):
             yield name
-
-
-def _pages(body: Element) -> str:
-    if pages := _text(body.find("Pagination/MedlinePgn")):
-        return pages
-    first, last = (_text(body.find(f"Pagination/{key}")) for key in ("StartPage", "EndPage"))
-    return f"{first}-{last}" if first and last else first
-
-
-def _doi(element: Element, body: Element) -> str:
-    """Return the DOI of the record; its list of ids is not that of its references."""
-    ids = [
-        *body.iterfind("ELocationID[@EIdType='doi']"),
-        *element.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
-        *element.iterfind("PubmedBookData/ArticleIdList/ArticleId[@IdType='doi']"),
-    ]
-    return next((doi for found in ids if (doi := doi_of(_text(found)))), "")
 
 
 def _references(element: Element) -> Iterator[str]:
     """Yield the PMID of each reference, else its DOI in lower case; lists may be inside lists."""
     for reference in element.iterfind("PubmedData/ReferenceList//Reference"):
-        ids = reference.findall("ArticleIdList/ArticleId")
-        pmids = (_text(one) for one in ids if one.get("IdType") == "pubmed")
-        dois = (doi_of(_text(one)).lower() for one in ids if one.get("IdType") == "doi")
-        docid = next(filter(str.isdecimal, pmids), "") or next(filter(None, dois), "")
-        if docid:
+        ids = {
+            one.get("IdType"): _text(one) for one in reference.iterfind("ArticleIdList/ArticleId")
+        }
+        pmid = ids.get("pubmed", "")
+        if docid := pmid if pmid.isdecimal() else doi_of(ids.get("doi", "")).lower():
             yield docid

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from citerec.bibliography import ris
-from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.library import NO_CITATIONS, bibliography_record, library_paper
-from citerec.corpus.readers.streams import Broken, Rows, head_text, text_lines
+from citerec.corpus.readers.fields import (
+    NO_CITATIONS,
+    Fields,
+    bibliography_record,
+    library_paper,
+    page_range,
+)
+from citerec.corpus.readers.files import Broken, Rows, head_text, text_lines
 from citerec.types import Paper
 
 NOTE = NO_CITATIONS
 LONGEST = 4_000_000  # characters of a record
-_FIRST = re.compile(r"\s*TY {1,2}-(?: |\r?$)", re.MULTILINE)
 _START = re.compile(r"TY {1,2}-(?: |$)")
 _TAG = re.compile(r"[A-Z][A-Z0-9] {1,2}-(?: |$)")
 _END = re.compile(r"ER {1,2}-\s*$")
@@ -20,12 +24,8 @@ _END = re.compile(r"ER {1,2}-\s*$")
 
 def sniff(head: bytes, name: str) -> bool:
     """Whether a file is of this format: some programs write a few lines before the first record."""
-    text = head_text(head)
-    if _FIRST.match(text):
-        return True
-    return (
-        name.lower().endswith(".ris") and re.search(r"^TY {1,2}-", text, re.MULTILINE) is not None
-    )
+    lines = head_text(head).lstrip().splitlines()
+    return any(map(_START.match, lines if name.lower().endswith(".ris") else lines[:1]))
 
 
 def records(stream: BinaryIO) -> Rows:
@@ -46,8 +46,7 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
         if _START.match(line):
             if block:
                 yield start, block
-            start, block, length = number, [line, *early], 0
-            early = []
+            start, block, length, early = number, [line, *early], 0, []
         elif block:
             length += len(line)
             if length <= LONGEST + len(line):  # the rest of an endless record is not kept
@@ -63,25 +62,25 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
 
 def read(fields: Fields) -> Paper:
     """Turn one record into a paper."""
-    raw, record = fields.record, bibliography_record(fields)
-    pages = "-".join(filter(None, (ris.first_text(raw, (k,)) for k in ("start_page", "end_page"))))
+    record = bibliography_record(fields)
+
+    def text(*names: str) -> str:
+        return ris.first_text(fields.record, names)
+
+    dois = ris.record_dois(record)
     return library_paper(
         fields,
-        ids=[
-            ris.first_text(raw, ("id",)),
-            *ris.record_dois(record),
-            ris.first_text(raw, ("accession_number",)),
-        ],
+        ids=[text("id"), *dois, text("accession_number")],
         title=ris.record_title(record),
-        abstract=ris.first_text(raw, ris.ABSTRACTS),
+        abstract=text(*ris.ABSTRACTS),
         year=ris.record_year(record),
         authors=ris.record_authors(record),
-        venue=ris.first_text(raw, ris.VENUES),
-        doi=next(iter(ris.record_dois(record)), ""),
-        url=ris.first_text(raw, ("urls",)).split(" ")[0],
-        type=ris.first_text(raw, ("type_of_reference",)),
-        volume=ris.first_text(raw, ("volume",)),
-        issue=ris.first_text(raw, ("number",)),
-        pages=pages,
-        publisher=ris.first_text(raw, ("publisher",)),
+        venue=text(*ris.VENUES),
+        doi=next(iter(dois), ""),
+        url=text("urls").split(" ")[0],
+        type=text("type_of_reference"),
+        volume=text("volume"),
+        issue=text("number"),
+        pages=page_range(text("start_page"), text("end_page")),
+        publisher=text("publisher"),
     )

@@ -1,20 +1,25 @@
 """The dumps of the Semantic Scholar Academic Graph: papers, and next to them abstracts, citations and paper-ids.
 
-The files of a folder are recognised by their keys, and joined on disk. The id of a paper is its corpus id; with the
-dump paper-ids it is the sha that the API of Semantic Scholar calls paperId.
-Source: https://api.semanticscholar.org/api-docs/datasets.
+The files of a folder are recognised by their keys. DuckDB joins and sorts them on disk within a memory limit; papers
+and citations are then two streams in the order of the corpus ids, which are read side by side. The id of a paper is its
+corpus id; with the dump paper-ids it is the sha that the API of Semantic Scholar calls paperId.
+Sources: https://api.semanticscholar.org/api-docs/datasets, https://duckdb.org/docs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import orjson
 
 from citerec.bibliography.doi import doi_of
-from citerec.corpus.readers.fields import Fields
+from citerec.corpus.readers.fields import Fields, number_text
+from citerec.corpus.readers.files import Located, Rows, head_of, located, read_file
 from citerec.corpus.readers.json_stream import first_keys, json_records
-from citerec.corpus.readers.nested import inner, number_text, objects, short
-from citerec.corpus.readers.streams import Located, Rows, head_of, located, read_file
-from citerec.errors import BadInputError, shown
+from citerec.errors import BadInputError, OutputError, extra, shown
 from citerec.types import Log, Paper
 
 if TYPE_CHECKING:
@@ -26,7 +31,26 @@ _KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
     "abstracts": frozenset({"corpusid", "abstract"}),
     "papers": frozenset({"corpusid", "title"}),
 }
-_LARGEST = 2**63 - 1
+BATCH = 8_192  # rows that are fetched at once
+# A sort in too little memory fails: a 32nd of the packed dumps, from 256 MB to 4 GB; beyond it DuckDB uses the disk.
+_MEMORY, _SHARE = (256, 4096), 32
+_TABLES = """
+CREATE TABLE sha AS SELECT corpusid AS corpus, min(sha) AS sha FROM {paper-ids}
+    WHERE "primary" IS DISTINCT FROM false GROUP BY corpusid;
+CREATE TABLE paper AS SELECT TRY_CAST(json->>'$.corpusid' AS BIGINT) AS corpus, json::VARCHAR AS record FROM {papers};
+CREATE TABLE abstract AS SELECT corpusid AS corpus, any_value(abstract) AS text FROM {abstracts} GROUP BY corpusid;
+CREATE TABLE citation AS SELECT DISTINCT citingcorpusid AS citing, citedcorpusid AS cited FROM {citations}
+    WHERE citedcorpusid IS NOT NULL AND citingcorpusid IN (SELECT corpus FROM paper)
+"""
+_PAPERS = """SELECT paper.corpus, record, coalesce(sha, paper.corpus::VARCHAR), text FROM paper
+    LEFT JOIN sha USING (corpus) LEFT JOIN abstract USING (corpus) ORDER BY paper.corpus, record"""
+_CITATIONS = """SELECT citing, coalesce(sha, cited::VARCHAR) FROM citation
+    LEFT JOIN sha ON cited = sha.corpus ORDER BY citing, cited"""
+_COLUMNS = {
+    "abstracts": "corpusid: 'BIGINT', abstract: 'VARCHAR'",
+    "citations": "citingcorpusid: 'BIGINT', citedcorpusid: 'BIGINT'",
+    "paper-ids": "corpusid: 'BIGINT', sha: 'VARCHAR', \"primary\": 'BOOLEAN'",
+}
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -34,19 +58,27 @@ def sniff(head: bytes, name: str) -> bool:
     return _kind(head) is not None
 
 
+def _kind(head: bytes) -> str | None:
+    keys = first_keys(head)
+    if not keys.isdisjoint({"id", "_id"}):
+        return None
+    return next((kind for kind, needed in _KINDS.items() if needed <= keys), None)
+
+
 def records(stream: BinaryIO) -> Rows:
     """Yield the records of one file."""
     return json_records(stream)
 
 
-def papers_on_disk(
+def papers(
     source: "Source", read_bytes: Callable[[int], None], log: Log, scratch: Path | None
 ) -> Iterator[Located]:
-    """Yield the papers of all dumps, in the order of their corpus ids.
+    """Yield the papers of all dumps; those that are joined, in the order of their corpus ids.
 
     Raises:
         BadInputError: If there is no dump of papers, or a file cannot be read.
         MissingExtraError: If there are dumps to join, and DuckDB is not installed.
+        OutputError: If the disk is full.
     """
     files: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
     for file in source.files:
@@ -61,64 +93,92 @@ def papers_on_disk(
     for kind in ("abstracts", "citations"):
         if not files[kind]:
             log(f"there is no dump of {kind} in {source.path}: the papers have none")
-    if sum(map(bool, files.values())) == 1:
-        for file in files["papers"]:
-            for line, row in read_file(file, records, read_bytes):
-                yield located(file, line, row, read)
+    if sum(map(bool, files.values())) > 1:
+        yield from _joined(files, source.path, log, scratch)
         return
-    from citerec.corpus.readers.s2ag_join import joined
+    for file in files["papers"]:
+        for line, row in read_file(file, records, read_bytes):
+            yield located(file, line, row, read)
 
-    yield from joined(files, read_bytes, log, scratch)
+
+def _joined(
+    files: Mapping[str, list[Path]], path: Path, log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    with extra("corpora"):
+        import duckdb
+
+    size = sum(file.stat().st_size for dumps in files.values() for file in dumps) >> 20
+    memory = min(max(size // _SHARE, _MEMORY[0]), _MEMORY[1])
+    tables = {kind: _table(kind, dumps) for kind, dumps in files.items()}
+    with TemporaryDirectory(prefix=".joining-", dir=scratch, ignore_cleanup_errors=True) as folder:
+        settings: Any = {"memory_limit": f"{memory}MB", "temp_directory": f"{folder}/spill"}
+        try:
+            with closing(duckdb.connect(f"{folder}/tables", config=settings)) as database:
+                database.execute("SET enable_progress_bar = false")  # it would go to stdout
+                log("joining the dumps of " + ", ".join(kind for kind in files if files[kind]))
+                for statement in _TABLES.split(";"):
+                    database.execute(statement.format_map(tables))
+                cited = groupby(_rows(database, _CITATIONS), key=lambda row: row[0])
+                citing, group = next(cited, (None, iter(())))
+                for line, row in enumerate(_rows(database, _PAPERS), start=1):
+                    corpus, record, docid, abstract = row
+                    while citing is not None and corpus is not None and citing < corpus:
+                        citing, group = next(cited, (None, iter(())))
+                    citations = [one for _, one in group] if citing == corpus else []
+                    joined = {"id": docid, "abstract": abstract, "citations": citations}
+                    yield located(path, line, orjson.loads(record) | joined, read)
+        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise OutputError(f"cannot join the dumps in {folder}: {reason}") from error
+        except duckdb.Error as error:  # names the file and the line
+            raise BadInputError(path, " ".join(str(error).split())[:300]) from error
+
+
+def _table(kind: str, files: list[Path]) -> str:
+    """Return the SQL of a table of all dumps of a kind, which may be none."""
+    names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+    if kind == "papers":
+        return f"read_json_objects([{names}], format = 'newline_delimited')"
+    if files:
+        return f"read_json([{names}], format = 'newline_delimited', columns = {{{_COLUMNS[kind]}}})"
+    columns = (column.split(": ") for column in _COLUMNS[kind].split(", "))
+    nulls = ", ".join(f"NULL::{sql.strip(chr(39))} AS {name}" for name, sql in columns)
+    return f"(SELECT {nulls} WHERE false)"
+
+
+def _rows(database: Any, query: str) -> Iterator[tuple[Any, ...]]:
+    cursor = database.cursor()
+    cursor.execute(query)
+    while rows := cursor.fetchmany(BATCH):
+        yield from rows
 
 
 def read(fields: Fields) -> Paper:
     """Turn one record of the dump of papers into a paper; what was joined to it has the keys of a canonical one."""
-    external, journal = inner(fields, "externalids"), inner(fields, "journal")
-    title = fields.record.get("title")
-    more = Fields(
+    external, journal = fields.inner("externalids"), fields.inner("journal")
+    record = fields.record
+    title = record.get("title")
+    corpus = number_text(record.get("corpusid"))
+    if not corpus.isdecimal():
+        fields.fail(f"'corpusid' must be a whole number, found {shown(record.get('corpusid'))}")
+    more = fields.of(
         {
-            "id": fields.record.get("id") or str(corpus_id(fields)),
+            "id": record.get("id") or corpus,
             "title": "" if title is None else title,
-            "year": fields.record.get("year") or None,
-        },
-        fields.path,
-        fields.line,
+            "year": record.get("year") or None,
+        }
     )
     return Paper(
         id=more.id(),
         title=more.title(),
         abstract=fields.text("abstract"),
         year=more.year(),
-        authors=tuple(name for a in objects(fields, "authors") if (name := short(a, "name"))),
-        venue=fields.text("venue") or short(journal, "name"),
+        authors=tuple(filter(None, (a.short("name") for a in fields.objects("authors")))),
+        venue=fields.text("venue") or journal.short("name"),
         citations=fields.strings("citations"),
-        doi=doi_of(short(external, "DOI")),
-        **{
-            key: value
-            for key, value in fields.bibliographic(type="publicationtypes").items()
-            if key in {"url", "type"}
-        },
-        volume=short(journal, "volume"),
-        pages=short(journal, "pages"),
+        doi=doi_of(external.short("DOI")),
+        url=fields.short("url"),
+        type=fields.short("publicationtypes"),
+        volume=journal.short("volume"),
+        pages=journal.short("pages"),
     )
-
-
-def corpus_id(fields: Fields, key: str = "corpusid") -> int:
-    """Return a corpus id, which may be a number or a string of digits.
-
-    Raises:
-        BadRecordError: If it is missing or something else.
-    """
-    if key not in fields.record:
-        fields.id(key)  # raises
-    text = number_text(fields.record[key])
-    if not text.isdecimal() or len(text) > 19 or int(text) > _LARGEST:
-        fields.fail(f"{key!r} must be a whole number, found {shown(fields.record[key])}")
-    return int(text)
-
-
-def _kind(head: bytes) -> str | None:
-    keys = first_keys(head)
-    if not keys.isdisjoint({"id", "_id"}):
-        return None
-    return next((kind for kind, needed in _KINDS.items() if needed <= keys), None)

@@ -6,19 +6,17 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.corpus.readers import registered
-from citerec.corpus.readers.files import FILE_FORMATS, sniffed
+from citerec.corpus.readers.files import head_of
+from citerec.corpus.readers.formats import file_format, plain_name
 from citerec.errors import BadInputError
-from citerec.inputs import BOM, UNREADABLE, open_unpacked, reading
+from citerec.inputs import BOM, reading
 
 OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
-# how the list of the files of a snapshot of OpenAlex begins
-MANIFEST = re.compile(rb'\{\s*"entries"\s*:')
-# how one JSON object over many lines begins: settings, not records
-SPREAD = re.compile(rb"\{\s*\n")
+SPREAD = re.compile(rb"\{\s*\n")  # how settings begin: one JSON object over many lines
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
-ZOTERO = "zotero"
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
+# What OpenAlex, Crossref and collections put beside their records.
+SIDE_FILES = {"manifest", "manifest.json", "collection.json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +68,38 @@ def _shards(folder: Path) -> tuple[list[Path], list[Path]]:
         file
         for file in sorted(folder.rglob("*"))
         if file.is_file()
-        and not _is_side_file(file.relative_to(folder))
+        and not any(
+            part.startswith((".", "_")) or part in SIDE_FOLDERS
+            for part in file.relative_to(folder).parts
+        )
         and indexes.isdisjoint(file.parents)
     ]
-    by_stem = {plain_name(file): file for file in files if file.parent == folder}
-    if by_stem.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
-        return [by_stem["corpus.jsonl"]], [f for f in files if f != by_stem["corpus.jsonl"]]
-    shards = [file for file in files if _holds_records(file)] or _of_one_format(folder, files)
+    by_name = {plain_name(file): file for file in files if file.parent == folder}
+    if by_name.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
+        shards = [by_name["corpus.jsonl"]]
+    else:
+        shards = [file for file in files if _holds_records(file)] or _of_one_format(folder, files)
     return shards, [file for file in files if file not in set(shards)]
+
+
+def _holds_records(file: Path) -> bool:
+    """Whether a file of a folder holds JSON records: by its name, else by its first bytes."""
+    name = Path(plain_name(file))
+    head = head_of(file).removeprefix(BOM).lstrip()
+    if name.name in SIDE_FILES:
+        return False
+    if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
+        return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
+    return OPENING.match(head) is not None
 
 
 def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
     """Return the files of a folder that are in a file format; none if there is no such file.
 
-    Zotero's database lies in a folder of attachments, which are not read.
-
     Raises:
         BadInputError: If they are in several formats.
     """
-    formats = {file: name for file in files if (name := file_format(file))}
-    if ZOTERO in formats.values():
-        return [file for file, name in formats.items() if name == ZOTERO]
+    formats = {file: name for file in files if (name := file_format(file, head_of(file)))}
     examples = {name: file.name for file, name in reversed(formats.items())}
     if len(examples) > 1:
         listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))
@@ -99,44 +108,6 @@ def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
             folder, f"this folder holds files of several formats: {listed}; {advice}"
         )
     return list(formats)
-
-
-def file_format(file: Path) -> str | None:
-    """Return the name of the format of a file that is not recognised by the keys of its first JSON line; else None.
-
-    Raises:
-        BadInputError: If it cannot be opened.
-    """
-    name = plain_name(file)
-    if registered_name := registered.by_suffix(Path(name).suffix):
-        return registered_name
-    return sniffed(file, name, registered.sniffers((*FILE_FORMATS, "canonical")))
-
-
-def _is_side_file(relative: Path) -> bool:
-    return any(part.startswith((".", "_")) or part in SIDE_FOLDERS for part in relative.parts)
-
-
-def plain_name(file: Path) -> str:
-    """Return the name of a file without the suffix of its compression."""
-    return file.with_suffix("").name if file.suffix in {".gz", ".zst", ".bz2"} else file.name
-
-
-def _holds_records(file: Path) -> bool:
-    """Whether a file of a folder is a shard: by its name, else by its first bytes."""
-    name = Path(plain_name(file))
-    if registered.by_suffix(name.suffix):
-        return True
-    try:
-        with open_unpacked(file) as (stream, _):
-            head = stream.read(64).removeprefix(BOM).lstrip()
-    except UNREADABLE:
-        return True  # the reader will report what is wrong
-    if MANIFEST.match(head):
-        return False
-    if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
-        return file.stat().st_size > 0 and not (name.suffix == ".json" and SPREAD.match(head))
-    return OPENING.match(head) is not None
 
 
 def size_of(source: Source) -> int:
@@ -155,13 +126,11 @@ def sha256_of(source: Source) -> str:
     Raises:
         BadInputError: If one of its files cannot be read.
     """
-    sums = [(_sha256(file), file.name) for file in source.files]
+    sums: list[tuple[str, str]] = []
+    for path in source.files:
+        with reading(path), path.open("rb") as stream:
+            sums.append((hashlib.file_digest(stream, "sha256").hexdigest(), path.name))
     if len(sums) == 1:
         return sums[0][0]
     listing = "".join(f"{digest}  {name}\n" for digest, name in sums)
     return hashlib.sha256(os.fsencode(listing)).hexdigest()
-
-
-def _sha256(file: Path) -> str:
-    with reading(file), file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from citerec.bibliography.doi import doi_of, paper_doi
 from citerec.bibliography.keys import title_key
-from citerec.corpus.linking import author_key
+from citerec.corpus.readers.exports import author_key
 from citerec.types import Paper
 
 SHORT = 4  # words; shorter titles, such as "Editorial", join only with the same first author

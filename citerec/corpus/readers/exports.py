@@ -1,0 +1,388 @@
+"""Exports of Web of Science and Scopus: tables of fields, with cited references that are linked to papers.
+
+A reference is linked to a paper of the same export by its DOI, else by first author, year, volume and page.
+Web of Science: plain text with tags, or a table separated by tabs; the tags:
+https://images.webofknowledge.com/images/help/WOS/hs_wos_fieldtags.html.
+Scopus: CSV. It writes a reference as `Doe J., Title, Journal, 89, 2, pp. 12-15, (2001)` since 2023, and before as
+`Doe, J., Title (2001) Journal, 89 (2), pp. 12-15`. A title may hold the `;` that separates references.
+"""
+
+import csv
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from citerec.bibliography.doi import doi_of
+from citerec.corpus.readers.fields import Fields, library_paper, page_range
+from citerec.corpus.readers.files import (
+    Broken,
+    Located,
+    Records,
+    Rows,
+    head_text,
+    located,
+    read_file,
+    text_lines,
+    text_stream,
+)
+from citerec.text import normalized
+from citerec.types import Log, Paper
+
+if TYPE_CHECKING:
+    from citerec.corpus.readers.source import Source
+
+_AMBIGUOUS = ""  # in place of an id: several papers have the key
+_INITIALS = re.compile(r"(?:[^\W\d_]\.?[- ]?){1,4}")
+_NUMBER = re.compile(r"0*([0-9a-z]+)")
+_NO_LETTERS = re.compile(r"[^a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What an export states of one reference."""
+
+    dois: tuple[str, ...] = ()
+    key: str = ""  # of `work_key`
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format of exports whose references are linked: one pass for the keys of the papers, one for the papers."""
+
+    sniff: Callable[[bytes, str], bool]
+    records: Records
+    read: Callable[[Fields], Paper]
+    key: Callable[[Mapping[str, Any]], str]
+    references: Callable[[Mapping[str, Any]], list[Reference]]
+
+    def papers(
+        self, source: "Source", read: Callable[[int], None], log: Log, scratch: Path | None
+    ) -> Iterator[Located]:
+        """Yield every record of an export with its references linked.
+
+        Memory holds the keys of the papers, not their texts; a key that several papers have links nothing. The DOI of a
+        paper outside the corpus stays in place of its id; a reference without a DOI that cannot be linked is left out.
+        """
+        by_doi, by_key = dict[str, str](), dict[str, str]()
+        counts = Counter[str]()
+
+        def link(reference: Reference) -> str:
+            dois = [doi.lower() for doi in reference.dois]
+            found, rule = {by_doi[doi] for doi in dois if doi in by_doi}, "doi"
+            if not found and reference.key in by_key:
+                found, rule = {by_key[reference.key]}, "key"
+            if not found:
+                counts["outside"] += 1
+                return dois[0] if dois else ""
+            if len(found) > 1 or _AMBIGUOUS in found:
+                counts["ambiguous"] += 1
+                return ""
+            counts[rule] += 1
+            return found.pop()
+
+        def rows(share: Callable[[int], int]) -> Iterator[tuple[Any, Located]]:
+            for file in source.files:
+                for line, row in read_file(file, self.records, lambda more: read(share(more))):
+                    yield row, located(file, line, row, self.read)
+
+        for row, record in rows(lambda more: more - more // 2):
+            if isinstance(paper := record.paper, Paper):
+                for table, key in ((by_doi, doi_of(paper.doi).lower()), (by_key, self.key(row))):
+                    if key and table.setdefault(key, paper.id) != paper.id:
+                        table[key] = _AMBIGUOUS
+        for row, record in rows(lambda more: more // 2):
+            if isinstance(paper := record.paper, Paper):
+                cited = tuple(filter(None, map(link, self.references(row))))
+                yield replace(record, paper=replace(paper, citations=cited))
+            else:
+                yield record
+        log(
+            f"references: {counts['doi']:,} linked by DOI, {counts['key']:,} by first author, year, volume and page; "
+            f"{counts['ambiguous']:,} ambiguous ones left out, {counts['outside']:,} to papers outside the corpus"
+        )
+
+
+def work_key(author: str, year: str, volume: str, page: str) -> str:
+    """Return the key by which a work is recognised without a DOI; empty if a part of it is missing.
+
+    The author is `Family, Given`, `Family J.A.` or `FAMILY JA`; leading zeros of volume and page do not count.
+    """
+    numbers = [_NUMBER.match(text.strip().lower()) for text in (volume, page)]
+    parts = [author_key(author), year, *(match[1] if match else "" for match in numbers)]
+    return "|".join(parts) if all(parts) else ""
+
+
+def author_key(name: str) -> str:
+    """Return the family name without accents, blanks and hyphens, and the first initial: `vandenberg j`.
+
+    It is empty for an anonymous author, and for a name without initials.
+    """
+    family, comma, given = name.partition(",")
+    if not comma:
+        words, count = name.split(), 1
+        while (
+            count < len(words) - 1
+            and "." in words[-count - 1]
+            and _INITIALS.fullmatch(words[-count - 1])
+        ):
+            count += 1
+        family, given = " ".join(words[:-count]), " ".join(words[-count:])
+        if not _INITIALS.fullmatch(given):
+            return ""
+    family, given = _letters(family), _letters(given)
+    return f"{family} {given[0]}" if family and given and family != "anonymous" else ""
+
+
+def _letters(text: str) -> str:
+    if text.isascii():
+        return _NO_LETTERS.sub("", text.lower())
+    folded = normalized("NFKD", text).lower()
+    return "".join(c for c in folded if c.isalpha() and not unicodedata.combining(c))
+
+
+def _paper(fields: Fields, names: Mapping[str, str], authors: Sequence[str]) -> Paper:
+    """Make a paper of a row; `names` maps fields of a paper, and `first`, `last`, `article`, `id`, to columns."""
+    row = {name: fields.record.get(column, "") for name, column in names.items()}
+    year = re.match(r"[12][0-9]{3}", row["year"])
+    people = (family_given.partition(",") for family_given in authors)
+    return library_paper(
+        fields,
+        ids=[row.pop("id"), row["doi"]],
+        year=int(year[0]) if year else None,
+        authors=[f"{given.strip()} {family.strip()}" for family, _, given in people],
+        pages=page_range(row.pop("first"), row.pop("last")) or row["article"],
+        **{name: text for name, text in row.items() if name not in {"year", "article"}},
+    )
+
+
+# --- Web of Science
+
+_LISTS = frozenset({"AU", "AF", "CR", "CA"})  # a value per line
+_TAG = re.compile(r"([A-Z][A-Z0-9]) (.*)|(E[RF])\s*$")
+_TEXT = re.compile(r"FN (?:ISI|Clarivate|Thomson|Web of)|(?:VR [^\n]*\n)?PT [A-Z]\s*\n[A-Z]")
+_CITED_YEAR = re.compile(r"^(?:, [^,]*)?, ([12][0-9]{3})(?=,|$)")  # an author may have a comma
+_VOLUME = re.compile(r", V([0-9A-Z]*[0-9][0-9A-Z]*)(?=,|$)")
+_PAGE = re.compile(r", (?:P|ARTN |ART )([^\s,]+)(?=,|$)")
+_DOIS = re.compile(r",\s*DOI\s+(.+)$")
+_EACH_DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
+_WOS_NAMES = {
+    "id": "UT",
+    "title": "TI",
+    "abstract": "AB",
+    "year": "PY",
+    "venue": "SO",
+    "doi": "DI",
+    "type": "DT",
+    "volume": "VL",
+    "issue": "IS",
+    "first": "BP",
+    "last": "EP",
+    "article": "AR",
+    "publisher": "PU",
+}
+
+
+def _is_wos(head: bytes, name: str) -> bool:
+    text = head_text(head).lstrip().replace("\r\n", "\n")
+    columns = text.partition("\n")[0].strip().split("\t")
+    return bool(_TEXT.match(text)) or (columns[0] == "PT" and {"AU", "TI", "UT"} <= set(columns))
+
+
+def _wos_records(stream: BinaryIO) -> Rows:
+    """Yield the records of one file with their lines, as tags and values; authors and references are lists."""
+    lines = ((number, line) for number, line in text_lines(stream) if line.strip())
+    first = next(lines, (1, ""))
+    if not first[1].startswith("PT\t"):
+        yield from _tagged(chain([first], lines))
+        return
+    columns = first[1].rstrip("\t").split("\t")
+    for number, line in lines:
+        values = line.split("\t")
+        while len(values) > len(columns) and not values[-1]:
+            values.pop()
+        if len(values) != len(columns):
+            yield number, Broken(f"{len(values)} columns; the header has {len(columns)}")
+            continue
+        pairs = zip(columns, values, strict=True)
+        yield number, {t: re.split(r";\s+", v) if t in _LISTS else v for t, v in pairs if v}
+
+
+def _tagged(lines: Iterator[tuple[int, str]]) -> Rows:
+    start, tag = 0, ""
+    record: dict[str, list[str]] = {}
+    for number, line in chain(lines, [(0, "EF")]):
+        match = None if line.startswith("   ") else _TAG.match(line.rstrip() + " ")
+        if match and (match[3] or match[1] in {"PT", "FN", "EF", "ER"}):
+            if record:
+                yield start, {t: v if t in _LISTS else " ".join(v) for t, v in record.items()}
+            start, tag, record = number, match[1] or "", {}
+            if tag == "PT":
+                record["PT"] = [match[2].strip()]
+        elif record:  # not FN, VR, and what follows ER
+            tag = match[1] if match else tag
+            record.setdefault(tag, []).append((match[2] if match else line).strip())
+
+
+def _wos_paper(fields: Fields) -> Paper:
+    row = fields.record
+    people = row.get("AF") or row.get("AU") or row.get("CA") or []
+    dated = fields.of({**row, "PY": row.get("PY", "") or row.get("EA", "")[-4:]})
+    typed = dated.of({**dated.record, "DT": row.get("DT", "").split(";")[0]})
+    return _paper(typed, _WOS_NAMES, [n for n in people if "anonymous" not in n.lower()])
+
+
+def _wos_key(row: Mapping[str, Any]) -> str:
+    first = next(iter(row.get("AU") or row.get("AF") or []), "")
+    return work_key(first, row.get("PY", ""), row.get("VL", ""), row.get("BP") or row.get("AR", ""))
+
+
+def wos_reference(text: str) -> Reference:
+    """Parse a cited reference such as `Smith J, 2001, J ECOL, V89, P12, DOI [10.1/a, 10.1/b]`; parts may be missing."""
+    dois: tuple[str, ...] = ()
+    if match := _DOIS.search(text):
+        text, tail = text[: match.start()], match[1].strip()
+        parts = (tail[1:].removesuffix("]") if tail.startswith("[") else tail).split(", ")
+        found = (_EACH_DOI.search(part) for part in parts)
+        dois = tuple(dict.fromkeys(m[0].rstrip(".") for m in found if m))
+    author, _, rest = text.partition(", ")
+    year, volume, page = (pattern.search(f", {rest}") for pattern in (_CITED_YEAR, _VOLUME, _PAGE))
+    if not (year and volume and page):
+        return Reference(dois)
+    return Reference(dois, work_key(author, year[1], volume[1], page[1]))
+
+
+WOS = Export(
+    _is_wos,
+    _wos_records,
+    _wos_paper,
+    _wos_key,
+    lambda row: [wos_reference(text) for text in row.get("CR", ())],
+)
+
+# --- Scopus
+
+LONGEST = 16_000_000  # characters of a field
+LONGEST_REFERENCE = 2_000  # characters
+_COLUMNS = (frozenset({"Authors", "Title", "EID"}), frozenset({"Title", "References", "Year"}))
+_YEAR = re.compile(r"\(([12][0-9]{3})[a-z]?\)")
+_AUTHOR = re.compile(r"\s*([^\W\d_][^,;()0-9]*?),?\s+((?:[^\W\d_]\.-?\s?)+)(?=[,;\s]|$)")
+_NEW = re.compile(
+    r", (?P<volume>\w{0,9}[0-9]\w{0,9})(?:, [^,]+)?, pp?\. (?P<page>\w+)[^,]*, \([12][0-9]{3}[a-z]?\)"
+)
+_OLD = re.compile(
+    r"\([12][0-9]{3}[a-z]?\) [^;]{0,400}?, (?P<volume>\w{0,9}[0-9]\w{0,9})(?: \([^)]*\))?, "
+    r"(?:art\. no\. |pp?\. )(?P<page>\w+)"
+)
+_DOI = re.compile(r"10\.[0-9]{4,9}/[^\s,;]+")
+_NUMBERED = re.compile(r"\s*\([0-9]+\)$")  # the id of an author after the name
+_SCOPUS_NAMES = {
+    "id": "EID",
+    "title": "Title",
+    "abstract": "Abstract",
+    "year": "Year",
+    "venue": "Source title",
+    "doi": "DOI",
+    "url": "Link",
+    "type": "Document Type",
+    "volume": "Volume",
+    "issue": "Issue",
+    "first": "Page start",
+    "last": "Page end",
+    "article": "Art. No.",
+    "publisher": "Publisher",
+}
+
+
+def _is_scopus(head: bytes, name: str) -> bool:
+    line = head_text(head).partition("\n")[0]
+    try:
+        header = set(next(csv.reader([line]), [])) if "," in line else set[str]()
+    except csv.Error:
+        return False
+    return any(columns <= header for columns in _COLUMNS)
+
+
+def _scopus_records(stream: BinaryIO) -> Rows:
+    """Yield the rows of one file with the lines where they begin."""
+    csv.field_size_limit(LONGEST)
+    with text_stream(stream, newline="") as text:
+        rows = csv.reader(text)
+        columns = next(rows, [])
+        line = rows.line_num + 1
+        for row in rows:
+            if len(row) == len(columns):
+                yield line, dict(zip(columns, row, strict=True))
+            elif row:
+                yield line, Broken(f"{len(row)} columns; the header has {len(columns)}")
+            line = rows.line_num + 1
+
+
+def _scopus_paper(fields: Fields) -> Paper:
+    row = dict(fields.record)
+    names = row.get("Author full names") or row.get("Authors", "")
+    people = [] if names.startswith("[No author") else _split_names(names)
+    if row.get("Abstract", "").startswith("[No abstract"):
+        row["Abstract"] = ""
+    return _paper(fields.of(row), _SCOPUS_NAMES, [*map(_family_given, people)])
+
+
+def _family_given(name: str) -> str:
+    """Turn `Doe, Jane (57190)` and `Doe J.A.` into `Doe, Jane` and `Doe, J.A.`."""
+    name = _NUMBERED.sub("", name)
+    match = None if "," in name else _AUTHOR.fullmatch(name)
+    return f"{match[1]}, {match[2]}" if match else name
+
+
+def _split_names(names: str) -> list[str]:
+    """Split names at semicolons; older tables separate `Doe J.A., Roe K.` by commas."""
+    with_commas = ";" not in names and "." in names.partition(",")[0]
+    return re.split(r",\s+" if with_commas else r";\s*", names)
+
+
+def _scopus_key(row: Mapping[str, Any]) -> str:
+    first = _split_names(row.get("Authors", ""))[0]
+    page = row.get("Page start") or row.get("Art. No.", "")
+    return work_key(first, row.get("Year", ""), row.get("Volume", ""), page)
+
+
+def split_references(text: str) -> list[str]:
+    """Split a column of references at semicolons.
+
+    A piece without a year continues in the next one, unless that begins with an author.
+    """
+    references: list[str] = []
+    for piece in filter(None, map(str.strip, text.split(";"))):
+        open_end = references and not _YEAR.search(references[-1])
+        is_short = references and len(references[-1]) + len(piece) <= LONGEST_REFERENCE
+        if open_end and is_short and not _AUTHOR.match(piece):
+            references[-1] = f"{references[-1]}; {piece}"
+        else:
+            references.append(piece)
+    return references
+
+
+def scopus_reference(text: str) -> Reference:
+    """Parse a reference of either style; parts may be missing."""
+    dois = tuple(dict.fromkeys(match.rstrip(".)") for match in _DOI.findall(text)))
+    if len(text) > LONGEST_REFERENCE:
+        return Reference(dois)
+    author, years = _AUTHOR.match(text), _YEAR.findall(text)
+    place = _NEW.search(text) or _OLD.search(text)
+    if not author or not years or not place:
+        return Reference(dois)
+    name = f"{author[1]}, {author[2]}"
+    return Reference(dois, work_key(name, years[-1], place["volume"], place["page"]))
+
+
+SCOPUS = Export(
+    _is_scopus,
+    _scopus_records,
+    _scopus_paper,
+    _scopus_key,
+    lambda row: [*map(scopus_reference, split_references(row.get("References", "")))],
+)
