@@ -16,7 +16,7 @@ from typing import TextIO, TypeAlias
 from citerec.atomic import replacing
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import read_rows
-from citerec.types import Ranking
+from citerec.types import Ranking, falling
 
 Qrels: TypeAlias = Mapping[str, frozenset[str]]
 """The papers that each query cites; a query without any is left out."""
@@ -93,8 +93,8 @@ def read_run(path: Path, name: str | None = None) -> Run:
 def write_run(run: Run, path: Path) -> None:
     """Write a TREC run file in one step: `path` holds the complete run or its old content.
 
-    Scores are printed in full precision, so that reading gives the same floats. A query with an empty ranking has
-    no line.
+    Tools order a run by its scores alone, as 32-bit floats, and each breaks ties in its own way: so the written scores
+    fall strictly. A query with an empty ranking has no line.
 
     Raises:
         OutputError: If the file cannot be written, or two ids would be the same in it.
@@ -103,11 +103,9 @@ def write_run(run: Run, path: Path) -> None:
     tag = trec_id(run.name)
     with _replacing(path) as file:
         for qid, ranking in zip(qids, run.rankings.values(), strict=True):
-            written = _as_trec(ranking, path)
-            for rank, (docid, score) in enumerate(
-                zip(written.ids, written.scores, strict=True), start=1
-            ):
-                file.write(f"{qid} Q0 {docid} {rank} {float(score)!r} {tag}\n")
+            lines = zip(trec_ids(ranking.ids, path), falling(ranking.scores).tolist(), strict=True)
+            for rank, (docid, score) in enumerate(lines, start=1):
+                file.write(f"{qid} Q0 {docid} {rank} {score!r} {tag}\n")
 
 
 def read_qrels(path: Path) -> Qrels:
@@ -144,14 +142,6 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
         for qid, gold in zip(qids, qrels.values(), strict=True):
             for docid in trec_ids(sorted(gold), path):
                 file.write(f"{qid} 0 {docid} 1\n")
-
-
-def _as_trec(ranking: Ranking, path: Path) -> Ranking:
-    ids = list(trec_ids(ranking.ids, path))
-    if ids == list(ranking.ids):
-        return ranking
-    # Other ids may order equal scores differently: the file must have the order that a reader restores.
-    return Ranking.from_scores(dict(zip(ids, ranking.scores, strict=True)))
 
 
 def _qrels_lines(path: Path) -> Iterator[tuple[int, str, str, str]]:

@@ -298,3 +298,18 @@ def no_progress(task: str, done: int, total: int) -> None:
 
 def no_log(message: str) -> None:
     """Ignore messages: a `Log` for callers that show none."""
+
+
+def falling(scores: "npt.ArrayLike") -> "npt.NDArray[np.float32]":
+    """Return `scores` as float32, each below the previous one: the next smaller float32 where it is not, same shape.
+
+    Scores beyond the range of float32 are clipped; equal scores remain only at its lower end.
+    """
+    import numpy as np
+
+    limit = np.finfo(np.float32).max
+    strict = np.clip(scores, -limit, limit).astype(np.float32)
+    if not (strict[1:] < strict[:-1]).all():
+        for i in range(1, len(strict)):
+            strict[i] = min(strict[i], np.nextafter(strict[i - 1], -limit))
+    return strict

@@ -234,14 +234,6 @@ def test_the_commands_print_the_same_with_and_without_ray(
     assert open_index(index).is_embedded
     recommend = ("recommend", "--query", str(query), "--format", "json", "--reranker", "none")
     assert output(*recommend, *ray) == output(*recommend)
-    evaluate = ("evaluate", "--systems", "bm25,rrf", "--output")
-    output(*evaluate, str(tmp_path / "plain"))
-    output(*evaluate, str(tmp_path / "ray"), *ray)
-    runs = sorted((tmp_path / "plain").rglob("*.run"))
-    assert runs
-    for one in runs:
-        other = tmp_path / "ray" / one.relative_to(tmp_path / "plain")
-        assert other.read_bytes() == one.read_bytes()
 
 
 def test_an_index_built_with_ray_equals_one_built_without(

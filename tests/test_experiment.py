@@ -1,6 +1,5 @@
 """Rows of a table: reading one, running it, judging what it gives, and the table."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -342,19 +341,6 @@ def test_a_table_that_says_what_is_not_known_is_named(
         BadInputError, match="unknown key 'colour'; known: columns, note, rows, title"
     ):
         tables(tmp_path / "experiments")
-
-
-def test_a_result_keeps_figures_of_each_query_and_no_id(
-    corpus: Path, row: Callable[..., Experiment], tmp_path: Path
-) -> None:
-    outcome = run_experiment(row(), Path("indexes"))
-
-    kept = json.loads(write_result(outcome, tmp_path / "results").read_text())["per_query"]
-
-    assert kept["mrr"] == [1.0]  # one query, q
-    assert kept["f1@20"] == [0.09524]  # 2/21, five digits
-    # q (2001) cites a: what two rows must share to be compared is whom they ask, for what, and among which years.
-    assert kept["queries_sha256"] == hashlib.sha256(b'[["q","a"]][2001]').hexdigest()
 
 
 # --- rows of other kinds

@@ -95,13 +95,6 @@ def test_queries_carry_no_citations_and_may_not_be_given_themselves(tiny: IndexF
     assert [rule.excluded for rule in task.eligible] == [{4}, {6}]
 
 
-def test_words_are_those_of_title_and_abstract(sample_index: IndexFolder) -> None:
-    task = load_task(sample_index, "test")
-
-    query = task.queries[0]
-    assert task.words[query.id] == len(f"{query.title} {query.abstract}".split())
-
-
 def test_the_sample_asks_its_latest_papers(sample_index: IndexFolder) -> None:
     years = {
         split: [query.year or 0 for query in load_task(sample_index, split).queries]

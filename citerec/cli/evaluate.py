@@ -1,14 +1,14 @@
 """`citerec evaluate`."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show
-from citerec.cli.given_runs import given_runs
-from citerec.cli.own_systems import own_systems
+from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show, track
+from citerec.cli.rank import measurable, ranker_provenance
 from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
     OPTIONS,
@@ -27,15 +27,17 @@ from citerec.encode.config import Backend, Precision
 from citerec.errors import ConfigError
 from citerec.text import QueryForm
 
-UNUSED_WITH_RUNS = (  # options of the pipeline, without effect on external runs
-    "systems",
-    "k1",
-    "b",
-    "query_form",
-    "stop_words",
-    "ranker",
-    "audit",
-    "ray",
+if TYPE_CHECKING:
+    from citerec.evaluate.protocol import EvalConfig
+    from citerec.evaluate.report import Evaluation
+    from citerec.evaluate.systems import Systems
+    from citerec.folder import IndexFolder
+    from citerec.types import Progress
+
+REPORTS = Path("reports")
+FAULTS = 5  # faults of an audit that are printed
+OF_SYSTEMS = (  # options without effect on external runs
+    *("systems", "retriever", "k1", "b", "query_form", "stop_words", "ranker", "audit"),
     *OPTIONS,
 )
 
@@ -57,6 +59,12 @@ def evaluate(
             help="The report folder; reports/<index>-<split> by default, with -runs for --run."
         ),
     ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated metrics besides the usual ones, by ranx's names: R@10,nDCG@10,hit_rate@5,rbp.95."
+        ),
+    ] = "",
     systems: Annotated[
         str | None,
         typer.Option(
@@ -66,10 +74,17 @@ def evaluate(
             "expanded, ranker, and the baselines."
         ),
     ] = None,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A first-stage retriever that another package registers, as a further system; may be repeated."
+        ),
+    ] = None,
     known_graph: Annotated[
         str,
         typer.Option(
-            help="Papers whose citations are known at query time: train or earlier; with --run, recorded only."
+            help="The citations that are known at query time: train for those of train papers of earlier years; "
+            "earlier for those of all papers of earlier years. With --run it is only recorded."
         ),
     ] = "train",
     query_form: Annotated[
@@ -104,53 +119,46 @@ def evaluate(
         typer.Option(min=0, max=2**32 - 1, help="Seed of the random baseline and the resamples."),
     ] = 0,
     threads: Threads = 0,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            "--ray",
-            metavar="ADDRESS",
-            help="Run the reranker on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of "
-            "--threads each.",
-        ),
-    ] = None,
     heap: Heap = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
-    from citerec.atomic import destination
-    from citerec.evaluate.assessment import assess
-    from citerec.evaluate.contents import left_out, summary_table
+    from citerec.evaluate.metrics import metric_names
     from citerec.evaluate.protocol import EvalConfig
-    from citerec.evaluate.report.terminal import terminal
-    from citerec.evaluate.report_folder import refuse_others_files, write_report
+    from citerec.evaluate.report import (
+        assess,
+        left_out,
+        summary_table,
+        write_report,
+    )
+    from citerec.evaluate.tables import terminal
     from citerec.rules.known import PROTOCOL, CitationScope
 
     if known_graph not in PROTOCOL:
         raise ConfigError(f"--known-graph must be train or earlier, got {known_graph!r}")
     console = ConsoleOutput(quiet, verbose)
-    bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
-    dense = DenseConfig(threads=threads)
-    eval_config = EvalConfig(
-        bm25=bm25, dense=dense, known_graph=CitationScope(known_graph), seed=seed
-    )
-    eval_config = replace(eval_config, ranker=ranker)
-    if output is not None:
-        refuse_others_files(destination(output))
+    extra = metric_names(metrics)
     if run:
-        if unused := [name for name in UNUSED_WITH_RUNS if _is_given(ctx, name)]:
+        if unused := [name for name in OF_SYSTEMS if _is_given(ctx, name)]:
             option = f"--{unused[0].replace('_', '-')}"
             raise ConfigError(f"{option} has no effect with --run: the rankings of a run are fixed")
         if qrels is not None and not _is_given(ctx, "index"):
             index = None  # of a settings file; qrels replace it
-        recorded_graph = eval_config.known_graph if _is_given(ctx, "known_graph") else None
-        evaluation, folder = given_runs(run, qrels, index, split, recorded_graph, seed, output)
+        evaluation, folder = _given_runs(run, qrels, index, split, output)
+        recorded = known_graph if _is_given(ctx, "known_graph") else None
+        evaluation = replace(evaluation, known_graph=recorded)
     else:
         if qrels is not None:
-            raise ConfigError(
-                "--qrels needs --run; without --run a split of the index is evaluated"
-            )
-        rerank_options = RerankOptions(
+            raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
+        config = EvalConfig(
+            bm25=Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads),
+            dense=DenseConfig(threads=threads),
+            known_graph=CitationScope(known_graph),
+            ranker=ranker,
+            seed=seed,
+        )
+        options = RerankOptions(
             models=reranker,
             depths=rerank_depth,
             query_tokens=query_tokens,
@@ -162,13 +170,12 @@ def evaluate(
             threads=threads,
             measures=True,
         )
-        result = own_systems(
-            index, split, systems, eval_config, rerank_options, heap, output, console, audit, ray
+        evaluation, folder = _own_systems(
+            (index, split, output), systems, retriever or (), config, options, heap, console, audit
         )
-        evaluation, folder = result
-    assessment = assess(evaluation)
+    assessment = assess(replace(evaluation, metrics=extra, seed=seed))
     write_report(assessment, folder)
-    show(terminal(summary_table(assessment)))
+    show(terminal(summary_table(assessment, extra)))
     if dropped := left_out(assessment):
         console.log(f"{len(evaluation.qrels)} {evaluation.split} queries; {dropped}")
     console.log(f"the report is in {folder}/")
@@ -177,3 +184,172 @@ def evaluate(
 def _is_given(ctx: typer.Context, parameter: str) -> bool:
     source = ctx.get_parameter_source(parameter)
     return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
+def _given_runs(
+    files: list[Path], qrels: Path | None, index: Path | None, split: str, output: Path | None
+) -> tuple["Evaluation", Path]:
+    """Read external runs and their judgements; return the evaluation and the report folder."""
+    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.report import Evaluation
+    from citerec.folder import find_index, open_index
+    from citerec.provenance import provenance
+    from citerec.run import read_qrels, read_run, trec_qrels
+
+    if qrels is not None and index is not None:
+        raise ConfigError("--qrels and --index are two sources of judgements; use one")
+    if qrels is not None:
+        corpus, gold, dropped = qrels.stem, read_qrels(qrels), dict[str, int]()
+        split = "qrels"
+    else:
+        folder = open_index(find_index(index))
+        task = load_task(folder, split)
+        corpus, gold, dropped = folder.manifest.name, task.qrels, dict(task.left_out)
+    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
+    names = [
+        stem if stems.count(stem) == 1 else f"{file.resolve().parent.name}/{stem}"
+        for file, stem in zip(files, stems, strict=True)
+    ]
+    sources = {"runs": [str(file) for file in files], "qrels": str(qrels) if qrels else split}
+    evaluation = Evaluation(
+        corpus=corpus,
+        split=split,
+        known_graph=None,
+        qrels=trec_qrels(gold),
+        runs=[read_run(file, name) for file, name in zip(files, names, strict=True)],
+        provenance=provenance(sources),
+        left_out=dropped,
+    )
+    return evaluation, _report_folder(output, f"{corpus}-{split}-runs")
+
+
+def _report_folder(output: Path | None, name: str) -> Path:
+    """Return the report folder; refuse one that cannot be written, or holds anything but a report."""
+    from citerec.atomic import check_writable
+    from citerec.evaluate.report import refuse_others_files
+
+    folder = output or REPORTS / name
+    refuse_others_files(folder)
+    check_writable(folder)
+    return folder
+
+
+def _own_systems(
+    where: tuple[Path | None, str, Path | None],
+    systems: str | None,
+    retrievers: Sequence[str],
+    config: "EvalConfig",
+    rerank_options: RerankOptions,
+    heap: str | None,
+    console: ConsoleOutput,
+    audited: bool,
+) -> tuple["Evaluation", Path]:
+    """Run citerec's own systems; return the evaluation and the report folder."""
+    from citerec.evaluate.catalogue import CEILINGS, RANKED, RERANKED, default_systems, weights
+    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.report import Evaluation
+    from citerec.evaluate.systems import Systems
+    from citerec.folder import find_index, open_index
+    from citerec.java import start_jvm
+
+    index, split, output = where
+    named = None if systems is None else _system_names(systems)
+    folder = open_index(find_index(index))
+    rerank = rerank_options.config(folder, console, default=False)
+    config = replace(config, fuse=weights(folder), rerank=rerank)
+    names = named or default_systems(folder, rerank=rerank is not None, ranker=config.ranker)
+    if systems == "all":  # without a reranker no reranked ones
+        names = [name for name in names if rerank or name not in RERANKED]
+    names = list(dict.fromkeys([*names, *retrievers]))
+    ranks = bool(RANKED.keys() & {*names})
+    if ranks:
+        config = replace(config, ranker=measurable(config.ranker, folder, console))
+    task = load_task(folder, split)
+    target = _report_folder(output, f"{folder.manifest.name}-{split}")  # refused before the work
+    start_jvm(heap)
+    console.detail(f"{folder.path}: {len(task.queries)} {split} queries")
+    with console.progress() as progress:
+        running = Systems(folder, task, config, console.log, progress)
+        running.check(names)
+        reranking = _reranking(names, running, console)
+        done = [running.run(name) for name in track(names, progress)]
+        if audited:
+            _audit([name for name in names if name not in CEILINGS], running, console, progress)
+    evaluation = Evaluation(
+        corpus=folder.manifest.name,
+        split=split,
+        known_graph=config.known_graph,
+        qrels=task.qrels,
+        runs=[run for run, _ in done],
+        seconds={run.name: seconds for run, seconds in done},
+        provenance=_provenance(folder, config, reranking, ranks=ranks),
+        left_out=task.left_out,
+        ceilings=CEILINGS & set(names),
+    )
+    return evaluation, target
+
+
+def _system_names(systems: str) -> list[str]:
+    from citerec.evaluate.catalogue import systems as all_systems
+
+    known = all_systems()
+    if systems == "all":
+        return [*known]
+    names = list(dict.fromkeys(name.strip() for name in systems.split(",")))
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigError(f"no system {unknown[0]!r}; choose from {', '.join(known)}, or all alone")
+    return names
+
+
+def _audit(
+    names: list[str], systems: "Systems", console: ConsoleOutput, progress: "Progress"
+) -> None:
+    """Audit the run; print the faults and exit with 1 if there are any."""
+    checked = systems.audit(names, progress)
+    for fault in checked.faults[:FAULTS]:
+        console.warn(f"audit: {fault}")
+    if checked.faults:
+        console.warn(f"audit: {len(checked.faults):,} faults in all")
+        raise typer.Exit(1)
+    console.log(str(checked))
+
+
+def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> dict[str, Any]:
+    """Open the reranker if a system needs it, and log it; return its facts for the report."""
+    from citerec.evaluate.catalogue import RANKED, RERANKED
+
+    reranked = [name for name in names if name in RERANKED or (systems.reranks and name in RANKED)]
+    if not reranked:
+        return {"rerank": [], "rerank_weights": {}}
+    console.log(str(systems.cascade))
+    weights = {name: systems.cascade_of(name).rerankers[-1].weight for name in reranked}
+    if len({*weights.values()}) > 1:
+        each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+        console.log(f"rerank weight: {each}")
+    return {
+        "rerank": [one.as_json() for one in systems.cascade.rerankers],
+        "rerank_weights": weights,
+    }
+
+
+def _provenance(
+    folder: "IndexFolder", config: "EvalConfig", reranking: dict[str, Any], *, ranks: bool
+) -> dict[str, object]:
+    from citerec.provenance import provenance
+    from citerec.retrieve.bm25 import resolve
+
+    corpus = {
+        "sha256": folder.manifest.corpus["sha256"],
+        "papers": folder.manifest.counts["papers"],
+    }
+    return provenance(
+        {
+            "corpus": corpus,
+            "bm25": resolve(config.bm25, folder).model_dump(),
+            "fuse": config.fuse.model_dump(),
+            **reranking,
+            "ranker": ranker_provenance(folder, config.ranker) if ranks else None,
+            "depth": config.depth,
+            "index": folder.manifest.settings,
+        }
+    )

@@ -18,29 +18,20 @@ experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table
 def run(
     files: Annotated[list[Path], typer.Argument(help="Rows: TOML files; table.toml is skipped.")],
     results: Annotated[Path, typer.Option(help="Folder of the results.")] = EXPERIMENTS / "results",
-    report: Annotated[
-        Path | None,
-        typer.Option(help="Folder of a report on these rows: HTML, Markdown and LaTeX."),
-    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Run rows of a table and compare their metrics with the expected values."""
-    from citerec.evaluate.report_folder import refuse_others_files
     from citerec.folder import INDEXES
-    from citerec.lab.experiment.compared import row_outcome
     from citerec.lab.experiment.kind import format_measure
     from citerec.lab.experiment.outcome import Outcome, Verdict
     from citerec.lab.experiment.outcome import write_result as write
-    from citerec.lab.experiment.page import files_of, write_page
     from citerec.lab.experiment.row import read_experiment
     from citerec.lab.experiment.run import run_experiment
     from citerec.lab.experiment.table import ABOUT
 
     console = ConsoleOutput(quiet, verbose)
     rows = [read_experiment(file) for file in files if file.name != ABOUT]
-    if report:
-        refuse_others_files(report, files_of)  # before the work
     outcomes: list[Outcome] = []
     first_error: CiterecError | None = None
     for row in rows:
@@ -66,9 +57,6 @@ def run(
             if name in outcome.metrics
         )
         write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
-    if report and outcomes:
-        write_page([row_outcome(outcome) for outcome in outcomes], report)
-        console.log(f"the report is in {report / 'report.html'}")
     if first_error:
         raise first_error
     if any(outcome.verdict is Verdict.FAIL for outcome in outcomes):

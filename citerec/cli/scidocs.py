@@ -84,7 +84,7 @@ def scidocs(
     verbose: Verbose = False,
 ) -> None:
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
-    from citerec.evaluate.report.terminal import terminal
+    from citerec.evaluate.tables import terminal
     from citerec.lab.scidocs.record import as_json
     from citerec.lab.scidocs.table import results_table
     from citerec.lab.scidocs.topics import check_picture

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from citerec import plugins
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
-from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.ltr import Variant, find_ranker
@@ -62,20 +61,19 @@ class System:
 
 
 def systems() -> tuple[str, ...]:
-    """Return the names of all systems: citerec's own, then those of entry points."""
-    return (*SYSTEMS, *(name for name in plugins.names(plugins.SYSTEMS) if name not in SYSTEMS))
+    """Return the names of all systems: citerec's own, then systems and retrievers of entry points."""
+    registered = (*plugins.names(plugins.SYSTEMS), *plugins.names(plugins.RETRIEVERS))
+    return tuple(dict.fromkeys((*SYSTEMS, *registered)))
 
 
 def plugged(name: str) -> System | None:
-    """Return the system of an entry point; None for one of `SYSTEMS`.
+    """Return the system of an entry point; None for one of `SYSTEMS`, and for a retriever.
 
     Raises:
-        ConfigError: If there is no system of this name, or it cannot be loaded.
+        ConfigError: If it cannot be loaded.
     """
-    if name in SYSTEMS:
+    if name in SYSTEMS or name not in plugins.names(plugins.SYSTEMS):
         return None
-    if name not in systems():
-        raise ConfigError(f"no system {name!r}; there are: {', '.join(systems())}")
     return plugins.load(plugins.SYSTEMS, name)
 
 

@@ -1,10 +1,12 @@
 """Evaluation of runs: ranx's metrics per query, their means and confidence intervals, and paired tests.
 
-This is the only module that imports ranx, which takes 2 s to import and 13 s to compile at its first use.
+The only module that imports ranx, which takes 2 s to import and 13 s to compile at its first use.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from itertools import combinations
 from threading import Lock
 from typing import Any
@@ -36,18 +38,9 @@ PER_QUERY = (
 )
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
+_SHORT = {"r": "recall", "p": "precision", "rr": "mrr", "ap": "map", "rprec": "r-precision"}
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
-# numba's work queue, which ranx uses, ends the process if two threads enter it.
-_RANX = Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """A run cut to the queries of the qrels, and the numbers of unmatched queries."""
-
-    run: Run
-    dropped: int  # queries of the run that are not in the qrels
-    missing: int  # queries of the qrels with an empty or no ranking; they count zero
+_RANX = Lock()  # numba's work queue, which ranx uses, ends the process if two threads enter it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,11 +48,11 @@ class SystemResult:
     """The metrics of one run."""
 
     name: str
-    metrics: Mapping[str, float]  # by `METRICS`
-    ci95: Mapping[str, tuple[float, float]]  # by `METRICS`
-    per_query: Mapping[str, Floats]  # by `PER_QUERY`, in the order of the sorted query ids
-    dropped: int  # see `Alignment`
-    missing: int
+    metrics: Mapping[str, float]  # by `METRICS`, then by further metrics
+    ci95: Mapping[str, tuple[float, float]]  # likewise
+    per_query: Mapping[str, Floats]  # by `PER_QUERY` and further metrics; by rising query id
+    dropped: int  # queries of the run that are not in the qrels
+    missing: int  # queries of the qrels with an empty or no ranking; they count zero
     seconds: float | None = None  # duration of the run, if known
 
 
@@ -76,62 +69,67 @@ class Comparison:
     p_holm: float  # p_fisher, corrected for all compared pairs of this metric
 
 
-def aligned(run: Run, qrels: Qrels) -> Alignment:
-    """Cut a run to the queries of the qrels, and count unmatched queries.
+def metric_names(text: str) -> tuple[str, ...]:
+    """Return comma-separated metrics by ranx's names, without those of `METRICS`: `R@10` is `recall@10`.
 
     Raises:
-        ConfigError: If the two share no query.
+        ConfigError: If ranx has no such metric, or a depth is more than 1000.
     """
-    shared = {qid: ranking for qid, ranking in run.rankings.items() if qid in qrels}
-    if run.rankings and not shared:
-        raise ConfigError(
-            f"run {run.name!r} is for another query set: it has e.g. {min(run.rankings)!r}, "
-            f"the qrels have e.g. {min(qrels)!r}"
-        )
-    answered = sum(1 for ranking in shared.values() if len(ranking))
-    dropped = len(run.rankings) - len(shared)
-    return Alignment(Run(run.name, shared), dropped, len(qrels) - answered)
+    names: list[str] = []
+    for given in filter(None, map(str.strip, text.split(","))):
+        stem, cut = given.lower().partition("@")[::2]
+        name = f"{_SHORT.get(stem, stem)}{cut and f'@{cut}'}"
+        try:
+            _, depth, _ = _ranx_metric(name)
+        except (ValueError, IndexError) as error:
+            raise ConfigError(
+                f"no metric {given!r}; such as R@10, nDCG@10, P@5, F1@10, MRR@10, MAP, hit_rate@10, "
+                "r-precision, bpref, rbp.95"
+            ) from error
+        if depth > RANKING_DEPTH:
+            raise ConfigError(f"{given}: rankings are cut at {RANKING_DEPTH} papers")
+        names.append(name)
+    return tuple(name for name in dict.fromkeys(names) if name not in METRICS)
 
 
-def per_query(run: Run, qrels: Qrels) -> dict[str, Floats]:
+def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Floats]:
     """Measure a run for each query of the qrels, on the top 1000.
 
-    Precision@20 divides by 20 even if fewer papers are ranked. A query without a ranking scores zero; rankings of other
-    queries are ignored.
+    A query without a ranking scores zero; rankings of other queries are ignored. Precision@20 divides by 20 also where
+    fewer papers are ranked.
 
     Returns:
-        By each name in `PER_QUERY`, (n,) in the order of the sorted query ids, in [0, 1].
+        By each name in `PER_QUERY` and `extra`, (n,) by rising query id.
 
     Raises:
         ValueError: If there is no query, or a query without gold.
     """
     if not qrels or not all(qrels.values()):
         raise ValueError("qrels need at least one query, and every query at least one paper")
-    qids = sorted(qrels)
+    names, qids = _columns(extra), sorted(qrels)
     parts = [
-        _measure(*_as_arrays(run, qrels, qids[start : start + _QUERIES_AT_ONCE]))
+        _measure(*_as_arrays(run, qrels, qids[start : start + _QUERIES_AT_ONCE]), names)
         for start in range(0, len(qids), _QUERIES_AT_ONCE)
     ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in PER_QUERY}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
-def combine(means: Floats) -> Floats:
-    """Compute `METRICS` from means of `PER_QUERY`, both on the last axis.
+def combine(means: Floats, extra: Sequence[str] = ()) -> Floats:
+    """Compute `METRICS` and `extra` from means of the metrics of each query, both on the last axis.
 
-    The F1 of means is 2PR / (P + R) with P and R the mean precision@20 and recall@20, as in Anserini's published
-    results.
+    The F1 of means is 2PR / (P + R) with P and R the mean precision@20 and recall@20, as Anserini publishes it.
     """
-    columns = zip(PER_QUERY, np.moveaxis(means, -1, 0), strict=True)
-    by_name: dict[str, Floats] = dict(columns)
+    by_name: dict[str, Floats] = dict(zip(_columns(extra), np.moveaxis(means, -1, 0), strict=True))
     p, r = by_name["precision@20"], by_name["recall@20"]
     f1 = np.divide(2 * p * r, p + r, out=np.zeros_like(p), where=p + r > 0)
     by_name["f1@20 (of means)"] = f1
-    return np.stack([by_name[name] for name in METRICS], axis=-1)
+    return np.stack([by_name[name] for name in (*METRICS, *extra)], axis=-1)
 
 
-def mean_metrics(scores: Mapping[str, Floats]) -> dict[str, float]:
-    """Average the output of `per_query`, or any part of its queries, into `METRICS`."""
-    return dict(zip(METRICS, combine(_table(scores).mean(axis=0)).tolist(), strict=True))
+def mean_metrics(scores: Mapping[str, Floats], extra: Sequence[str] = ()) -> dict[str, float]:
+    """Average the output of `per_query`, or any part of its queries, into `METRICS` and `extra`."""
+    means = combine(np.stack([*scores.values()], axis=1).mean(axis=0), extra)
+    return dict(zip((*METRICS, *extra), means.tolist(), strict=True))
 
 
 def evaluate_run(
@@ -141,64 +139,91 @@ def evaluate_run(
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
     seconds: float | None = None,
+    extra: Sequence[str] = (),
 ) -> SystemResult:
     """Measure one run, with 95 % bootstrap confidence intervals over queries.
 
     Args:
         run: Missing queries count zero, queries outside the qrels are dropped.
         qrels: Every query counts.
-        rng: Draws the resamples. Use a new generator with the same seed for each run of a report: then all runs have
-            the
-            same resamples, and an interval does not depend on the other runs.
+        rng: Draws the resamples. With a new generator of the same seed for each run of a report, all runs have the same
+            resamples, and an interval does not depend on the other runs.
         resamples: The number of resamples.
         seconds: The duration of the run, for the result.
+        extra: Metrics besides `METRICS`, as `metric_names` returns them.
 
     Raises:
         ConfigError: If run and qrels share no query.
     """
-    alignment = aligned(run, qrels)
-    scores = per_query(alignment.run, qrels)
-    interval = bootstrap_interval(_table(scores), combine, rng=rng, resamples=resamples)
-    bounds = [(low, high) for low, high in interval.T.tolist()]
+    shared = {qid: ranking for qid, ranking in run.rankings.items() if qid in qrels}
+    if run.rankings and not shared:
+        raise ConfigError(
+            f"run {run.name!r} is for another query set: it has e.g. {min(run.rankings)!r}, "
+            f"the qrels have e.g. {min(qrels)!r}"
+        )
+    scores = per_query(run, qrels, extra)
+    table = np.stack([*scores.values()], axis=1)
+    bounds = bootstrap_interval(table, partial(combine, extra=extra), rng=rng, resamples=resamples)
     return SystemResult(
         name=run.name,
-        metrics=mean_metrics(scores),
-        ci95=dict(zip(METRICS, bounds, strict=True)),
+        metrics=mean_metrics(scores, extra),
+        ci95={
+            name: (low, high)
+            for name, (low, high) in zip((*METRICS, *extra), bounds.T.tolist(), strict=True)
+        },
         per_query=scores,
-        dropped=alignment.dropped,
-        missing=alignment.missing,
+        dropped=len(run.rankings) - len(shared),
+        missing=len(qrels) - sum(1 for ranking in shared.values() if len(ranking)),
         seconds=seconds,
     )
 
 
 def compare(
-    systems: Sequence[SystemResult], *, rng: np.random.Generator, resamples: int = RESAMPLES
+    systems: Sequence[SystemResult],
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    extra: Sequence[str] = (),
 ) -> list[Comparison]:
     """Test every pair of systems in every metric on the same queries.
 
     Returns:
-        Metric by metric in the order of `METRICS`, the pairs in the order of `systems`; the difference is the metric of
-        the later system minus that of the earlier one.
+        Metric by metric, the pairs in the order of `systems`; the difference is that of the later system minus the
+        earlier one.
     """
+    tables = {one.name: np.stack([*one.per_query.values()], axis=1) for one in systems}
     pairs = list(combinations(systems, 2))
+    statistic = partial(combine, extra=extra)
     p_fisher = [
-        randomisation_test(
-            _table(a.per_query), _table(b.per_query), combine, rng=rng, resamples=resamples
-        )
+        randomisation_test(tables[a.name], tables[b.name], statistic, rng=rng, resamples=resamples)
         for a, b in pairs
     ]
-    return [
-        comparison
-        for column, metric in enumerate(METRICS)
-        for comparison in _compared(pairs, metric, [float(p[column]) for p in p_fisher])
-    ]
+    comparisons: list[Comparison] = []
+    for column, metric in enumerate((*METRICS, *extra)):
+        p_metric = [float(p[column]) for p in p_fisher]
+        for (a, b), p, corrected in zip(pairs, p_metric, holm(p_metric), strict=True):
+            student = (
+                student_test(a.per_query[metric], b.per_query[metric])
+                if metric in a.per_query
+                else None
+            )
+            difference = b.metrics[metric] - a.metrics[metric]
+            comparisons.append(
+                Comparison(
+                    a=a.name,
+                    b=b.name,
+                    metric=metric,
+                    difference=difference,
+                    p_student=student,
+                    p_fisher=p,
+                    p_holm=corrected,
+                )
+            )
+    return comparisons
 
 
 def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
-    """Return mean recall at the depths 1 to 1000, shape (1000,).
-
-    Every query of the qrels counts; one without a ranking counts zero.
-    """
+    """Return mean recall at the depths 1 to 1000, shape (1000,); a query without a ranking counts zero."""
     gain = np.zeros(RANKING_DEPTH)
     for qid, gold in qrels.items():
         ranking = run.rankings.get(qid)
@@ -208,31 +233,8 @@ def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
     return np.cumsum(gain) / len(qrels)
 
 
-def _compared(
-    pairs: Sequence[tuple[SystemResult, SystemResult]], metric: str, p_fisher: Sequence[float]
-) -> list[Comparison]:
-    return [
-        Comparison(
-            a=a.name,
-            b=b.name,
-            metric=metric,
-            difference=b.metrics[metric] - a.metrics[metric],
-            p_student=_student(a, b, metric),
-            p_fisher=p,
-            p_holm=corrected,
-        )
-        for (a, b), p, corrected in zip(pairs, p_fisher, holm(p_fisher), strict=True)
-    ]
-
-
-def _student(a: SystemResult, b: SystemResult, metric: str) -> float | None:
-    if metric not in PER_QUERY:
-        return None
-    return student_test(a.per_query[metric], b.per_query[metric])
-
-
-def _table(scores: Mapping[str, Floats]) -> Floats:
-    return np.stack([scores[name] for name in PER_QUERY], axis=1)
+def _columns(extra: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*PER_QUERY, *extra)))
 
 
 def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Floats]:
@@ -258,18 +260,17 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
     return gold, ranked
 
 
-def _measure(gold: Floats, ranked: Floats) -> dict[str, Floats]:
-    from ranx import metrics  # pyright: ignore[reportMissingTypeStubs]
-
-    ranx: Any = metrics
+def _measure(gold: Floats, ranked: Floats, names: Sequence[str]) -> dict[str, Floats]:
+    scores: dict[str, Floats] = {}
     with _RANX:
-        return {
-            "f1@20": ranx.f1(gold, ranked, 20),
-            "mrr": ranx.reciprocal_rank(gold, ranked, RANKING_DEPTH),
-            "recall@100": ranx.recall(gold, ranked, 100),
-            "recall@1000": ranx.recall(gold, ranked, 1000),
-            "ndcg@20": ranx.ndcg(gold, ranked, 20),
-            "map": ranx.average_precision(gold, ranked, RANKING_DEPTH),
-            "precision@20": ranx.precision(gold, ranked, 20),
-            "recall@20": ranx.recall(gold, ranked, 20),
-        }
+        for name in names:
+            function, depth, level = _ranx_metric(name)
+            scores[name] = function(gold, ranked, depth, level)
+    return scores
+
+
+def _ranx_metric(name: str) -> tuple[Any, float, int]:
+    """Return ranx's function of a metric, its depth (0 for all; the persistence of rbp) and the least relevance."""
+    parameters: Any = import_module("ranx.meta.evaluate").extract_metric_and_params
+    metric, depth, level = parameters(name)
+    return import_module("ranx.metrics").metric_switch(metric), depth, level

@@ -29,7 +29,6 @@ from citerec.rules.eligible import eligible
 from citerec.rules.held_out import train_papers
 from citerec.rules.known import CitationScope
 from citerec.run import Qrels, Run
-from citerec.text import contents
 from citerec.types import Eligibility, Hits, Query, Ranking
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
@@ -65,11 +64,6 @@ class EvalSet:
     left_out: Mapping[str, int] = field(
         default_factory=dict[str, int]
     )  # number of queries by reason
-
-    @property
-    def words(self) -> dict[str, int]:
-        """The number of words of each query, title and abstract."""
-        return {query.id: len(contents(query).split()) for query in self.queries}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from citerec.evaluate.catalogue import (
     CEILINGS,
     DEPTH,
     EXPANDED,
+    FORMS,
     FUSED,
     FUSIONS,
     RANKED,
@@ -31,6 +32,7 @@ from citerec.evaluate.catalogue import (
     needs_vectors,
     plugged,
     read_by,
+    systems,
 )
 from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
@@ -38,10 +40,12 @@ from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_rank
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.ltr import Ranker, find_ranker, open_ranker, reranker_notice
 from citerec.rerank.cascade import Cascade
+from citerec.rerank.custom import Reranker, cascade_of
 from citerec.rerank.opening import open_cascade
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import HybridRetriever
+from citerec.retrieve.hybrid import HybridRetriever, open_registered
+from citerec.retrieve.retriever import Retriever
 from citerec.rules.known import TemporalGraph
 from citerec.run import Run
 from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
@@ -57,7 +61,9 @@ class Systems:
         config: EvalConfig,
         log: Log | None = None,
         progress: Progress = no_progress,
-        elsewhere: Callable[[Cascade], Cascade] | None = None,
+        *,
+        retrievers: Sequence[Retriever] = (),
+        reranker: Reranker | None = None,
     ) -> None:
         """Prepare to run systems.
 
@@ -67,9 +73,12 @@ class Systems:
             config: The settings of the systems.
             log: Receives a message before a download from the hub.
             progress: Receives the number of reranked pairs.
-            elsewhere: Moves the opened rerankers to where they run, such as other machines; None for this process.
+            retrievers: A user's retrievers; each is a system by its name.
+            reranker: A user's reranker, in place of the one of `config`.
         """
-        self._log, self._progress, self._elsewhere = log, progress, elsewhere
+        self._log, self._progress = log, progress
+        self._own_retrievers = {one.name: one for one in retrievers}
+        self._own_reranker = reranker
         self._index, self._eval_set, self._config = index, eval_set, config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
@@ -87,7 +96,8 @@ class Systems:
             ConfigError: If there is no such system, or it needs missing vectors or a missing reranker.
             ModelError: If the encoder of the index is missing, or the reranker is invalid.
         """
-        plugged(name)  # refuses an unknown name
+        if name not in self._own_retrievers and name not in systems():
+            raise ConfigError(f"no system {name!r}; there are: {', '.join(systems())}")
         if name in CEILINGS:
             return oracle_run(self._eval_set.qrels, name), None
         hits, seconds = self._hits(name)
@@ -145,14 +155,17 @@ class Systems:
             ConfigError: If there is no reranker.
             ModelError: If a reranker is invalid.
         """
-        if self._config.rerank is None:
+        if self._own_reranker is not None:
+            weight = self._config.rerank.weight if self._config.rerank else None
+            opened = cascade_of(self._index, self._own_reranker, weight)
+        elif self._config.rerank is None:
             path = self._index.path
             raise ConfigError(
                 f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
                 "or name a model: --reranker MODEL"
             )
-        opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
-        opened = self._elsewhere(opened) if self._elsewhere else opened
+        else:
+            opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
         cached = [
             replace(reranker, scorer=CachedScorer(reranker.scorer)) for reranker in opened.rerankers
         ]
@@ -161,7 +174,7 @@ class Systems:
     @property
     def reranks(self) -> bool:
         """Whether there is a reranker."""
-        return self._config.rerank is not None
+        return self._config.rerank is not None or self._own_reranker is not None
 
     def as_run(self, name: str, hits: list[Hits]) -> Run:
         """Return the hits of each query as a run."""
@@ -227,7 +240,7 @@ class Systems:
         if name not in RANKED:
             stages = (CandidateExpander(self._graph),) if name == EXPANDED else ()
             return Pipeline(retriever, stages, depth)
-        cascade = self.cascade_of(name) if config.rerank else None
+        cascade = self.cascade_of(name) if self.reranks else None
         ranker, disabled = self._need_ranker(name), config.disabled_features
         if cascade and self._log and (notice := reranker_notice(ranker, cascade)):
             self._log(notice)
@@ -247,11 +260,15 @@ class Systems:
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:
-            self._retrievers[name] = CachedRetriever(
-                DenseRetriever(self._index, self._encoder, self._config.dense)
-                if name == "dense"
-                else Bm25Retriever(self._index, bm25_of(name, self._config))
-            )
+            if name in self._own_retrievers:
+                opened: Retriever = self._own_retrievers[name]
+            elif name == "dense":
+                opened = DenseRetriever(self._index, self._encoder, self._config.dense)
+            elif name in FORMS:
+                opened = Bm25Retriever(self._index, bm25_of(name, self._config))
+            else:
+                opened = open_registered(name, self._index)
+            self._retrievers[name] = CachedRetriever(opened)
         return self._retrievers[name]
 
     @cached_property

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import tee
 
 from citerec.export.result import Result
-from citerec.retrieve.fuse import falling
 from citerec.run import trec_ids
+from citerec.types import falling
 
 _TAG = "citerec"
 _THE_RUN = "the run"  # its name in error messages: the path is not known here

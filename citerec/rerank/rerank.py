@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from citerec.retrieve.fuse import Points, Rank, falling, min_max
+from citerec.retrieve.fuse import Points, Rank, min_max
 from citerec.rules.known import Rows, Scores
-from citerec.types import Hits
+from citerec.types import Hits, falling
 
 Positions = npt.NDArray[np.int64]
 ToUnitInterval = Callable[[Scores], Scores]  # scores to values in [0, 1]

@@ -12,7 +12,6 @@ Points = npt.NDArray[np.float64]
 Rank = npt.NDArray[np.int32]
 
 _LEAST_SPREAD = 1e-9  # least range of scores, as in ranx; a smaller range counts as this one
-_LIMIT = np.finfo(np.float32).max  # the greatest score
 
 
 def fuse(
@@ -113,18 +112,6 @@ def min_max(scores: npt.NDArray[np.float32]) -> Points:
         return np.zeros(0)
     wide = scores.astype(np.float64)
     return (wide - wide.min()) / max(np.ptp(wide), _LEAST_SPREAD)
-
-
-def falling(scores: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Return `scores` as float32, each below the previous one: the next smaller float32 where it is not, same shape.
-
-    Scores beyond the range of float32 are clipped; equal scores remain only at its lower end.
-    """
-    strict = np.clip(scores, -_LIMIT, _LIMIT).astype(np.float32)
-    if not (strict[1:] < strict[:-1]).all():
-        for i in range(1, len(strict)):
-            strict[i] = min(strict[i], np.nextafter(strict[i - 1], -_LIMIT))
-    return strict
 
 
 def sigmoid(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -10,9 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.errors import writing
-from citerec.evaluate.protocol import EvalSet
 from citerec.lab.experiment.row import Expected, Experiment
-from citerec.run import Run
 
 OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # largest difference from an expected value
 
@@ -37,8 +35,6 @@ class Outcome:
     why: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     result: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    run: Run | None = None  # the rankings of a system
-    task: EvalSet | None = None  # the evaluation set of the run
     draw: Callable[[Path], None] | None = None  # draws a figure into a file
 
 

@@ -1,12 +1,10 @@
 """Rows of the kind `recommend`: a system answers the queries of a split."""
 
-import hashlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from citerec.config import FuseMethod
 from citerec.evaluate.catalogue import RANKED, RERANKED, bm25_of, fuse_of, read_by
@@ -23,9 +21,6 @@ from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import resolve
 from citerec.types import Progress
 
-PAIRED = ("f1@20", "mrr")  # stored per query, for paired tests between rows
-DIGITS = 5
-
 
 def recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     """Run the system of a row and measure it; see `run_experiment` for the errors."""
@@ -40,19 +35,7 @@ def recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Outc
     verdict, why = judge(experiment.expect, measured.metrics)
     settings = _settings(experiment, index, config, systems)
     result = _result(experiment, measured, verdict, task, settings)
-    return Outcome(experiment, verdict, why, measured.metrics, result, run, task)
-
-
-def paired(measured: SystemResult, task: EvalSet) -> dict[str, Any]:
-    """Return the data for paired tests: metrics per query by rising query id, and a checksum of queries and gold.
-
-    The ids themselves are not stored.
-    """
-    queries = orjson.dumps([[qid, *sorted(task.qrels[qid])] for qid in sorted(task.qrels)])
-    bounds = orjson.dumps([rule.year_max for rule in task.eligible])
-    digest = hashlib.sha256(queries + bounds).hexdigest()
-    figures = {name: measured.per_query[name].round(DIGITS).tolist() for name in PAIRED}
-    return {"queries_sha256": digest, **figures}
+    return Outcome(experiment, verdict, why, measured.metrics, result)
 
 
 def _eval_config(experiment: Experiment, reranker: str | None, ranker: str) -> EvalConfig:
@@ -126,6 +109,5 @@ def _result(
         "seconds": measured.seconds,
         "expect": dict(experiment.expect),
         "verdict": str(verdict),
-        "per_query": paired(measured, task),
         "provenance": provenance(settings),
     }

@@ -12,9 +12,8 @@ from typing import Any
 import orjson
 
 from citerec.errors import BadInputError
-from citerec.evaluate.report.latex import latex
-from citerec.evaluate.report.markdown import markdown
-from citerec.evaluate.report.model import NONE, Cell, Column, Report, Section, Table
+from citerec.evaluate.tables import NONE, Cell, Table, latex
+from citerec.export.clean import visible
 from citerec.inputs import read_whole
 from citerec.lab.experiment.kind import MEASURES, ExperimentKind, format_measure
 from citerec.lab.experiment.outcome import Verdict, judge
@@ -61,15 +60,25 @@ def tables(root: Path) -> str:
     Raises:
         BadInputError: If a row, a result or a table file is invalid.
     """
-    sections = [
-        Section(
-            title=table.title,
-            text=[table.note] if table.note else [],
-            tables=[_rendered(table, root)],
-        )
-        for table in read_tables(root)
-    ]
-    return markdown(Report(title="Tables", text=[TEXT], sections=sections))
+    blocks = ["# Tables", TEXT]
+    for table in read_tables(root):
+        rendered = _rendered(table)
+        blocks += [f"## {_text(table.title)}", *([_lines(table.note)] if table.note else [])]
+        rules = ["---", "---", *["---:"] * len(table.columns), "---"]
+        lines = [[*rendered.columns], rules]
+        for row, cells in zip(table.rows, rendered.rows, strict=True):
+            title = f"[{_text(row.title)}]({row.path.relative_to(root).as_posix()})"
+            lines.append([title, *(_text(cell.text) for cell in cells[1:])])
+        blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(_text, text.splitlines()))
+
+
+def _text(text: str) -> str:
+    return visible(text).replace("|", "\\|")
 
 
 def tables_as_latex(root: Path) -> str:
@@ -78,7 +87,7 @@ def tables_as_latex(root: Path) -> str:
     Raises:
         BadInputError: If a row, a result or a table file is invalid.
     """
-    drawn = [_rendered(table, root) for table in read_tables(root)]
+    drawn = [_rendered(table) for table in read_tables(root)]
     own = [replace(t, columns=t.columns[:-1], rows=[row[:-1] for row in t.rows]) for t in drawn]
     return latex(own, made_by="citerec experiment table")
 
@@ -129,17 +138,13 @@ def _result(row: Experiment, root: Path) -> Mapping[str, Any] | None:
         raise BadInputError(file, advice) from error
 
 
-def _rendered(table: ResultsTable, root: Path) -> Table:
-    names = [Column("row", "name"), Column("corpus", "name")]
+def _rendered(table: ResultsTable) -> Table:
     rows = [
-        [
-            Cell(text=row.title, link=row.path.relative_to(root).as_posix()),
-            *(Cell(text=text) for text in (_corpus(row), *_cells(row, table))),
-        ]
+        [Cell(text=text) for text in (row.title, _corpus(row), *_cells(row, table))]
         for row in table.rows
     ]
-    heads = [*names, *map(Column, table.columns), Column("verdict", "name")]
-    return Table(caption=table.title, columns=heads, rows=rows)
+    columns = ["row", "corpus", *table.columns, "verdict"]
+    return Table(caption=table.title, columns=columns, rows=rows, names=2)
 
 
 def _corpus(row: Experiment) -> str:

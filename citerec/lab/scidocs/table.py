@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from citerec.evaluate.report.model import NONE, Cell, Table, columns
+from citerec.evaluate.tables import NONE, Cell, Table
 from citerec.lab.scidocs.from_index import TASKS
 from citerec.lab.scidocs.published import METRICS, TABLE_1
 from citerec.lab.scidocs.record import EncoderResult
@@ -39,7 +39,7 @@ def results_table(results: Sequence[EncoderResult], *, published: bool) -> Table
     ]
     return Table(
         caption="SciDocs",
-        columns=columns("encoder", *map(heading, metrics)),
+        columns=["encoder", *map(heading, metrics)],
         rows=cells,
         rule_after=len(rows),
     )
