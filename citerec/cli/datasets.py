@@ -8,7 +8,7 @@ import typer
 from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
 
 if TYPE_CHECKING:
-    from citerec.lab.datasets.record import DatasetRecord
+    from citerec.lab.datasets.fetch import DatasetRecord
 
 datasets = typer.Typer(
     no_args_is_help=True, help="The datasets of the literature: list, describe and fetch them."
@@ -43,14 +43,14 @@ def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
 def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
     """Show URL, size, checksum, licence and citation of a dataset."""
     from citerec.lab.datasets.catalogue import find_dataset, where
-    from citerec.lab.datasets.record import read_record
+    from citerec.lab.datasets.fetch import read_record
 
     dataset = find_dataset(name)
     facts = {"dataset": f"{dataset.name}: {dataset.title}", **dataset.facts}
     if record := read_record(where(name)):
         facts["here"] = f"{where(name)}, fetched {record.fetched[:10]}"
         for file, fetched in record.files.items():
-            facts[f"  {file}"] = f"{fetched.bytes:,} bytes, sha256 {fetched.sha256}"
+            facts[f"  {file}"] = f"{fetched['bytes']:,} bytes, sha256 {fetched['sha256']}"
         facts["holds"] = _counted(record)
     write_lines(*(f"{f'{what}:':<13} {fact}" for what, fact in facts.items()))
 
@@ -83,9 +83,8 @@ def fetch(
 ) -> None:
     """Fetch a dataset and convert it to the input of `citerec index`; an interrupted download is resumed."""
     from citerec.lab.datasets.catalogue import find_dataset, where
-    from citerec.lab.datasets.fetch import FetchConfig
+    from citerec.lab.datasets.fetch import FetchConfig, read_record
     from citerec.lab.datasets.fetch import fetch as get
-    from citerec.lab.datasets.record import read_record
     from citerec.lab.datasets.without import drop_train_queries, fetched
 
     console, dataset = ConsoleOutput(quiet, verbose), find_dataset(name)

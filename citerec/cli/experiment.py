@@ -23,11 +23,9 @@ def run(
 ) -> None:
     """Run rows of a table and compare their metrics with the expected values."""
     from citerec.folder import INDEXES
-    from citerec.lab.experiment.kind import format_measure
-    from citerec.lab.experiment.outcome import Outcome, Verdict
-    from citerec.lab.experiment.outcome import write_result as write
-    from citerec.lab.experiment.row import read_experiment
-    from citerec.lab.experiment.run import run_experiment
+    from citerec.lab.experiment.row import format_measure, read_experiment
+    from citerec.lab.experiment.run import Outcome, Verdict, run_experiment
+    from citerec.lab.experiment.run import write_result as write
     from citerec.lab.experiment.table import ABOUT
 
     console = ConsoleOutput(quiet, verbose)

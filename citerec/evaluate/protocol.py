@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from pydantic import Field
 
 from citerec.config import (
     RANKING_DEPTH,
@@ -18,6 +19,7 @@ from citerec.config import (
     FuseConfig,
     FuseMethod,
     RerankConfig,
+    Settings,
 )
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.queries import ShippedQueries, open_queries
@@ -36,8 +38,7 @@ NO_GOLD = "without gold: citing no paper of the corpus of no later year"
 TOO_FEW = "with fewer gold citations than required"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Settings):
     """Restricts the queries of a split and their candidates; no restriction by default.
 
     Citeomatic's DBLP and PubMed use `Rules(min_gold=10, train_only=True)`.
@@ -45,12 +46,8 @@ class Rules:
     Source: Bhagavatula et al., NAACL 2018, section 4, https://aclanthology.org/N18-1022.
     """
 
-    min_gold: int = 1  # gold citations of a query at least
+    min_gold: int = Field(default=1, ge=1)  # gold citations of a query at least
     train_only: bool = False  # restrict candidates and gold to the years of the train queries
-
-    def __post_init__(self) -> None:
-        if self.min_gold < 1:
-            raise ConfigError(f"min_gold must be at least 1, got {self.min_gold}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ class EvalConfig:
     seed: int = 0
 
 
-def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> EvalSet:
+def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> EvalSet:
     """Load the queries of a split with their gold.
 
     Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries
@@ -95,7 +92,7 @@ def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> EvalSet
     Args:
         index: The index.
         split: One of `SPLITS`.
-        rules: Restrictions of queries and candidates.
+        rules: Restrictions of queries and candidates; none by default.
 
     Raises:
         ConfigError: If the index has no such split, or the split has no query with gold.
@@ -117,7 +114,7 @@ def load_task(index: IndexFolder, split: str, rules: Rules = Rules()) -> EvalSet
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
     task = EvalSet(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
-    return task if rules == Rules() else _restricted(index, task, rules)
+    return task if rules is None or rules == Rules() else _restricted(index, task, rules)
 
 
 def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:

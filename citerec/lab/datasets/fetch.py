@@ -1,39 +1,35 @@
 """Fetches a dataset: downloads or copies its files, checks them, and prepares a corpus.
 
 Downloads are kept in `_downloads/<name>` next to the dataset; datasets of one release share `_downloads/<release>`,
-since one archive may contain them all. The folder of a dataset is created complete. Files in the folder of `--from`
-are read in place, linked or copied, never moved.
+since one archive may contain them all. The folder of a dataset is created complete, with its record `SOURCE.json`.
+This is the only module that imports httpx here.
 """
 
+import hashlib
+import shutil
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO, Any
 
-from citerec.atomic import building
-from citerec.errors import ConfigError, writing
-from citerec.lab.datasets.dataset import (
-    UNSTATED,
-    Dataset,
-    DatasetError,
-    DatasetItem,
-    RemoteFile,
-    megabytes,
-)
-from citerec.lab.datasets.download import (
-    GoneError,
-    RemoteStatus,
-    check_space,
-    download,
-    missing,
-    query_server,
-)
-from citerec.lab.datasets.record import DatasetRecord, FetchedFile, check, read_record, write_record
-from citerec.lab.datasets.unpack import link_or_copy, take_member
+import orjson
+
+from citerec.atomic import building, replacing
+from citerec.errors import BadInputError, ConfigError, writing
+from citerec.lab.datasets.catalogue import SOURCE, UNSTATED, Dataset, DatasetError, DatasetFile
+from citerec.manifest import sha256_of
 from citerec.types import Log, Progress
 
 DOWNLOADS = "_downloads"  # corpus readers skip folders with a leading underscore
+SECONDS = 20  # timeout of a response, or of its next bytes
+TRIES = 5  # of a download that breaks off
+CHUNK = 2**20
+BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, NotImplementedError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +41,43 @@ class FetchConfig:
     archive: bool = False  # download the complete archive if the single file is not available
 
 
-@dataclass(slots=True)
-class _Files:
-    """The files of a dataset so far, by name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord:
+    """`SOURCE.json`: the origin and checksums of the files of a dataset, and the counts of the prepared corpus."""
 
-    paths: dict[str, Path] = field(default_factory=dict[str, Path])
-    origins: dict[str, str] = field(default_factory=dict[str, str])
+    dataset: str
+    title: str
+    licence: str
+    citation: str
+    fetched: str  # ISO 8601, UTC
+    citerec: str  # version that prepared it
+    files: Mapping[str, Mapping[str, Any]]  # by name: origin, bytes and sha256
+    counts: Mapping[str, int]
+    without: Mapping[str, int] = field(
+        default_factory=dict[str, int]
+    )  # dropped train queries, by held-out dataset
 
-    def add(self, name: str, path: Path, origin: str) -> None:
-        self.paths[name], self.origins[name] = path, origin
+
+def read_record(folder: Path) -> DatasetRecord | None:
+    """Read the record of a dataset folder; None if there is none.
+
+    Raises:
+        BadInputError: If it cannot be read.
+    """
+    path = folder / SOURCE
+    if not path.is_file():
+        return None
+    try:
+        return DatasetRecord(**orjson.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        advice = f"remove {folder} and fetch it again"
+        raise BadInputError(path, f"is no valid dataset record ({error}); {advice}") from error
+
+
+def write_record(folder: Path, record: DatasetRecord) -> None:
+    """Write a record as a whole, over several lines, so that no corpus reader takes it for a paper."""
+    with writing(folder / SOURCE), replacing(folder / SOURCE) as temporary:
+        temporary.write_bytes(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def fetch(
@@ -66,226 +90,231 @@ def fetch(
         folder: The folder to create; other commands use `catalogue.where(name)`.
         config: How.
         progress: Receives the downloaded bytes ("fetching"), and the preparation.
-        log: Receives URL and size before a download.
+        log: Receives each URL before its download.
 
     Raises:
         DatasetError: If it is not available, or a file has a wrong checksum.
         BadInputError: If an archive is damaged, or a corpus cannot be read.
         ConfigError: If the folder contains something else.
-        OutputError: If the disk is too small, or the folder cannot be written.
+        OutputError: If the folder cannot be written.
     """
-    first = _existing_record(dataset, folder)
+    first = read_record(folder) if folder.is_dir() else None
+    if first and first.dataset != dataset.name:
+        other = f"{folder} contains {first.dataset}, not {dataset.name}"
+        raise ConfigError(f"{other}; choose another folder with --output")
+    if folder.exists() and not first and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(
+            f"{folder} is a file, or contains no dataset; choose another folder with --output"
+        )
     if first and not config.force:
         return first
     downloads = folder.absolute().parent / DOWNLOADS / (dataset.release or dataset.name)
-    if config.source is not None:
-        files = _from_folder(dataset, config.source, downloads, progress)
-    else:
-        files = _from_network(dataset, downloads, config, progress, log)
-    fetched = _check_files(dataset, files, first)
+    find = _given if config.source else _downloaded
+    paths: dict[str, Path] = {}
+    for file in dataset.files:
+        if path := find(dataset, file, downloads, config, progress, log):
+            # a prepared file has the name of its item; an unchanged one keeps its suffix
+            is_packed = config.source and not dataset.prepare and path.is_relative_to(config.source)
+            name = str(path.relative_to(config.source)) if is_packed else file.name  # pyright: ignore[reportArgumentType]
+            paths[name] = path
+            _check(path, file, name, first)
     with building(folder) as made:
         if dataset.prepare:
-            counts = dataset.prepare(files.paths, made, progress)
+            [path] = paths.values()
+            counts = dict(dataset.prepare(path, made, progress))
         else:
-            for name, path in files.paths.items():
-                link_or_copy(path, made / name)
-            counts = {"files": len(files.paths)}
-        record = _record(dataset, fetched, counts, first)
+            for name, path in paths.items():
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, made / name)
+            counts = {"files": len(paths)}
+        record = DatasetRecord(
+            dataset=dataset.name,
+            title=dataset.title,
+            licence=dataset.licence or UNSTATED,
+            citation=dataset.citation or UNSTATED,
+            fetched=datetime.now(UTC).isoformat(timespec="seconds"),
+            citerec=version("citerec"),
+            files={
+                name: {"origin": str(path), "bytes": path.stat().st_size, "sha256": sha256_of(path)}
+                for name, path in paths.items()
+            },
+            counts=counts,
+        )
         write_record(made, record)
     return record
 
 
-def _existing_record(dataset: Dataset, folder: Path) -> DatasetRecord | None:
-    """Return the record of the dataset in a folder; None if the folder is new or empty.
-
-    Raises:
-        ConfigError: If it contains something else, or is a file.
-    """
-    first = read_record(folder)
-    if first and first.dataset != dataset.name:
-        raise ConfigError(
-            f"{folder} contains {first.dataset}, not {dataset.name}; choose another folder with --output"
-        )
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; choose a folder with --output")
-    with writing(folder):
-        if first is None and folder.exists() and any(folder.iterdir()):
-            raise ConfigError(
-                f"{folder} is not empty and contains no dataset; choose another folder with --output"
+def _check(path: Path, file: DatasetFile, name: str, first: DatasetRecord | None) -> None:
+    """Refuse a file with another checksum than its authors state, or than an earlier fetch recorded."""
+    if file.md5:
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False))
+        if found.hexdigest() != file.md5:
+            raise DatasetError(
+                f"{path} has md5 {found.hexdigest()}, its authors state {file.md5}; remove it and fetch it again"
             )
-    return first
+    recorded = first.files.get(name) if first else None
+    if first and recorded and sha256_of(path) != recorded["sha256"]:
+        raise DatasetError(
+            f"{path} is another file than that fetched on {first.fetched[:10]}, of sha256 "
+            f"{recorded['sha256']}; remove {SOURCE} to take it"
+        )
 
 
-def _record(
+def _given(
     dataset: Dataset,
-    fetched: Mapping[str, FetchedFile],
-    counts: Mapping[str, int],
-    first: DatasetRecord | None,
-) -> DatasetRecord:
-    return DatasetRecord(
-        dataset=dataset.name,
-        title=dataset.title,
-        licence=dataset.licence or UNSTATED,
-        citation=dataset.citation or UNSTATED,
-        fetched=datetime.now(UTC).isoformat(timespec="seconds"),
-        citerec=version("citerec"),
-        files={**_earlier_files(dataset, fetched, first), **fetched},
-        counts=counts,
+    file: DatasetFile,
+    downloads: Path,
+    config: FetchConfig,
+    progress: Progress,
+    log: Log,
+) -> Path | None:
+    """Find a file in the folder of `--from`, or extract it from an archive there."""
+    source = config.source
+    assert source is not None
+    for place in (file.name, *file.aliases):
+        if (source / place).is_file():
+            return source / place
+    if file.archive and (source / file.archive_name).is_file():
+        (downloads / file.name).unlink(missing_ok=True)  # it may be of another archive
+        return _extracted(source / file.archive_name, file, downloads, progress)
+    if file.required:
+        names = " or ".join(filter(None, (file.name, *file.aliases[:1], file.archive_name)))
+        raise DatasetError(
+            f"{source} has no {names}; name a folder that contains it: --from FOLDER"
+        )
+    return None
+
+
+def _downloaded(
+    dataset: Dataset,
+    file: DatasetFile,
+    downloads: Path,
+    config: FetchConfig,
+    progress: Progress,
+    log: Log,
+) -> Path | None:
+    """Return a file that was downloaded before, else download it or the archive that contains it."""
+    if dataset.url is None:
+        names = " or ".join((file.name, *file.aliases[:1]))
+        raise DatasetError(
+            f"{dataset.name} is not published; name a folder with {names}: --from FOLDER"
+        )
+    target, archive = downloads / file.name, downloads / file.archive_name
+    if target.is_file():
+        return target
+    if file.archive and archive.is_file():
+        return _extracted(archive, file, downloads, progress)
+    of_archive = bool(file.archive) and (config.archive or not file.urls)
+    if _download(
+        file.archive if of_archive else file.urls, archive if of_archive else target, progress, log
+    ):
+        return _extracted(archive, file, downloads, progress) if of_archive else target
+    if not file.required:
+        return None
+    advice = (
+        "add --archive to download the archive that contains it, or name"
+        if file.archive and not of_archive
+        else "name"
+    )
+    raise DatasetError(
+        f"{(file.archive if of_archive else file.urls)[-1]} is not available; {advice} a folder that contains "
+        f"{file.name}: --from FOLDER"
     )
 
 
-def _earlier_files(
-    dataset: Dataset, fetched: Mapping[str, FetchedFile], first: DatasetRecord | None
-) -> dict[str, FetchedFile]:
-    """Return the files of an earlier fetch, except those that were fetched again in another format."""
-    again = {
-        name
-        for item in dataset.items
-        if (names := {item.file.name, *item.aliases}) & fetched.keys()
-        for name in names
-    }
-    return {name: one for name, one in (first.files if first else {}).items() if name not in again}
+def _download(urls: tuple[str, ...], target: Path, progress: Progress, log: Log) -> bool:
+    """Download the first of some URLs that exists; return False if none does.
 
-
-def _check_files(
-    dataset: Dataset, files: _Files, first: DatasetRecord | None
-) -> dict[str, FetchedFile]:
-    remotes = {item.file.name: item.file for item in dataset.items}
-    return {
-        name: FetchedFile(
-            origin=files.origins[name],
-            bytes=path.stat().st_size,
-            sha256=check(path, remotes.get(name, RemoteFile(name=name)), first),
-        )
-        for name, path in files.paths.items()
-    }
-
-
-def _from_folder(dataset: Dataset, source: Path, downloads: Path, progress: Progress) -> _Files:
-    """Find the files of a dataset in a folder.
-
-    Raises:
-        DatasetError: If there is no such folder, or files are missing.
+    An incomplete download stays in `target`.part, and is resumed.
     """
-    if not source.is_dir():
-        raise DatasetError(
-            f"{source} is no folder; expected a folder with {_expected_files(dataset)}"
-        )
-    files, missing = _Files(), list[str]()
-    for item in dataset.items:
-        if file := _find_file(item, source):
-            # Prepared files have the name of their item; unchanged files keep their suffix.
-            name = item.file.name if dataset.prepare else str(file.relative_to(source))
-            files.add(name, file, str(file))
-        elif item.archive and (source / item.archive.name).is_file():
-            archive = source / item.archive.name
-            (downloads / item.file.name).unlink(missing_ok=True)  # it may be of another archive
-            files.add(item.file.name, _unpacked(item, archive, downloads, progress), str(archive))
-        elif item.required:
-            missing.append(item.file.name)
-    if missing:
-        raise DatasetError(
-            f"{source} has no {', '.join(missing)}; expected {_expected_files(dataset)}"
-        )
-    return files
+    import httpx
+
+    part = target.with_name(f"{target.name}.part")
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    for url in urls:
+        for attempt in range(TRIES):
+            try:
+                if not _resume(url, part, progress, log if attempt == 0 else lambda _: None):
+                    break  # not there: try the next URL
+                part.replace(target)
+                return True
+            except (httpx.RequestError, httpx.InvalidURL) as error:
+                reason = " ".join(str(error).split())[:120] or type(error).__name__
+                if attempt == TRIES - 1:
+                    raise DatasetError(
+                        f"{url} cannot be reached ({reason}); run the command again to resume, or download it on "
+                        "another machine and name its folder: --from FOLDER"
+                    ) from error
+    return False
 
 
-def _find_file(item: DatasetItem, source: Path) -> Path | None:
-    places = (item.file.name, *item.aliases)
-    return next((source / place for place in places if (source / place).is_file()), None)
+def _resume(url: str, part: Path, progress: Progress, log: Log) -> bool:
+    """Download the missing bytes of a file; return False if the server does not have it."""
+    import httpx
+
+    start = part.stat().st_size if part.is_file() else 0
+    # uncompressed bytes, which ranges refer to
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
+    with (
+        httpx.Client(headers=headers, follow_redirects=True, timeout=SECONDS) as client,
+        client.stream("GET", url) as response,
+    ):
+        if response.status_code == 416:  # the part is the whole file
+            return True
+        if response.status_code >= 500:
+            raise httpx.RequestError(f"the server returned {response.status_code}")
+        if response.status_code >= 300:
+            return False  # S3 returns 403 for a missing file
+        start = start if response.status_code == 206 else 0
+        length = response.headers.get("content-length", "")
+        total = start + int(length) if length.isdigit() else 0
+        log(f"fetching {url} ({total:,} bytes)" if total else f"fetching {url}")
+        with writing(part), part.open("ab" if start else "wb") as stream:
+            for chunk in response.iter_raw():
+                stream.write(chunk)
+                start += len(chunk)
+                progress("fetching", start, total)
+    return True
 
 
-def _expected_files(dataset: Dataset) -> str:
-    item = dataset.items[0]
-    names = [item.file.name, *item.aliases[:1], *([item.archive.name] if item.archive else [])]
-    others = len(dataset.items) - 1
-    return " or ".join(names) + (f", and {others} more as published" if others else "")
+def _extracted(archive: Path, file: DatasetFile, downloads: Path, progress: Progress) -> Path:
+    """Write one member of a zip or tar archive, as a whole, under a path of citerec."""
+    target = downloads / file.name
+    if target.is_file():
+        return target
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                same = [
+                    name for name in packed.namelist() if Path(name).name == Path(file.member).name
+                ]
+                if len(same) == 1:
+                    with packed.open(same[0]) as stream:
+                        size = packed.getinfo(same[0]).file_size
+                        return _write_member(stream, size, target, progress)
+        else:
+            with tarfile.open(archive, "r|*") as packed:
+                for entry in packed:  # one pass, since listing a tar file decompresses all of it
+                    if entry.isfile() and entry.name.removeprefix("./") == file.member:
+                        stream = packed.extractfile(entry)
+                        assert stream is not None
+                        return _write_member(stream, entry.size, target, progress)
+    except (*BROKEN, RuntimeError) as error:  # RuntimeError: it is encrypted
+        reason = " ".join(str(error).split())[:120]
+        advice = "remove it and fetch it again"
+        raise BadInputError(archive, f"is incomplete or damaged ({reason}); {advice}") from error
+    raise BadInputError(archive, f"contains no {file.member}; expected the published archive")
 
 
-def _from_network(
-    dataset: Dataset, downloads: Path, config: FetchConfig, progress: Progress, log: Log
-) -> _Files:
-    """Download the missing files of a dataset.
-
-    Raises:
-        DatasetError: If it is not published, or not available.
-    """
-    if dataset.url is None:
-        raise DatasetError(
-            f"{dataset.name} is not published; name a folder with {_expected_files(dataset)}: --from FOLDER"
-        )
-    files, pending = _Files(), dict[str, tuple[RemoteFile, RemoteStatus]]()
-    for item in dataset.items:
-        remote = item.archive if item.archive and (config.archive or not item.file.urls) else None
-        remote = remote or item.file
-        downloaded = [path for r in (item.file, remote) if (path := downloads / r.name).is_file()]
-        if not downloaded and (status := _query(item, remote, log)):
-            pending[item.file.name] = remote, status
-    _download(dataset, downloads, pending, progress, log)
-    for item in dataset.items:
-        name, path = item.file.name, downloads / item.file.name
-        origin = pending[name][1].url if name in pending else f"{path} (downloaded before)"
-        if not path.is_file() and item.archive and (downloads / item.archive.name).is_file():
-            path = _unpacked(item, downloads / item.archive.name, downloads, progress)
-        if path.is_file():
-            files.add(name, path, origin)
-    return files
-
-
-def _query(item: DatasetItem, remote: RemoteFile, log: Log) -> RemoteStatus | None:
-    """Query a file at each of its URLs; None if it is not available and not required."""
-    gone: list[GoneError] = []
-    for url in remote.urls:
-        try:
-            return query_server(url)
-        except GoneError as error:
-            gone.append(error)
-    if not item.required:
-        log(f"{gone[0]}; it is not required")
-        return None
-    if item.archive and remote is item.file:
-        size = "" if item.archive.size is None else f", about {megabytes(item.archive.size)}"
-        raise DatasetError(
-            f"{gone[0]}; it is also in {item.archive.urls[0]}{size}: add --archive to download that, or --from FOLDER"
-        )
-    raise DatasetError(f"{gone[-1]}; name a folder that contains it: --from FOLDER")
-
-
-def _download(
-    dataset: Dataset,
-    downloads: Path,
-    pending: Mapping[str, tuple[RemoteFile, RemoteStatus]],
-    progress: Progress,
-    log: Log,
-) -> None:
-    if not pending:
-        return
-    total = sum(status.size or 0 for _, status in pending.values())
-    sizes_known = all(status.size is not None for _, status in pending.values())
-    first = next(iter(pending.values()))[1].url
-    place = first if len(pending) == 1 else f"{dataset.url} ({len(pending)} files)"
-    size = megabytes(total) if sizes_known else "of unknown size"
-    log(f"fetching {dataset.title} from {place}: {size}, to {downloads}")
-    needed = sum(missing(status, downloads / remote.name) for remote, status in pending.values())
-    check_space(downloads, needed, what=dataset.title)
+def _write_member(stream: IO[bytes], size: int, target: Path, progress: Progress) -> Path:
     done = 0
-    for remote, status in pending.values():
-        start = done
-        download(
-            status,
-            downloads / remote.name,
-            lambda n, start=start: progress("fetching", start + n, total),
-        )
-        done += (downloads / remote.name).stat().st_size
-
-
-def _unpacked(item: DatasetItem, archive: Path, downloads: Path, progress: Progress) -> Path:
-    target = downloads / item.file.name
-    if not target.is_file():
-        take_member(
-            archive,
-            item.member,
-            target,
-            lambda n, size: progress("MB unpacked", n >> 20, size >> 20),
-        )
+    with replacing(target) as temporary, temporary.open("wb") as sink:
+        while chunk := stream.read(CHUNK):
+            sink.write(chunk)
+            done += len(chunk)
+            progress("MB unpacked", done >> 20, size >> 20)
     return target

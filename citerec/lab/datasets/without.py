@@ -6,7 +6,7 @@ held out, matched by title or id, which it shares with Open Research (both are o
 """
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from citerec.corpus.readers.source import find_source
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing
-from citerec.lab.datasets.dataset import DatasetError
-from citerec.lab.datasets.record import DatasetRecord, read_record, write_record
+from citerec.lab.datasets.catalogue import DatasetError
+from citerec.lab.datasets.fetch import DatasetRecord, read_record, write_record
 from citerec.lab.datasets.titles import same_titles
 from citerec.lab.scidocs.layout import METADATA, read_json
 from citerec.types import Paper, Progress
@@ -67,7 +67,7 @@ def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     all_dropped = list(dict.fromkeys([*before, *newly_dropped]))
     _write_ids(dropped, all_dropped)
     _write_ids(train, [docid for docid in queries if docid not in same])
-    write_record(folder, record.leaving_out(name, len(all_dropped)))
+    write_record(folder, replace(record, without={**record.without, name: len(all_dropped)}))
     return len(newly_dropped)
 
 

@@ -1,6 +1,5 @@
 """The index and the models of a row; missing ones are built and trained."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from citerec.build import BuildConfig, build_index
@@ -98,7 +97,8 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
     config = RankerTraining.read(settings, {})
     corpora = experiment.ranker_corpora or (experiment.corpus,)
     train_indexes = [
-        index_of(replace(experiment, corpus=corpus), indexes, progress) for corpus in corpora
+        index_of(experiment.model_copy(update={"corpus": corpus}), indexes, progress)
+        for corpus in corpora
     ]
     model = index.models / f"ranker-{settings.stem}"
     apart = [] if any(other.path == index.path for other in train_indexes) else [index]

@@ -3,45 +3,92 @@
 A row is a TOML file: its claim, its cost, the corpus, split and system, the settings, and the expected values.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, Self, TypeAlias
 
-from citerec.config import Bm25Config, CrossEncoderConfig, FuseConfig, RerankConfig
+from pydantic import AfterValidator, Field, model_validator
+
+from citerec.config import (
+    Bm25Config,
+    CrossEncoderConfig,
+    FuseConfig,
+    RerankConfig,
+    Settings,
+    read_settings,
+)
+from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluate.catalogue import NEED_VECTORS, RANKED, RERANKED
+from citerec.evaluate.catalogue import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
+from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import CitationScope, Rules
-from citerec.inputs import reading
-from citerec.lab.experiment.checks import check_all
-from citerec.lab.experiment.kind import ExperimentKind, Needs
-from citerec.rerank.spec import RerankerSpec
-from citerec.settings import settings_from
+from citerec.rank.features import Group
 from citerec.toml import read_toml
 
-Expected = float | tuple[float, float]
+
+class ExperimentKind(StrEnum):
+    """What a row runs."""
+
+    RECOMMEND = "recommend"  # a system answers the queries of a split
+    STATISTICS = "statistics"  # the statistics of a corpus
+    SCIDOCS = "scidocs"  # an encoder on the seven tasks of the published data
+    INDEX_TASKS = "index-tasks"  # an encoder on similar tasks built from a corpus
+    TOPICS = "topics"  # the separation of topics in a map of an encoder's vectors
+    PUBLISHED = "published"  # published values only; nothing is run
+
+
+ENCODES = (ExperimentKind.SCIDOCS, ExperimentKind.INDEX_TASKS, ExperimentKind.TOPICS)
+COUNTS = (
+    *("papers", "with abstract", "citations", "citing papers"),
+    *("train queries", "dev queries", "test queries", "gold per query", "first year", "last year"),
+)
+
+
+def _pairs(*tasks: str) -> tuple[str, ...]:
+    return tuple(f"{task} {metric}" for task in tasks for metric in ("map", "ndcg"))
+
+
+ON_SCIDOCS = (
+    *("mag f1", "mesh f1", *_pairs("co-view", "co-read", "cite", "co-cite")),
+    *("recommendation ndcg", "recommendation p@1", "average", "cls", "usr", "cite", "rec"),
+)
+ON_INDEX = (
+    *("venue f1", "period f1", *_pairs("cite", "co-cite", "coupling", "authors"), "average"),
+)
+TOPICS = ("homogeneity", "completeness")
+MEASURES: Mapping[ExperimentKind, tuple[str, ...]] = {
+    ExperimentKind.RECOMMEND: METRICS,
+    ExperimentKind.STATISTICS: COUNTS,
+    ExperimentKind.SCIDOCS: ON_SCIDOCS,
+    ExperimentKind.INDEX_TASKS: ON_INDEX,
+    ExperimentKind.TOPICS: TOPICS,
+    ExperimentKind.PUBLISHED: (*METRICS, *ON_SCIDOCS, *COUNTS, *TOPICS),
+}
+"""The measures of each kind, with the names in `expect` and `published`."""
+
+
+def _known_system(name: str) -> str:
+    if name not in systems():
+        raise ValueError(f"no system {name!r}; there are: {', '.join(systems())}")
+    return name
+
+
+Text: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Expected: TypeAlias = float | tuple[float, float]
 """An expected value, or its lower and upper bound."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reranking:
+class Reranking(Settings):
     """The reranking of a row."""
 
-    candidates: str | None = None  # a system; None: rrf with vectors, bm25 without
-    depth: int = 100  # candidates per query
-    weight: float | None = (
-        None  # in [0, 1]; None: the reranker alone, or a feature of the learning-to-rank model
-    )
+    candidates: str | None = Field(default=None, pattern=f"^({'|'.join(CANDIDATES)})$")
+    depth: int = Field(default=100, ge=1)  # candidates per query
+    weight: float | None = Field(default=None, ge=0, le=1)  # None: the reranker alone, or a feature
     query_tokens: int = 0  # 0 for the default of the model
     candidate_tokens: int = 0  # likewise
-    precision: str = "auto"
-    backend: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise ConfigError(f"depth must be at least 1, got {self.depth}")
-        RerankerSpec().with_tokens(self.query_tokens, self.candidate_tokens)  # validates them
-        self.config("a model")  # validates the rest
+    precision: Precision = Precision.AUTO
+    backend: Backend = Backend.AUTO
 
     def config(self, model: str, weight: float | None = 1) -> RerankConfig:
         """Return the rerank config for a model; `weight` applies if the row sets none."""
@@ -59,38 +106,35 @@ class Reranking:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(Settings):
     """One row of a table."""
 
     path: Path
-    title: str  # of the row
-    claim: str = ""
-    cost: str = ""
+    title: Text  # of the row
+    claim: Text = "-"
+    cost: Text = "-"
     corpus: str = ""  # relative to the working folder
     kind: ExperimentKind = ExperimentKind.RECOMMEND
-    needs: Needs | None = None  # a required resource
+    needs: Literal["gpu"] | None = None  # its training would take weeks on a CPU
     rules: Rules = Rules()  # restrictions of queries and candidates
-    split: str = "test"
-    system: str = "bm25"
+    split: Literal["train", "dev", "test"] = "test"
+    system: Annotated[str, AfterValidator(_known_system)] = "bm25"
     known_graph: CitationScope = CitationScope.TRAIN
     bm25: Bm25Config = Bm25Config()
-    encoder: str | None = None  # the encoder of the index; None for an index without vectors
-    train: str | None = None  # TOML settings of the training of the encoder
-    trained_on: str | None = None  # the training corpus, if it is another one
-    apart: Sequence[str] = ()  # datasets whose test papers are held out of the training corpus
+    encoder: Text | None = None  # the encoder of the index; None for an index without vectors
+    train: Text | None = None  # TOML settings of the training of the encoder
+    trained_on: Text | None = None  # the training corpus, if it is another one
+    apart: tuple[str, ...] = ()  # datasets whose test papers are held out of the training corpus
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
-    reranker: str | None = None  # a folder or a hub id; None for none
-    train_reranker: str | None = None  # TOML settings of its training
+    reranker: Text | None = None  # a folder or a hub id; None for none
+    train_reranker: Text | None = None  # TOML settings of its training
     rerank: Reranking = Reranking()
-    ranker: str | None = None  # a folder; None for the default model
-    train_ranker: str | None = None  # TOML settings of its training
-    ranker_corpora: Sequence[str] = ()  # its training corpora; by default that of the row
-    disabled_features: Sequence[str] = ()  # disabled feature groups
-    expect: Mapping[str, Expected] = field(default_factory=dict[str, Expected])  # by `MEASURES`
-    published: Mapping[str, float] = field(
-        default_factory=dict[str, float]
-    )  # published values, likewise
+    ranker: Text | None = None  # a folder; None for the default model
+    train_ranker: Text | None = None  # TOML settings of its training
+    ranker_corpora: tuple[str, ...] = ()  # its training corpora; by default that of the row
+    disabled_features: tuple[Group, ...] = ()
+    expect: Mapping[str, Expected] = {}  # by `MEASURES`
+    published: Mapping[str, float] = {}  # likewise
     source: str = ""  # the source of the published values
 
     @property
@@ -121,6 +165,71 @@ class Experiment:
         name = Path(self.corpus).name
         return f"{name}.{encoder.strip('./').replace('/', '-')}" if encoder else name
 
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Refuse a missing key, one without effect, two models for one stage, and an unknown measure."""
+        given = self.model_fields_set
+        if self.kind is not ExperimentKind.PUBLISHED:
+            for key in ("claim", "cost", "corpus"):
+                if key not in given:
+                    raise ValueError(f"{key!r} is missing")
+        measures = MEASURES[self.kind]
+        if unknown := [name for name in (*self.expect, *self.published) if name not in measures]:
+            raise ValueError(f"no measure {unknown[0]!r}; there are: {', '.join(measures)}")
+        for ends in self.expect.values():
+            if isinstance(ends, tuple) and ends[0] > ends[1]:
+                raise ValueError(f"a range begins with its least value, got {list(ends)}")
+        if self.published and not self.source:
+            raise ValueError("'published' needs 'source': the source of the values")
+        if self.apart and not self.trained_on:
+            raise ValueError("'apart' goes with 'trained_on'")
+        if self.kind is ExperimentKind.RECOMMEND:
+            self._check_models(given)
+        else:
+            self._check_other(given)
+        return self
+
+    def _check_models(self, given: set[str]) -> None:
+        for a, b in (
+            ("encoder", "train"),
+            ("reranker", "train_reranker"),
+            ("ranker", "train_ranker"),
+        ):
+            if {a, b} <= given:
+                raise ValueError(f"{a!r} and {b!r} are two models; use one")
+        reranks = self.system in RERANKED
+        of_reranking = given & {"reranker", "train_reranker", "rerank"}
+        of_ranking = given & {"ranker", "train_ranker", "ranker_corpora", "disabled_features"}
+        if reranks and not (self.reranker or self.train_reranker):
+            raise ValueError(f"system {self.system!r} needs 'reranker' or 'train_reranker'")
+        if of_reranking and not (reranks or self.system in RANKED):
+            raise ValueError(
+                f"{min(of_reranking)!r} has no effect: {self.system!r} does not rerank"
+            )
+        if of_ranking and self.system not in RANKED:
+            raise ValueError(
+                f"{min(of_ranking)!r} has no effect: {self.system!r} has no learning-to-rank model"
+            )
+        if self.ranker_corpora and not self.train_ranker:
+            raise ValueError("'ranker_corpora' goes with 'train_ranker'")
+        needs = self.candidates if reranks else self.system
+        if needs in NEED_VECTORS and not self.has_vectors:
+            raise ValueError(f"{needs!r} needs 'encoder' or 'train'")
+
+    def _check_other(self, given: set[str]) -> None:
+        allowed = {
+            *("path", "title", "claim", "cost", "corpus", "kind", "needs"),
+            *("expect", "published", "source"),
+        }
+        if self.kind in ENCODES:
+            allowed |= {"encoder", "train", "trained_on", "apart"}
+            if bool(self.encoder) == bool(self.train):
+                raise ValueError(f"a row of kind '{self.kind}' needs 'encoder' or 'train'")
+            if (self.kind is ExperimentKind.SCIDOCS and bool(self.train)) != bool(self.trained_on):
+                raise ValueError("'trained_on' goes with 'train' in a row of kind 'scidocs'")
+        if unused := given - allowed:
+            raise ValueError(f"{min(unused)!r} has no effect: a row of kind '{self.kind}'")
+
 
 def read_experiment(path: Path) -> Experiment:
     """Read the file of a row.
@@ -128,71 +237,16 @@ def read_experiment(path: Path) -> Experiment:
     Raises:
         BadInputError: If it is missing, is no TOML, has no required key, or has an unknown key or an invalid value.
     """
-    with reading(path):
-        exists = path.exists()
-    if not exists:
-        raise BadInputError(path, "no such file; name a row, such as experiments/bm25/vis.toml")
-    content = read_toml(path)
-    check_all(path, content)
-    keys = frozenset(content)
-    expect = {name: _expected(value) for name, value in content.pop("expect", {}).items()}
     try:
-        row = settings_from(Experiment, {**content, "path": path, "expect": expect})
-    except ConfigError as error:  # a value of a wrong type or out of its range
+        return read_settings(Experiment, {**read_toml(path), "path": path})
+    except ConfigError as error:
         raise BadInputError(path, str(error)) from error
-    if row.apart and not row.trained_on:
-        raise BadInputError(path, "'apart' goes with 'trained_on'")
-    _check_models(row, keys)
-    return row
 
 
-def _expected(value: Any) -> Expected:
-    return (value[0], value[-1]) if isinstance(value, list) else value
-
-
-def _check_models(row: Experiment, keys: frozenset[str]) -> None:
-    """Refuse a row with two models for one stage, a missing model, or a model that its system does not use."""
-    path, reranks = row.path, row.system in RERANKED
-    if row.kind is not ExperimentKind.RECOMMEND:
-        _check_other(row, keys)
-        return
-    if row.encoder and row.train:
-        raise BadInputError(path, "'encoder' and 'train' are two encoders; use one")
-    if row.reranker and row.train_reranker:
-        raise BadInputError(path, "'reranker' and 'train_reranker' are two rerankers; use one")
-    if reranks and not (row.reranker or row.train_reranker):
-        raise BadInputError(path, f"system {row.system!r} needs 'reranker' or 'train_reranker'")
-    uses_reranker = (
-        reranks or row.system in RANKED
-    )  # a learning-to-rank model uses the reranker, if there is one
-    if not uses_reranker and (unused := keys & {"reranker", "train_reranker", "rerank"}):
-        raise BadInputError(
-            path, f"{min(unused)!r} has no effect: system {row.system!r} does not rerank"
-        )
-    if row.ranker and row.train_ranker:
-        raise BadInputError(path, "'ranker' and 'train_ranker' are two models; use one")
-    if row.ranker_corpora and not row.train_ranker:
-        raise BadInputError(path, "'ranker_corpora' goes with 'train_ranker'")
-    if (row.ranker or row.train_ranker or row.disabled_features) and row.system not in RANKED:
-        raise BadInputError(path, f"system {row.system!r} has no learning-to-rank model")
-    needs = row.candidates if reranks else row.system
-    if needs in NEED_VECTORS and not row.has_vectors:
-        named = f"rerank.candidates {needs!r}" if reranks else f"system {needs!r}"
-        raise BadInputError(path, f"{named} needs 'encoder' or 'train'")
-
-
-def _check_other(row: Experiment, keys: frozenset[str]) -> None:
-    """Refuse a row of another kind with unused keys, or without required ones."""
-    common = {"title", "claim", "cost", "corpus", "kind", "needs", "expect", "published", "source"}
-    encodes = row.kind in (
-        ExperimentKind.SCIDOCS,
-        ExperimentKind.INDEX_TASKS,
-        ExperimentKind.TOPICS,
-    )
-    allowed = common | {"encoder", "train", "trained_on", "apart"} if encodes else common
-    if unused := keys - allowed:
-        raise BadInputError(row.path, f"{min(unused)!r} has no effect: a row of kind '{row.kind}'")
-    if encodes and bool(row.encoder) == bool(row.train):
-        raise BadInputError(row.path, f"a row of kind '{row.kind}' needs 'encoder' or 'train'")
-    if (row.kind is ExperimentKind.SCIDOCS and bool(row.train)) != bool(row.trained_on):
-        raise BadInputError(row.path, "'trained_on' goes with 'train' in a row of kind 'scidocs'")
+def format_measure(measure: str, value: float, *, digits: int = 4) -> str:
+    """Format a measure: shares with `digits` decimals, counts with all digits."""
+    if measure not in COUNTS:
+        return f"{value:.{digits}f}"
+    if measure.endswith("year"):
+        return f"{value:.0f}"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"

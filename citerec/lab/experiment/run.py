@@ -1,27 +1,76 @@
-"""Runs one row of a results table of any kind, or returns why it cannot be run here."""
+"""Runs one row of a results table, judges what it gives, and writes its result; or says why it cannot be run here."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from math import inf, isfinite
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
 
 from citerec.build import check_splits
+from citerec.config import FuseMethod
 from citerec.corpus.readers.source import find_source
 from citerec.encode.hub import HubError
-from citerec.errors import MissingExtraError
-from citerec.lab.experiment.kind import ExperimentKind
-from citerec.lab.experiment.missing import missing
-from citerec.lab.experiment.outcome import Outcome, Verdict
-from citerec.lab.experiment.recommend import recommend
-from citerec.lab.experiment.row import Experiment
-from citerec.lab.experiment.tasks import index_tasks, scidocs, statistics, topics
+from citerec.encode.opening import open_encoder, reopen
+from citerec.encode.source import HUB_ID, is_name
+from citerec.errors import MissingExtraError, writing
+from citerec.evaluate.catalogue import RANKED, RERANKED, bm25_of, fuse_of, read_by
+from citerec.evaluate.metrics import evaluate_run
+from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.systems import Systems
+from citerec.folder import IndexFolder
+from citerec.lab.datasets.catalogue import FOLDER as DATASETS
+from citerec.lab.datasets.fetch import read_record
+from citerec.lab.datasets.statistics import corpus_statistics
+from citerec.lab.experiment.models import (
+    ENCODER,
+    index_of,
+    ranker_of,
+    reranker_of,
+    trained_encoder,
+)
+from citerec.lab.experiment.row import MEASURES, Expected, Experiment, ExperimentKind
+from citerec.lab.scidocs.from_index import run_on_index
+from citerec.lab.scidocs.labelled import venue_topics
+from citerec.lab.scidocs.suite import run_published
+from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
+from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
+from citerec.machine import gpus
+from citerec.provenance import provenance
+from citerec.rank.ltr import open_ranker
+from citerec.retrieve.bm25 import resolve
+from citerec.toml import read_toml
 from citerec.types import Progress, no_progress
 
-_RUNS: Mapping[ExperimentKind, Callable[[Experiment, Path, Progress], Outcome]] = {
-    ExperimentKind.RECOMMEND: recommend,
-    ExperimentKind.STATISTICS: statistics,
-    ExperimentKind.SCIDOCS: scidocs,
-    ExperimentKind.INDEX_TASKS: index_tasks,
-    ExperimentKind.TOPICS: topics,
-}
+OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # largest difference from an expected value
+
+
+class Verdict(StrEnum):
+    """The verdict on a row."""
+
+    OK = "OK"
+    MEASURED = "measured"  # no expected value
+    NEAR = "near"
+    FAIL = "FAIL"
+    NOT_RUN = "not run here"
+    PUBLISHED = "published"  # published values only
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of running a row."""
+
+    experiment: Experiment
+    verdict: Verdict
+    why: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    result: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    draw: Callable[[Path], None] | None = None  # draws a figure into a file
 
 
 def run_experiment(
@@ -44,7 +93,233 @@ def run_experiment(
         return Outcome(experiment, Verdict.NOT_RUN, why)
     for corpus in filter(None, experiment.corpora):  # before the first of them is indexed
         check_splits(find_source(Path(corpus)).folder)
+    run = {
+        ExperimentKind.RECOMMEND: _recommend,
+        ExperimentKind.STATISTICS: _statistics,
+        ExperimentKind.SCIDOCS: _scidocs,
+        ExperimentKind.INDEX_TASKS: _index_tasks,
+        ExperimentKind.TOPICS: _topics,
+    }[experiment.kind]
     try:
-        return _RUNS[experiment.kind](experiment, indexes, progress)
+        return run(experiment, indexes, progress)
     except (HubError, MissingExtraError) as error:
         return Outcome(experiment, Verdict.NOT_RUN, str(error))
+
+
+def judge(expect: Mapping[str, Expected], metrics: Mapping[str, float]) -> tuple[Verdict, str]:
+    """Compare metrics with their expected values: OK within 0.002, near within 0.01, else FAIL."""
+    if not expect:
+        return Verdict.MEASURED, ""
+    gaps = {name: _gap(value, metrics.get(name)) for name, value in expect.items()}
+    worst = max(gaps, key=lambda name: gaps[name])
+    if gaps[worst] <= OK_WITHIN:
+        return Verdict.OK, ""
+    expected = expect[worst]
+    ends = expected if isinstance(expected, tuple) else (expected,)
+    measured = f"{metrics[worst]:.4f}" if worst in metrics else "missing"
+    why = f"{worst} is {measured}, expected {' to '.join(f'{end:.4f}' for end in ends)}"
+    return (Verdict.NEAR if gaps[worst] <= NEAR_WITHIN else Verdict.FAIL), why
+
+
+def _gap(expected: Expected, measured: float | None) -> float:
+    """Return the distance of a metric from its expected value; 0 within a range."""
+    if measured is None or not isfinite(measured):
+        return inf
+    low, high = expected if isinstance(expected, tuple) else (expected, expected)
+    return max(low - measured, measured - high, 0.0)
+
+
+def write_result(outcome: Outcome, folder: Path) -> Path:
+    """Write the result of a row to `<folder>/<table>/<row>.json`; return the file.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    experiment = outcome.experiment
+    path = folder / experiment.table / f"{experiment.path.stem}.json"
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(orjson.dumps(dict(outcome.result), option=options))
+    return path
+
+
+def missing(experiment: Experiment) -> str:
+    """Return what a row needs and this machine does not have; empty if the row can be run."""
+    for path in map(Path, experiment.corpora):
+        if not path.exists():
+            fetched = path.parent == DATASETS
+            advice = f"; fetch it: citerec datasets fetch {path.name}" if fetched else ""
+            return f"{path} is missing{advice}"
+    models = [experiment.encoder, experiment.reranker, experiment.ranker]
+    named = [(name, experiment.path) for name in models if name]
+    for file in filter(
+        None, (experiment.train, experiment.train_reranker, experiment.train_ranker)
+    ):
+        base: Any = read_toml(Path(file)).get("model")
+        named += [(base, Path(file))] if isinstance(base, str) else []
+    for name, by in named:
+        is_local = "/" in name and not is_name(name) and not HUB_ID.fullmatch(name)
+        if is_local and not Path(name).exists():
+            return f"{name}, named in {by}, is missing"
+    if experiment.needs == "gpu" and not gpus():
+        return "it needs a GPU"
+    if not experiment.trained_on:
+        return ""
+    # the training corpus may contain test papers of the row
+    corpus = Path(experiment.trained_on)
+    record = read_record(corpus)
+    if included := [name for name in experiment.apart if not record or name not in record.without]:
+        without = " ".join(f"--without {name}" for name in included)
+        return (
+            f"{corpus} may contain test papers of {included[0]}; drop them before it is indexed: "
+            f"citerec datasets fetch {corpus.name} {without}"
+        )
+    return ""
+
+
+def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
+    """Run the system of a row and measure it."""
+    index = index_of(experiment, indexes, progress)
+    reranker = reranker_of(experiment, index, progress)
+    weight = None if experiment.system in RANKED else 1
+    config = EvalConfig(
+        bm25=experiment.bm25,
+        fuse=experiment.fuse.replace(method=FuseMethod.WEIGHTED),
+        rerank=experiment.rerank.config(reranker, weight) if reranker else None,
+        candidates=experiment.candidates,
+        ranker=ranker_of(experiment, index, indexes, progress),
+        disabled_features=experiment.disabled_features,
+        known_graph=experiment.known_graph,
+    )
+    task = load_task(index, experiment.split, experiment.rules)
+    systems = Systems(index, task, config, progress=progress)
+    run, seconds = systems.run(experiment.system)
+    measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
+    verdict, why = judge(experiment.expect, measured.metrics)
+    result = {
+        "row": experiment.path.name,
+        "corpus": Path(experiment.corpus).name,
+        "split": experiment.split,
+        "queries": len(task.queries),
+        "left_out": dict(task.left_out),
+        "metrics": measured.metrics,
+        "ci95": measured.ci95,
+        "seconds": measured.seconds,
+        "expect": dict(experiment.expect),
+        "verdict": str(verdict),
+        "provenance": provenance(_settings(experiment, index, config, systems)),
+    }
+    return Outcome(experiment, verdict, why, measured.metrics, result)
+
+
+def _settings(
+    experiment: Experiment, index: IndexFolder, config: EvalConfig, systems: Systems
+) -> dict[str, Any]:
+    """Return the settings of a run for its provenance."""
+    retriever = read_by(
+        experiment.system, index, config
+    )  # whose list a system reranks, else itself
+    reranks, ranks = experiment.system in RERANKED, experiment.system in RANKED
+    cascade = (
+        systems.cascade_of(experiment.system) if reranks or (ranks and config.rerank) else None
+    )
+    bm25, fuse = bm25_of(retriever, config), fuse_of(retriever, config)
+    ranker = open_ranker(Path(config.ranker), RANKED[experiment.system]) if ranks else None
+    return {
+        "system": experiment.system,
+        "bm25": resolve(bm25, index).model_dump() if bm25 else None,  # with the resolved stop words
+        "encoder": index.manifest.settings["encoder"],
+        "fuse": fuse.model_dump() if fuse else None,
+        "candidates": retriever if reranks else None,
+        "rerank": [reranker.as_json() for reranker in cascade.rerankers] if cascade else None,
+        "ranker": ranker
+        and {
+            "model": ranker.shown,
+            "weights": ranker.fingerprint,
+            "learned_from": [Path(corpus).name for corpus in experiment.ranker_corpora] or None,
+            "disabled_features": [*experiment.disabled_features] or None,
+        },
+        "known_graph": experiment.known_graph,
+        "rules": experiment.rules.model_dump(),
+        "corpus_sha256": index.manifest.corpus["sha256"],
+    }
+
+
+def _statistics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
+    index = index_of(experiment, indexes, progress)
+    return _outcome(experiment, corpus_statistics(index), _about(index))
+
+
+def _scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
+    """Evaluate an encoder on the published data; a trained one is in the index of its training corpus."""
+    name = experiment.encoder
+    if experiment.train:
+        settings = Path(experiment.train)
+        made = experiment.model_copy(update={"corpus": experiment.trained_on, "train": None})
+        index = index_of(made, indexes, progress)
+        name = trained_encoder(settings, index, progress, f"{ENCODER}-{settings.stem}")
+    assert name is not None  # a row of this kind has one
+    encoder = open_encoder(name)
+    done = run_published(Path(experiment.corpus), encoder.encode, progress=progress)
+    about = {"encoder": encoder.fingerprint.to_json(), "counts": dict(done.counts)}
+    return _outcome(experiment, done.metrics, about)
+
+
+def _index_tasks(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
+    index = index_of(experiment, indexes, progress)
+    every = np.arange(len(index.papers), dtype=np.int32)
+    encoder = embedded_by(index)
+    assert encoder is not None  # the row names one
+    vectors = _vectors(index, every, progress)
+    done = run_on_index(index, vectors, form=encoder.spec.form, progress=progress)
+    more = {"counts": dict(done.counts), "left_out": dict(done.left_out)}
+    return _outcome(experiment, done.metrics, _about(index) | more)
+
+
+def _topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
+    """Map an encoder's vectors, and measure how well venues are separated."""
+    index = index_of(experiment, indexes, progress)
+    venues = venue_topics(index.papers)
+    rows = draw_sample(venues)
+    labels = [venues[row] for row in rows]
+    drawn = topic_map(_vectors(index, np.array(rows, np.int32), progress), labels)
+    metrics = {"homogeneity": drawn.homogeneity, "completeness": drawn.completeness}
+    about = _about(index) | {"papers": len(rows), "clusters": int(drawn.clusters.max()) + 1}
+    return replace(_outcome(experiment, metrics, about), draw=partial(draw_topics, drawn, labels))
+
+
+def _vectors(
+    index: IndexFolder, rows: npt.NDArray[np.int32], progress: Progress
+) -> npt.NDArray[np.float32]:
+    """Return the vectors of some papers: those of the index, or newly encoded ones if they are not exact."""
+    if stored := kept_vectors(index):
+        return stored(rows)
+    fingerprint = embedded_by(index)
+    assert fingerprint is not None  # the row names an encoder
+    papers = index.papers.at(rows.tolist())
+    return reopen(fingerprint, index.path).encode([papers[row] for row in rows.tolist()], progress)
+
+
+def _about(index: IndexFolder) -> dict[str, Any]:
+    return {
+        "encoder": index.manifest.settings["encoder"],
+        "corpus_sha256": index.manifest.corpus["sha256"],
+    }
+
+
+def _outcome(
+    experiment: Experiment, metrics: Mapping[str, float], settings: dict[str, Any]
+) -> Outcome:
+    shown = {name: metrics[name] for name in MEASURES[experiment.kind] if name in metrics}
+    verdict, why = judge(experiment.expect, shown)
+    result = {
+        "row": experiment.path.name,
+        "kind": experiment.kind,
+        "corpus": Path(experiment.corpus).name,
+        "metrics": shown,
+        "expect": dict(experiment.expect),
+        "verdict": str(verdict),
+        "provenance": provenance({"kind": experiment.kind, **settings}),
+    }
+    return Outcome(experiment, verdict, why, shown, result)

@@ -15,9 +15,14 @@ from citerec.errors import BadInputError
 from citerec.evaluate.tables import NONE, Cell, Table, latex
 from citerec.export.clean import visible
 from citerec.inputs import read_whole
-from citerec.lab.experiment.kind import MEASURES, ExperimentKind, format_measure
-from citerec.lab.experiment.outcome import Verdict, judge
-from citerec.lab.experiment.row import Experiment, read_experiment
+from citerec.lab.experiment.row import (
+    MEASURES,
+    Experiment,
+    ExperimentKind,
+    format_measure,
+    read_experiment,
+)
+from citerec.lab.experiment.run import Verdict, judge
 from citerec.toml import read_toml
 
 SHOWN = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
