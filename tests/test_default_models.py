@@ -24,7 +24,6 @@ from citerec.manifest import TRAINING, seal_model
 from citerec.rerank.auto import auto_reranker, requested_reranking, resolved
 from citerec.rerank.opening import open_cascade
 from citerec.rules.held_out import data_of, may_know_queries
-from citerec.serve.options import default_reranking, model_settings
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan
 from citerec.train.budget.steps import with_clean_base
@@ -160,22 +159,6 @@ def test_beside_a_ranker_that_does_not_read_it_it_has_to_be_asked_for(
     named = cli(*one, *RUN, "--reranker", "citerec-reranker")
     assert named[0] == 0
     assert "by citerec-reranker" in named[2]
-
-
-def test_a_server_reranks_beside_the_default_ranker_if_it_was_started_so(
-    package: Path, sample: IndexFolder
-) -> None:
-    started = {
-        given: default_reranking(sample, model_settings([*given]), "auto")
-        for given in ((), ("auto",), ("none",))
-    }
-
-    assert started[()] == started["none",] == "none"
-    asked = started["auto",]
-    assert isinstance(asked, RerankConfig)
-    assert [one.model for one in asked.cross_encoders] == [DEFAULT_RERANKER]
-    fused = default_reranking(sample, model_settings([]), "none")
-    assert isinstance(fused, RerankConfig)  # as for `citerec recommend --ranker none`
 
 
 def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(

@@ -279,8 +279,7 @@ def test_replicas_give_the_answers_of_one_server(
     from support.server import serving
 
     from citerec.distributed.serving import Replicas, served
-    from citerec.serve.service import Service
-    from citerec.serve.settings import ServeConfig
+    from citerec.serve.service import ServeConfig, Service
 
     indexes, draft = {"sample": sample_index.path}, {"title": "Dense retrieval", "reranker": "none"}
     with serving(Service(indexes)) as client:

@@ -1,6 +1,7 @@
 """The server: its answers are those of the command line, and its errors say what was wrong."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
@@ -20,34 +21,38 @@ from support.server import serving
 
 import citerec
 from citerec.cli import run
-from citerec.config import RecommendConfig, RerankConfig
+from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
+from citerec.export import Format
 from citerec.folder import IndexFolder
-from citerec.rerank.requested import cross_encoders
-from citerec.serve.options import config_of, model_settings
-from citerec.serve.problems import ProblemError
-from citerec.serve.schema import RecommendRequest
-from citerec.serve.service import Service
-from citerec.serve.settings import ServeConfig
+from citerec.serve.answers import ProblemError
+from citerec.serve.app import accepted_format, create_app
+from citerec.serve.service import OpenIndex, ServeConfig, Service
 
 BERT = {
     "title": "Deep transformers for sentence similarity",
     "abstract": "We fine-tune a language model to compare sentences.",
 }
-DRAFTS = [
+TITLES = [
     "Attention over long documents",
     "Word vectors from co-occurrence counts",
     "Learning to rank with gradient boosted trees",
-    "Neural machine translation by attention",
-    "Image classification with deep networks",
-    "Graph neural networks for citations",
 ]
+WORDS = RecommendConfig(few_queries=True, reranker="none", ranker="none")
+JSON_TYPE = {"content-type": "application/json"}
+
+
+def reranking(model: str) -> RecommendConfig:
+    reranker = RerankConfig(cross_encoders=(CrossEncoderConfig(model=model),))
+    return RecommendConfig(few_queries=True, reranker=reranker)
 
 
 @pytest.fixture(scope="module")
 def service(dense_sample: IndexFolder, tiny_reranker_model: str) -> Generator[Service]:
     """The sample with vectors and a reranker."""
-    models = model_settings([tiny_reranker_model])
-    opened = Service({"sample": dense_sample.path}, models)
+    config = reranking(tiny_reranker_model)
+    opened = Service(
+        {"sample": dense_sample.path}, {"sample": config}, None, (tiny_reranker_model,)
+    )
     yield opened
     opened.close()
 
@@ -66,8 +71,7 @@ def lone(sample_index: IndexFolder) -> Generator[Callable[..., Service]]:
 
     def make(path: Path | None = None, **settings: Any) -> Service:
         config = ServeConfig(**settings)
-        models = model_settings(["none"], ranker="none")
-        opened.append(Service({"sample": path or sample_index.path}, models, config))
+        opened.append(Service({"sample": path or sample_index.path}, {"sample": WORDS}, config))
         return opened[-1]
 
     yield make
@@ -83,22 +87,19 @@ def results(client: httpx.Client, **body: Any) -> list[dict[str, Any]]:
 
 @contextmanager
 def busy(service: Service) -> Generator[None]:
-    """Keep the worker busy with a request until the block ends."""
-    started, release, former = Event(), Event(), service.on_batch
+    """Keep the thread of the models busy until the block ends."""
+    started, release = Event(), Event()
 
-    def wait_for_release(queries: int, seconds: float) -> None:
+    def work(_: OpenIndex) -> None:
         started.set()
         release.wait(20)
 
-    service.on_batch = wait_for_release
-    first = service.submit(RecommendRequest(title="attention"))
+    service.recommend(work, None)
     try:
         assert started.wait(20)
         yield
     finally:
-        service.on_batch = former
         release.set()
-        wait([first], 20)
 
 
 def until(is_true: Callable[[], bool]) -> None:
@@ -126,7 +127,7 @@ def test_http_the_command_line_and_python_give_equal_answers(
     assert run([*command, "--format", "json"]) == 0
     printed = json.loads(capfd.readouterr().out)
     [answered] = results(client, query=BERT | {"year": 2020}, k=7, explain=True)
-    config = RecommendConfig(few_queries=True, reranker=rerank_config(tiny_reranker_model))
+    config = reranking(tiny_reranker_model)
     with citerec.open(dense_sample.path, config) as recommender:
         found = recommender.recommend(**BERT, year=2020, k=7, explain=True).to_dicts()
 
@@ -135,64 +136,13 @@ def test_http_the_command_line_and_python_give_equal_answers(
     assert answered == printed == found
 
 
-def rerank_config(model: str) -> RerankConfig:
-    return model_settings([model]).running(cross_encoders([model]))
-
-
-def test_auto_means_what_it_means_without_a_server(
-    service: Service, dense_sample: IndexFolder
-) -> None:
-    request = RecommendRequest(**BERT, k=5, reranker="auto", ranker="auto")
-    with citerec.open(dense_sample.path, RecommendConfig(few_queries=True)) as recommender:
-        expected = recommender.recommend(**BERT, k=5).to_dicts()
-
-    auto = service.submit(request).result().answers[0].to_dicts()
-    started = service.submit(RecommendRequest(**BERT, k=5)).result().answers[0].to_dicts()
-
-    assert auto == expected
-    assert started != expected  # it reranks
-
-
-def test_a_server_without_a_ranking_model_opens_one_for_a_request_that_names_auto(
-    sample_index: IndexFolder,
-) -> None:
-    models = model_settings(["none"], ranker="none")
-
-    rankers = [
-        config_of(RecommendRequest(title="a", **options), sample_index, models).ranker
-        for options in ({}, {"ranker": "auto"}, {"ranker": "none"})
-    ]
-
-    assert rankers == ["none", "auto", "none"]
-    with pytest.raises(citerec.CiterecError, match="--rerank-depth has no effect"):
-        config_of(RecommendRequest(title="a", rerank_depth=[5]), sample_index, models)
-
-
 def test_queries_of_one_request_are_answered_in_their_order(client: httpx.Client) -> None:
-    queries = [{"id": f"draft-{n}", "title": title} for n, title in enumerate(DRAFTS)]
+    queries = [{"id": f"draft-{n}", "title": title} for n, title in enumerate(TITLES)]
 
     answer = client.post("/v1/recommend", json={"query": queries, "k": 3}).json()
 
     assert [one["query"] for one in answer["answers"]] == [one["id"] for one in queries]
     assert all(len(one["results"]) == 3 for one in answer["answers"])
-
-
-def test_requests_that_run_together_get_the_answers_of_each_alone(service: Service) -> None:
-    requests = [
-        RecommendRequest(
-            title=title, k=5 + n, explain=n % 2 == 0, year_max=2019 if n == 3 else None
-        )
-        for n, title in enumerate(DRAFTS)
-    ]
-    alone = [service.submit(one).result().answers for one in requests]
-
-    with busy(service):
-        waiting = [service.submit(one) for one in requests]
-        until(lambda: service.batcher.waiting == len(requests))
-    together = [one.result() for one in waiting]
-
-    assert {one.batch for one in together} == {len(requests)}
-    assert [one.answers for one in together] == alone
 
 
 def test_an_answer_has_one_notice_that_its_list_may_be_unreliable(client: httpx.Client) -> None:
@@ -204,19 +154,6 @@ def test_an_answer_has_one_notice_that_its_list_may_be_unreliable(client: httpx.
     assert len(foreign) == len(misspelled) == 1
     assert foreign[0].startswith("most words of this draft are in a script or language that the")
     assert misspelled[0].startswith("no word of this draft occurs in an eligible paper")
-
-
-def test_a_faulty_request_does_not_spoil_the_others_of_its_batch(service: Service) -> None:
-    good = RecommendRequest(title=DRAFTS[0])
-    bad = RecommendRequest(query={"title": "Text", "context": "[12]"})
-
-    with busy(service):
-        waiting = [service.submit(one) for one in (good, bad)]
-        until(lambda: service.batcher.waiting == 2)
-
-    assert len(waiting[0].result().answers[0].items) == 20
-    with pytest.raises(citerec.CiterecError, match="no words besides citation markers"):
-        waiting[1].result()
 
 
 def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx.Client) -> None:
@@ -236,156 +173,95 @@ def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx
 
 
 @pytest.mark.parametrize(
-    ("body", "detail"),
+    ("body", "pointers"),
     [
-        ({}, "there is no draft"),
-        ({"title": " "}, "title is empty"),
-        ({"title": "a", "k": 0}, "/k: Input should be greater than or equal to 1"),
-        ({"title": "a", "colour": 1}, "/colour: Extra inputs are not permitted"),
-        ({"title": "a", "reranker": "/etc"}, "this server offers: auto, none"),
-        ({"title": "a", "query": {}, "text": "b"}, "query and text are both given"),
-        ({"query": {"abstract": "no title"}}, "title"),
-        ({"title": "a", "retriever": ["x"]}, "no retriever 'x'"),
-        ({"title": "a" * 20_001}, "/title: String should have at most 20000 characters"),
-        ({"query": []}, "/query: List should have at least 1 item"),
-        ({"query": [1]}, "/query/0: Input should be a valid dictionary"),
-        ({"cited": {}}, "/cited: Input should be a valid list, or Input should be a valid string"),
+        ({}, None),
+        ({"title": " "}, None),
+        ({"title": "a", "reranker": "/etc"}, None),
+        ({"title": "a", "query": {"title": "a"}, "text": "b"}, None),
+        ({"query": {"abstract": "no title"}}, None),
+        ({"title": "a", "retriever": ["x"]}, None),
+        ({"title": "a", "reranker": "none", "rerank_depth": 5}, None),
+        ({"text": "%PDF-1.7 nothing"}, None),
+        ({"text": "A title", "year": 2020}, None),
+        ({"query": [{"title": "a", "id": str(n)} for n in range(65)]}, None),
+        ({"query": {"title": "a", "year": 2**70}}, None),
+        ({"query": {"title": "half of a character: \ud83d"}}, None),
+        ({"title": "a", "k": 0}, ["/k"]),
+        ({"title": "a", "colour": 1}, ["/colour"]),
+        ({"title": "a" * 20_001, "b": 2}, ["/title", "/b"]),
+        ({"query": []}, ["/query"]),
+        ({"query": [1]}, ["/query", "/query/0"]),
+        ({"cited": {}}, ["/cited"]),
+        ([], [""]),
     ],
 )
 def test_a_wrong_request_is_answered_by_a_problem(
-    client: httpx.Client, body: dict[str, Any], detail: str
+    client: httpx.Client, body: Any, pointers: list[str] | None
 ) -> None:
-    answer = client.post("/v1/recommend", json=body)
+    answer = client.post("/v1/recommend", content=json.dumps(body), headers=JSON_TYPE)
 
-    assert answer.status_code == 422
+    problem = answer.json()
+    assert (answer.status_code, problem["status"]) == (422, 422)
     assert answer.headers["content-type"] == "application/problem+json"
-    assert detail in answer.json()["detail"]
-    assert answer.json()["instance"].endswith(answer.headers["x-request-id"])
+    assert sorted(one["pointer"] for one in problem.get("errors", [])) == sorted(pointers or [])
+    assert problem["instance"].endswith(answer.headers["x-request-id"])
+    assert "citerec recommend" not in problem["detail"]
+    assert "--" not in problem["detail"]
 
 
-def test_unknown_paths_indexes_and_papers_are_problems_too(client: httpx.Client) -> None:
+@pytest.mark.parametrize(
+    "body", [b"{", b'{"title": "a",\n "year": }', b'{"title": "\xff"}', b"[" * 200_000]
+)
+def test_a_body_that_is_no_json_is_answered_by_what_to_send(
+    client: httpx.Client, body: bytes
+) -> None:
+    answer = client.post("/v1/recommend", content=body, headers=JSON_TYPE)
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith('send an object, such as {"title": "Late interaction"}')
+
+
+def test_unknown_paths_indexes_papers_and_parameters_are_problems_too(
+    client: httpx.Client,
+) -> None:
     answers = [
         client.get("/v2"),
         client.get("/v1/papers/10.1000/none"),
         client.get("/v1/search", params={"q": "a", "index": "other"}),
         client.post("/v1/recommend", json={"title": "a", "index": "other"}),
         client.put("/v1/index"),
-        client.post("/v1/recommend", content=b"{", headers={"content-type": "application/json"}),
-    ]
-
-    assert [one.status_code for one in answers] == [404, 404, 404, 404, 405, 400]
-    assert {one.headers["content-type"] for one in answers} == {"application/problem+json"}
-
-
-@pytest.mark.parametrize(
-    ("query", "fault"),
-    [
-        (b'{"title": "a", "year": 99999999999999999999}', "holds a whole number beyond 64 bits;"),
-        (b'{"title": "a", "abstract": "cut in half: \\ud83d"}', "holds half of a character"),
-        (b'[{"title": "a"}, {"title": "b", "\\ud83d": 1}]', "holds half of a character"),
-        (b'{"title": "a", "b": %b1%b}' % (b"[" * 254, b"]" * 254), "is nested too deeply"),
-    ],
-)
-def test_a_record_that_no_file_could_hold_is_a_problem_that_names_the_fault(
-    client: httpx.Client, query: bytes, fault: str
-) -> None:
-    json_type = {"content-type": "application/json"}
-
-    answer = client.post("/v1/recommend", content=b'{"query": %b}' % query, headers=json_type)
-
-    assert answer.status_code == 422
-    assert answer.json()["detail"].startswith(f"query {fault}")
-
-
-def test_a_record_may_be_nested_as_deeply_as_that_of_a_file(client: httpx.Client) -> None:
-    query = b'{"title": "Attention", "b": %b1%b}' % (b"[" * 253, b"]" * 253)
-
-    answer = client.post(
-        "/v1/recommend",
-        content=b'{"query": %b}' % query,
-        headers={"content-type": "application/json"},
-    )
-
-    assert answer.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("body", "advice"),
-    [
-        ({"text": "%PDF-1.7 nothing"}, "send its text"),
-        (
-            {"text": "\\documentclass{article}\\begin{document}Words.\\end{document}"},
-            "send it as title",
-        ),
-        ({"cited": []}, "cited is empty; give the references that something is missing from"),
-        ({"text": "A title", "year": 2020}, "a record of query, or text, has its own"),
-    ],
-)
-def test_advice_is_for_those_who_send_requests(
-    client: httpx.Client, body: dict[str, Any], advice: str
-) -> None:
-    answer = client.post("/v1/recommend", json=body)
-
-    assert answer.status_code == 422
-    assert advice in answer.json()["detail"]
-    assert "citerec recommend" not in answer.json()["detail"]
-
-
-def test_a_misspelt_parameter_is_refused(client: httpx.Client) -> None:
-    answers = [
         client.get("/v1/search", params={"q": "a", "yearmin": 2000}),
-        client.get("/v1/index", params={"name": "sample"}),
     ]
 
-    assert [one.status_code for one in answers] == [422, 422]
-    details = [one.json()["detail"] for one in answers]
-    assert (
-        details[0]
-        == "/yearmin: expected author, index, limit, offset, q, venue, year_max, year_min"
-    )
-    assert details[1] == "/name: expected no parameter"
+    assert [one.status_code for one in answers] == [404, 404, 404, 404, 405, 422]
+    assert {one.headers["content-type"] for one in answers} == {"application/problem+json"}
+    assert answers[-1].json()["errors"][0]["pointer"] == "/yearmin"
 
 
-def test_a_body_that_is_no_json_is_answered_by_the_place_of_the_fault(client: httpx.Client) -> None:
-    body = b'{"title": "a",\n "year": }'
+def test_no_text_of_a_client_is_read_as_a_path(client: httpx.Client, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.bib"
+    secret.write_text("@misc{key, title={A secret}}")
 
-    answer = client.post(
-        "/v1/recommend", content=body, headers={"content-type": "application/json"}
-    )
+    answer = client.post("/v1/recommend", json={**BERT, "cited": str(secret)})
+    listed = client.post("/v1/recommend", json={**BERT, "cited": [str(secret)]})
 
-    assert answer.json()["detail"] == (
-        "the body is not JSON: line 2, character 10: expecting value; send an object, such as "
-        '{"title": "Late interaction"}'
-    )
+    assert "A secret" not in answer.text + listed.text
+    assert listed.json()["not_found"] == [str(secret)]
 
 
-@pytest.mark.parametrize(
-    ("content", "media_type", "detail"),
-    [
-        (b"[]", "application/json", "the body: it is no JSON object of the Content-Type"),
-        (b'{"title": "a"}', "text/plain", "the body: it is no JSON object of the Content-Type"),
-        (b"", "application/json", "the body: it is no JSON object of the Content-Type"),
-        (b'{"title": "\xff"}', "application/json", "the body is not UTF-8; send an object"),
-        (b"[" * 200_000, "application/json", "the body is nested too deeply; send an object"),
-    ],
-)
-def test_a_body_that_cannot_be_read_is_answered_by_what_to_send(
-    client: httpx.Client, content: bytes, media_type: str, detail: str
+# --- limits, tokens, the end
+
+
+def test_requests_beyond_the_queue_are_told_when_to_come_again(
+    lone: Callable[..., Service],
 ) -> None:
-    answer = client.post("/v1/recommend", content=content, headers={"content-type": media_type})
-
-    assert answer.status_code in {400, 422}
-    assert detail in answer.json()["detail"]
-    assert all(one["pointer"] == "" for one in answer.json().get("errors", []))
-
-
-def test_too_many_queries_are_told_when_to_come_again(lone: Callable[..., Service]) -> None:
-    service = lone(queue_size=2)
-    service.admission.admit(2)
+    service = lone(queue_size=1)
 
     with serving(service) as client:
-        refused = client.post("/v1/recommend", json={"title": "a"})
-        service.admission.leave(2)
+        with busy(service):
+            refused = client.post("/v1/recommend", json={"title": "a"})
+        until(lambda: service.in_flight == 0)
         accepted = client.post("/v1/recommend", json={"title": "attention"})
 
     assert (refused.status_code, accepted.status_code) == (429, 200)
@@ -435,14 +311,9 @@ def test_pages_of_allowed_origins_may_read_the_answers(lone: Callable[..., Servi
         *("https://example.org:port", "https://me@example.org", "https://bücher.example"),
     ],
 )
-def test_what_no_browser_sends_as_an_origin_is_refused(
-    sample_index: IndexFolder, origin: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    code = run(["serve", "--index", str(sample_index.path), "--allow-origin", origin])
-
-    err = capfd.readouterr().err
-    assert (code, err.count("\n")) == (2, 1)
-    assert f"{origin!r} is no origin of a web page; expected" in err
+def test_what_no_browser_sends_as_an_origin_is_refused(origin: str) -> None:
+    with pytest.raises(citerec.errors.ConfigError, match="no origin of a web page"):
+        ServeConfig(origins=(origin,))
 
 
 def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> None:
@@ -454,34 +325,28 @@ def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> 
     assert answer.status_code == 504
 
 
-def test_a_server_that_stops_answers_what_it_has_and_refuses_more(
-    lone: Callable[..., Service],
-) -> None:
-    service = lone()
-    first = service.submit(RecommendRequest(title="attention"))
-
-    service.close()
-
-    assert len(first.result().answers[0].items) == 20
-    with pytest.raises(ProblemError, match="being stopped"):
-        service.submit(RecommendRequest(title="attention"))
-
-
 def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service]) -> None:
-    service, batches = lone(), list[int]()
+    service = lone()
 
     with serving(service) as client:
-        service.on_batch = lambda queries, seconds: batches.append(queries)
         with busy(service):
             with suppress(httpx.ReadTimeout):  # the client closes the connection
                 client.post("/v1/recommend", json={"title": "attention"}, timeout=0.5)
-            until(lambda: service.admission.in_flight == 1)
+            until(lambda: service.in_flight == 1)
         client.post("/v1/recommend", json={"title": "attention"})
         metrics = client.get("/metrics").text
 
     assert 'citerec_requests_total{route="/v1/recommend",status="499"} 1.0' in metrics
-    assert batches == [1]  # after the first one, for which `busy` waits
-    assert service.admission.in_flight == 0
+    assert "citerec_queries_total 1.0" in metrics
+    assert service.in_flight == 0
+
+
+def test_a_server_that_stops_refuses_requests(lone: Callable[..., Service]) -> None:
+    service = lone()
+    service.close()
+
+    with pytest.raises(ProblemError, match="being stopped"):
+        service.recommend(lambda opened: opened.name, None)
 
 
 @pytest.mark.slow
@@ -492,21 +357,17 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
         port = free.getsockname()[1]
     command = [sys.executable, "-c", "from citerec.cli import main; main()", "serve"]
     options = ["--index", sample_index.path, "--port", str(port)]
-    queries = [{"title": f"{n} {DRAFTS[n % len(DRAFTS)]}"} for n in range(32)]
+    queries = [{"title": f"{n} {TITLES[n % len(TITLES)]}"} for n in range(32)]
     with (
         (tmp_path / "log").open("wb") as log,
-        subprocess.Popen(
-            [*command, *options],
-            stderr=log,
-        ) as process,
+        subprocess.Popen([*command, *options], stderr=log, env=os.environ) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
         ThreadPoolExecutor(1) as pool,
     ):
         until(lambda: is_answering(client))
 
-        body = {"query": queries, "k": 20}
-        answer = pool.submit(client.post, "/v1/recommend", json=body)
-        until(lambda: "citerec_queries_in_flight 32.0" in client.get("/metrics").text)
+        answer = pool.submit(client.post, "/v1/recommend", json={"query": queries, "k": 20})
+        until(lambda: "citerec_requests_in_flight 1.0" in client.get("/metrics").text)
         process.send_signal(signal.SIGTERM)
         was_waiting = not answer.done()
         status = answer.result().status_code
@@ -520,6 +381,15 @@ def is_answering(client: httpx.Client) -> bool:
         return client.get("/readyz").status_code == 200
     except httpx.TransportError:
         return False
+
+
+def test_a_server_for_other_machines_needs_a_token(
+    sample_index: IndexFolder, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["serve", "--index", str(sample_index.path), "--host", "0.0.0.0"])
+
+    assert code == 2
+    assert "--token-file FILE" in capfd.readouterr().err
 
 
 # --- look-ups
@@ -546,11 +416,13 @@ def test_clients_of_semantic_scholar_get_its_answers(client: httpx.Client) -> No
     by_list = client.post(path, json=body, params={"limit": 4, "fields": "title,year,tldr"}).json()
     by_paper = client.get(f"{path}/forpaper/{first}", params={"limit": 2}).json()
     unknown = client.post(path, json={"positivePaperIds": ["none"]})
+    wrong = client.post(path, json=body, params={"fields": "colour"})
 
     assert [*by_list["recommendedPapers"][0]] == ["paperId", "title", "year", "tldr"]
     assert len(by_list["recommendedPapers"]) == 4
     assert first not in {one["paperId"] for one in by_paper["recommendedPapers"]}
     assert (unknown.status_code, unknown.json()["error"][:22]) == (404, "Input papers not found")
+    assert wrong.status_code == 400
 
 
 def test_metrics_count_requests_by_route(client: httpx.Client) -> None:
@@ -562,35 +434,92 @@ def test_metrics_count_requests_by_route(client: httpx.Client) -> None:
     assert 'citerec_index_papers{index="sample"} 300.0' in text
 
 
-# --- versions, tokens
-
-
 def test_other_vectors_and_another_ranker_are_another_version(
-    lone: Callable[..., Service], dense_sample: IndexFolder, tmp_path: Path
+    dense_sample: IndexFolder, tmp_path: Path
 ) -> None:
     folder = tmp_path / "live"
     shutil.copytree(dense_sample.path, folder)
 
     def version() -> str:
-        opened = lone(folder).indexes.acquire()
-        opened.release()
-        return opened.version
+        return OpenIndex("live", folder, WORDS).version
 
     first = version()
     assert version() == first
     (folder / "models" / "ranker").mkdir(parents=True)
     (folder / "models" / "ranker" / "checksums.json").write_text("{}")
-    other_model = version()
-    assert run(["encode", "--index", str(folder), "--dense-index", "hnsw", "--quiet"]) == 0
 
-    assert len({first, other_model, version()}) == 3
+    assert version() != first
     assert first.split()[0] == version().split()[0]  # the time of the build
 
 
-def test_a_server_for_other_machines_needs_a_token(
-    sample_index: IndexFolder, capfd: pytest.CaptureFixture[str]
-) -> None:
-    code = run(["serve", "--index", str(sample_index.path), "--host", "0.0.0.0"])
+# --- files for reference managers, and the description of the API
 
-    assert code == 2
-    assert "there is no token; give --token-file FILE" in capfd.readouterr().err
+
+@pytest.mark.parametrize(
+    ("accept", "format"),
+    [
+        ("application/x-bibtex", Format.BIBTEX),
+        ("text/html, application/x-research-info-systems;q=0.9, */*", Format.RIS),
+        ("application/vnd.citationstyles.csl+json", Format.CSL),
+        ("application/json, application/x-bibtex", None),
+        ("*/*", None),
+        ("", None),
+    ],
+)
+def test_a_format_must_be_named_and_preferred_to_json(accept: str, format: Format | None) -> None:
+    assert accepted_format(accept) == format
+
+
+@pytest.mark.parametrize(
+    ("accept", "format"),
+    [("application/x-bibtex", "bibtex"), ("application/vnd.citationstyles.csl+json", "csl")],
+)
+def test_an_answer_in_a_format_is_what_the_python_api_exports(
+    client: httpx.Client, service: Service, accept: str, format: str
+) -> None:
+    answer = client.post("/v1/recommend", json={**BERT, "k": 3}, headers={"accept": accept})
+
+    expected = service.open_index().default.recommend(**BERT, k=3)
+    assert answer.text == expected.export(format)
+    assert answer.headers["content-type"].startswith(accept)
+
+
+def test_the_description_holds_routes_examples_and_errors(service: Service) -> None:
+    described = create_app(service).openapi()
+
+    assert {"/v1/recommend", "/v1/search", "/v1/papers/{id}", "/v1/index"} <= {*described["paths"]}
+    request = described["components"]["schemas"]["RecommendRequest"]
+    assert request["examples"]
+    assert request["properties"]["k1"]["default"] == citerec.Bm25Config().k1
+    errors = described["paths"]["/v1/recommend"]["post"]["responses"]
+    assert {"400", "401", "422", "429", "504"} <= {*errors}
+    assert "application/problem+json" in errors["422"]["content"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_no_request_that_the_description_allows_or_forbids_is_an_internal_error(
+    lone: Callable[..., Service],
+) -> None:
+    schemathesis: Any = pytest.importorskip("schemathesis")
+    from hypothesis import HealthCheck, given, settings
+
+    with serving(lone()) as client:
+        schema = schemathesis.openapi.from_url(f"{client.base_url}/openapi.json")
+        asked = 0
+        for result in schema.get_all_operations():
+            operation = result.ok()
+
+            @given(case=operation.as_strategy())
+            @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+            def one(case: Any) -> None:
+                nonlocal asked
+                answer = case.call(base_url=str(client.base_url), timeout=60)
+                asked += 1
+                assert answer.status_code < 500, (case.as_curl_command(), answer.text)
+                if answer.status_code >= 400:
+                    assert "application/problem+json" in answer.headers["content-type"]
+
+            one()
+
+    assert asked > 100

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,8 @@ from citerec.cli import run
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.references.check import check_references
-from citerec.serve.mcp.server import CARD, FACTS, create_server, http_app
-from citerec.serve.mcp.worker import MOST_WAITING, Worker
-from citerec.serve.settings import ServeConfig
+from citerec.serve.mcp import create_server, http_app
+from citerec.serve.service import ServeConfig, Service
 
 CONFIG = RecommendConfig(few_queries=True)
 DRAFT = {"title": "Dense retrieval of passages", "abstract": "A dual encoder ranks passages."}
@@ -69,9 +69,10 @@ def with_client(server: Any, story: Callable[[Client], Awaitable[Any]]) -> Any:
 def call(sample_index: IndexFolder) -> Call:
     """Call one tool of a server in this process."""
 
-    def of(name: str, *, reads_files: bool = False, **arguments: Any) -> CallToolResult:
-        worker = Worker(lambda: Recommender(sample_index, CONFIG))
-        server = create_server(worker, reads_files=reads_files)
+    def of(name: str, **arguments: Any) -> CallToolResult:
+        opening: Future[Service] = Future()
+        opening.set_result(Service({"sample": sample_index.path}, {"sample": CONFIG}))
+        server = create_server(opening)
         return with_client(server, lambda client: client.call_tool(name, arguments))
 
     return of
@@ -124,35 +125,6 @@ def test_an_assistant_over_stdio_gets_the_list_of_the_python_api(
 
 
 @pytest.mark.slow
-def test_stdout_of_stdio_holds_messages_only(sample_index: IndexFolder) -> None:
-    started = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    search = {
-        "jsonrpc": "2.0",
-        "id": 2,
-        "method": "tools/call",
-        "params": {"name": "search", "arguments": {"keywords": "transformers", "k": 1}},
-    }
-    with subprocess.Popen(
-        [*COMMAND, "--index", sample_index.path, "--verbose"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write("".join(f"{json.dumps(one)}\n" for one in (HELLO, started, search)))
-        process.stdin.flush()
-        lines = [process.stdout.readline(), process.stdout.readline()]
-        rest, errors = process.communicate(timeout=60)  # closes stdin: the server ends
-
-    assert [json.loads(line)["id"] for line in lines] == [1, 2]
-    assert (rest, process.returncode) == ("", 0)
-    assert f"citerec: serving {sample_index.path} on stdin and stdout" in errors
-    assert "Traceback" not in errors
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int) -> None:
     with subprocess.Popen(
@@ -177,17 +149,7 @@ def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int
 def test_other_machines_need_a_token(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mcp", "--transport", "http", "--host", "0.0.0.0"]) == 2
 
-    assert "give --token-file FILE or set CITEREC_TOKENS" in capfd.readouterr().err
-
-
-def test_a_wrong_index_is_one_line_before_any_message(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["mcp", "--index", str(tmp_path / "none")]) == 2
-
-    out, errors = capfd.readouterr()
-    assert (out, errors.count("\n")) == ("", 1)
-    assert "is not an index" in errors
+    assert "--token-file" in capfd.readouterr().err
 
 
 def test_recommend_leaves_out_what_is_cited_and_names_what_is_unknown(
@@ -298,102 +260,58 @@ def test_check_bibliography_finds_what_check_finds(
     file.write_text(bib)
 
     of_text = content(call("check_bibliography", content=bib))
-    of_file = content(call("check_bibliography", path=str(file), reads_files=True))
 
     expected = check_references(file, recommender.index.papers)
-    assert of_text == of_file
     assert (of_text["entries"], of_text["found"], of_text["with_problem"]) == (2, 1, 1)
     assert [(one["problem"], one["stated"], one["corpus"]) for one in of_text["problems"]] == [
         (one.problem, one.stated, one.known) for one in expected.findings
     ]
 
 
-def test_only_bibliographies_are_read_and_only_over_stdio(call: Call, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.env"
-    secret.write_text("PASSWORD=1")
+def test_corpus_info_describes_the_corpus(call: Call) -> None:
+    info = content(call("corpus_info"))
 
-    refused = error(call("check_bibliography", path=str(secret), reads_files=True))
-    over_http = error(call("check_bibliography", path=str(secret)))
-
-    assert "expected a file that ends with .bib" in refused
-    assert "unknown argument 'path'" in over_http
-
-
-def test_the_card_of_the_corpus_is_a_resource(sample_index: IndexFolder) -> None:
-    async def story(client: Client) -> tuple[list[str], str, str, CallToolResult]:
-        names = [str(one.uri) for one in (await client.list_resources()).resources]
-        card, facts = [(await client.read_resource(uri)).contents[0] for uri in (CARD, FACTS)]
-        assert card.mime_type == "text/markdown"
-        return names, card.text, facts.text, await client.call_tool("corpus_info", {})  # pyright: ignore
-
-    worker = Worker(lambda: Recommender(sample_index, CONFIG))
-    names, card, facts, info = with_client(create_server(worker), story)
-
-    assert names == [CARD, FACTS]
-    assert "| papers | 300, 300 of them with an abstract |" in card
-    assert json.loads(facts) == content(info)
-    assert (content(info)["year_min"], content(info)["citations"]) == (1943, 1232)
+    assert (info["name"], info["papers"], info["with_abstract"]) == ("sample", 300, 300)
+    assert (info["year_min"], info["citations"]) == (1943, 1232)
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "message"),
+    ("name", "arguments", "kind", "part"),
     [
-        ("recommend", {}, "there is nothing to recommend for; give title and abstract"),
-        ("recommend", {"title": "x", "k": 99}, "recommend: k: Input should be less than or equal"),
-        ("recommend", {"title": 7}, "recommend: title: Input should be a valid string, found 7"),
-        ("recommend", {"text": "x"}, "recommend: unknown argument 'text'; it takes: title, abs"),
-        ("search", {}, "search: keywords: Field required; correct the arguments"),
-        ("search", {"keywords": "a", "year_min": 2, "year_max": 1}, "no year fits year_min 2"),
-        ("get_paper", {"id": "no\nsuch"}, "has no paper with the id or DOI 'no\\nsuch'; find its"),
-        ("check_bibliography", {"content": "[{"}, "content, line 1"),
-        ("cite", {}, "no tool 'cite'; there are: recommend, search"),
+        ("recommend", {}, "ConfigError", "title and abstract"),
+        ("recommend", {"title": "x", "k": 99}, "InvalidArguments", "k: "),
+        ("recommend", {"title": 7}, "InvalidArguments", "found 7"),
+        ("recommend", {"text": "x"}, "InvalidArguments", "'text'"),
+        ("search", {}, "InvalidArguments", "keywords"),
+        ("search", {"keywords": "a", "year_min": 2, "year_max": 1}, "ConfigError", "year_min 2"),
+        ("get_paper", {"id": "no\nsuch"}, "PaperNotFoundError", "no\\nsuch"),
+        ("check_bibliography", {"content": "[{"}, "BadInputError", "content, line 1"),
+        ("cite", {}, "InvalidArguments", "recommend, search"),
     ],
 )
 def test_a_wrong_call_is_one_line_that_says_what_to_do(
-    call: Call, name: str, arguments: dict[str, Any], message: str
+    call: Call, name: str, arguments: dict[str, Any], kind: str, part: str
 ) -> None:
-    assert message in error(call(name, **arguments))
+    result = call(name, **arguments)
+
+    assert part in error(result)
+    assert result.structured_content["error"]["type"] == kind  # pyright: ignore
 
 
 def test_an_index_that_cannot_be_opened_is_the_error_of_each_call() -> None:
-    def fail() -> Recommender:
-        raise BadInputError("models", "they are missing; train them")
+    opening: Future[Service] = Future()
+    opening.set_exception(BadInputError("models", "they are missing; train them"))
 
-    server = create_server(Worker(fail))
-    result = with_client(server, lambda client: client.call_tool("corpus_info", {}))
+    result = with_client(create_server(opening), lambda client: client.call_tool("corpus_info", {}))
 
     assert error(result) == "models: they are missing; train them"
-
-
-def test_calls_beyond_the_queue_are_refused_at_once(sample_index: IndexFolder) -> None:
-    gate = threading.Event()
-
-    def blocked() -> Recommender:
-        gate.wait()
-        return Recommender(sample_index, CONFIG)
-
-    async def story() -> list[Any]:
-        worker = Worker(blocked)
-        calls = [
-            asyncio.create_task(worker.run(lambda one: one.index.manifest.name))
-            for _ in range(MOST_WAITING + 1)
-        ]
-        await asyncio.sleep(0.1)
-        gate.set()
-        done = await asyncio.gather(*calls, return_exceptions=True)
-        worker.close()
-        return done
-
-    *answered, refused = asyncio.run(story())
-    assert {*answered} == {"sample"}
-    assert "call again in a few seconds" in str(refused)
 
 
 @pytest.fixture
 def url(sample_index: IndexFolder) -> Iterator[str]:
     """A server over HTTP on a free port, which wants a token."""
-    worker = Worker(lambda: Recommender(sample_index, CONFIG))
-    app = http_app(worker, ServeConfig(tokens=(TOKEN,)))
+    settings = ServeConfig(tokens=(TOKEN,))
+    app = http_app(Service({"sample": sample_index.path}, {"sample": CONFIG}, settings))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -1,20 +1,43 @@
-"""The page at `/`: the short story in a real browser, and what the server does for it."""
+"""The page at `/`: stories in a real browser, and what the server does for it."""
 
+import json
+import re
+from collections.abc import Callable, Generator, Sequence
+from itertools import combinations
 from pathlib import Path
 from textwrap import shorten
+from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed")
 pytest.importorskip("uvicorn", reason="the server is not installed")
 
-from support.browsing import TITLE, expect, find, ids
+from support.browsing import (
+    ABSTRACT,
+    DRAFT,
+    SECONDS,
+    TITLE,
+    axe_script,
+    expect,
+    find,
+    free_port,
+    ids,
+    open_page,
+)
+from support.pages import NASTY
+from support.server import listening
 
+from citerec import Paper, Query, Recommender
 from citerec.folder import IndexFolder
-from citerec.serve.page.messages import in_words_of_the_page
-from citerec.serve.page.uploads import Upload, read_uploads
+from citerec.serve.page import Upload, in_words_of_the_page, read_uploads
 from citerec.serve.page.view import CorpusView, marked, snippet, stem
+from citerec.serve.service import DEFAULT, OpenIndex, ServeConfig, Service
+
+BOOKMARKLET = Path(__file__).parent.parent / "docs" / "recipes" / "bookmarklet.js"
+BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"
 
 
 def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
@@ -41,6 +64,49 @@ def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
 # What the server does for the page
 
 
+def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
+    body = {"title": TITLE, "abstract": ABSTRACT, "k": 5, "index": "again"}
+    with httpx.Client(base_url=address, timeout=60) as client:
+        page = client.get("/")
+        script = client.get("/static/main.js")
+        missing = client.get("/static/none.js")
+        events = client.post("/page/recommend", json=body).text
+        late = client.post("/page/recommend", json=body | {"year_max": 1800}).text
+        expected = client.post("/v1/recommend", json={"title": TITLE, "abstract": ABSTRACT, "k": 5})
+        [answer] = expected.json()["answers"]
+        found = [one["id"] for one in answer["results"]]
+        rows = client.get("/page/papers", params={"ids": [found[1], "none", found[0]]}).json()
+        bib = client.post("/page/export", json={"ids": found[:2], "format": "bibtex"})
+        example = client.get("/page/example").json()
+        indexes = client.get("/page/indexes").json()
+        file = ("refs.bib", b"@misc{a, title={Attention Is All You Need}}")
+        read = client.post("/page/draft", files={"files": file}).json()
+        broken = client.post("/page/draft", files={"files": ("draft.docx", b"PK\x03\x04")})
+
+    policy = page.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=|\sstyle=", page.text)
+    assert (script.headers["content-type"].split(";")[0], missing.status_code) == (
+        "text/javascript",
+        404,
+    )
+    lists = {
+        event.split("\n")[0]: json.loads(event.split("data: ")[1])
+        for event in events.strip().split("\n\n")
+    }
+    assert [*lists] == ["event: first", "event: last"]
+    assert [row["id"] for row in lists["event: last"]["rows"]] == found
+    assert "later than 1800" in late
+    assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]
+    assert bib.text.count("\n@") + bib.text.startswith("@") == 2
+    assert example["abstract"]
+    assert [one["name"] for one in indexes] == ["sample", "again"]
+    assert [one["id"] for one in read["cited"]] == ["vaswani2017attention"]
+    assert broken.status_code == 422
+    assert "--" not in broken.json()["detail"]
+
+
 def test_words_are_marked_by_their_stem_as_parts_of_the_text() -> None:
     assert marked("Graphs of a graph", ["graph"]) == ["", "Graphs", " of a ", "graph", ""]
     assert marked("No word", []) == ["No word"]
@@ -63,9 +129,9 @@ def test_messages_name_fields_of_the_page_in_place_of_options() -> None:
 
 
 def test_papers_that_a_reason_names_are_linked(sample_index: IndexFolder) -> None:
-    view = CorpusView(sample_index)
-    row = next(row for row in range(300) if len(view.citing(row)) > 1)
-    citing = sample_index.papers[int(view.citing(row)[0])]
+    view, cited_by = CorpusView(sample_index), sample_index.graph.cited_by
+    row = next(row for row in range(300) if len(cited_by(row)) > 1)
+    citing = sample_index.papers[int(cited_by(row)[0])]
     quoted = f'"{shorten(citing.title, 60, placeholder="…")}"'
     paper = sample_index.papers[row]
     item = {
@@ -98,7 +164,7 @@ def test_papers_that_a_reason_names_are_linked(sample_index: IndexFolder) -> Non
         {"text": quoted, "id": citing.id},
     ]
     assert shown["url"] == ""
-    assert shown["citations"] == len(view.citing(row))
+    assert shown["citations"] == len(cited_by(row))
 
 
 def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: IndexFolder) -> None:
@@ -111,10 +177,490 @@ def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: Ind
         rb"\bibliography{my}\end{document}",
     )
 
-    both, alone = read_uploads([bib, tex], sample_index), read_uploads([bib], sample_index)
+    opened = OpenIndex("sample", sample_index.path, DEFAULT)
+    both, alone = read_uploads([bib, tex], opened), read_uploads([bib], opened)
 
     assert both["draft"]["title"] == "Maps of trees"
     assert alone["draft"] is None
     assert (
         [one["id"] for one in both["cited"]] == [one["id"] for one in alone["cited"]] == [paper.id]
     )
+
+
+# Slow rerankers, bad files, restarts
+
+
+class Reversed:
+    """Prefers papers in the reverse order of their titles; waits until it is released."""
+
+    name = "reversed"
+
+    def __init__(self) -> None:
+        self.released = Event()
+
+    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
+        assert self.released.wait(SECONDS)
+        order = sorted(paper.title for paper in papers)
+        return [float(order.index(paper.title)) for paper in papers]
+
+
+@pytest.fixture
+def slow(sample_index: IndexFolder) -> Generator[tuple[str, Reversed]]:
+    """A server whose reranker waits."""
+    reranker, service = Reversed(), Service({"sample": sample_index.path})
+    service.indexes["sample"].default = Recommender(sample_index, DEFAULT, reranker=reranker)
+    with listening(service) as at:
+        yield at, reranker
+        reranker.released.set()
+    service.close()
+
+
+@pytest.mark.slow
+def test_the_fused_list_is_there_before_a_slow_reranker_and_rows_stay_under_the_pointer(
+    browser: Any, slow: tuple[str, Reversed]
+) -> None:
+    address, reranker = slow
+    with open_page(browser, address) as page:
+        for field, text in DRAFT.items():
+            page.fill(field, text)
+        page.click("#find")
+        expect(page.locator("#status")).to_contain_text("on its way")
+        fused = ids(page)
+
+        page.hover(".row >> nth=2")
+        reranker.released.set()
+        expect(page.locator("#newer button")).to_be_visible()
+        assert ids(page) == fused  # the pointer is on the list
+
+        page.mouse.move(3, 3)
+        expect(page.locator("#newer button")).to_be_hidden()
+        assert ids(page) != fused
+        assert page.locator(".moved").count() > 0
+
+
+@pytest.mark.slow
+def test_a_new_order_is_shown_on_request_by_key_and_the_focus_stays(
+    browser: Any, slow: tuple[str, Reversed]
+) -> None:
+    address, reranker = slow
+    with open_page(browser, address) as page:
+        for field, text in DRAFT.items():
+            page.fill(field, text)
+        page.click("#find")
+        expect(page.locator("#status")).to_contain_text("on its way")
+        page.focus("#stages")
+        page.keyboard.press("Escape")
+        page.evaluate("() => document.activeElement.blur()")
+        for _ in range(3):
+            page.keyboard.press("j")
+        focused = page.evaluate("() => document.activeElement.dataset.id")
+        reranker.released.set()
+        expect(page.locator("#newer button")).to_be_visible()
+
+        page.keyboard.press("n")
+
+        expect(page.locator("#newer button")).to_be_hidden()
+        assert page.evaluate("() => document.activeElement.dataset.id") == focused
+
+
+@pytest.mark.slow
+def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None:
+    page.fill("#title", TITLE)
+
+    for name, data, message in [
+        ("draft.pdf", b"%PDF-1.4 broken", "draft.pdf: this is a PDF"),
+        ("draft.docx", b"PK\x03\x04 broken", "draft.docx"),
+        ("draft.tex", b"\\documentclass{article}\xff\xfe\x00", "draft.tex"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00", "picture.png"),
+        ("empty.bib", b"", "empty.bib"),
+    ]:
+        page.set_input_files("#file", files=[{"name": name, "mimeType": "", "buffer": data}])
+        expect(page.locator("#read .fault")).to_contain_text(message)
+        fault = page.inner_text("#read .fault")
+        assert "--" not in fault
+        assert "Traceback" not in fault
+
+    page.set_input_files(
+        "#file", files=[{"name": "big.pdf", "mimeType": "", "buffer": bytes(17 * 2**20)}]
+    )
+    expect(page.locator("#read .fault")).to_contain_text("too large")
+    expect(page.locator("#title")).to_have_value(TITLE)
+
+
+@pytest.mark.slow
+def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
+    page: Any, sample_index: IndexFolder
+) -> None:
+    paper = sample_index.papers[5]
+    draft = f"---\ntitle: {TITLE}\nbibliography: refs.bib\n---\n\n# Abstract\n\n{ABSTRACT} [@one]\n"
+    bib = f"@article{{one, title={{{paper.title}}}, year={paper.year}}}"
+    files = [("draft.md", draft), ("refs.bib", bib)]
+
+    page.set_input_files(
+        "#file",
+        files=[{"name": n, "mimeType": "", "buffer": text.encode()} for n, text in files],
+    )
+
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("#abstract")).to_have_value(re.compile("bi-encoder"))
+    expect(page.locator("#known li")).to_have_count(1)
+    page.click("#read >> text=Undo")
+    expect(page.locator("#known li")).to_have_count(0)
+    find(page, {"#title": "Sparse retrieval"})
+
+
+@pytest.mark.slow
+def test_the_year_of_a_file_does_not_stay_for_the_next_file(page: Any) -> None:
+    def take(front: str) -> None:
+        data = f"---\n{front}\n---\n\n# Abstract\n\n{ABSTRACT}\n".encode()
+        page.set_input_files("#file", {"name": "a.md", "mimeType": "", "buffer": data})
+
+    year = page.locator("#year")
+    page.locator("details:has(#year) summary").click()
+    take("title: A first draft\ndate: 2015")
+    expect(year).to_have_value("2015")
+
+    take("title: A second draft")
+    expect(page.locator("#title")).to_have_value("A second draft")
+    expect(year).to_have_value("")
+
+    page.fill("#year", "2012")  # what the author states stays
+    take("title: A third draft")
+    expect(page.locator("#title")).to_have_value("A third draft")
+    expect(year).to_have_value("2012")
+
+
+@pytest.mark.slow
+def test_a_search_survives_a_server_that_is_restarted(
+    browser: Any, sample_index: IndexFolder
+) -> None:
+    port, service = free_port(), Service({"sample": sample_index.path})
+    with listening(service, port) as address:
+        session = open_page(browser, address)
+        page = session.__enter__()
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+
+    page.fill("#title", "Learned sparse retrieval")
+    page.click("#find")
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    expect(page.locator("#trouble")).to_contain_text("kept")
+    with listening(service, port):
+        page.click("#trouble button")
+        expect(page.locator("#status")).to_contain_text("after")
+
+        expect(page.locator("#trouble")).to_be_hidden()
+        expect(page.locator("#title")).to_have_value("Learned sparse retrieval")
+        expect(page.locator("#known li")).to_have_count(1)
+        session.__exit__(None, None, None)
+    service.close()
+
+
+# Hostile titles, filters, links, sentences, keys, accessibility
+
+
+@pytest.mark.slow
+def test_titles_with_scripts_and_direction_controls_are_harmless(
+    browser: Any, build: Callable[..., IndexFolder]
+) -> None:
+    titles = [*NASTY, BIDI, "", "<svg onload=alert(1)> word", "شبكات الاستشهاد word"]
+    index = build(
+        [
+            {
+                "id": f"p{i}<script>alert({i})</script>",
+                "title": title,
+                "abstract": f"A word and {title}",
+                "venue": title,
+                "authors": [title] if title else [],
+                "citations": ["p0<script>alert(0)</script>"] if i else [],
+                "url": "javascript:alert(1)",
+            }
+            for i, title in enumerate(titles)
+        ]
+    )
+    service = Service({"<b>nasty</b>": index.path})
+    with listening(service) as address, open_page(browser, address) as page:
+        alerts: list[str] = []
+        page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+
+        find(page, {"#title": "<script>alert(1)</script> word"})
+        page.click(".row .title >> nth=0")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+
+        assert len(ids(page)) > 10
+        assert not alerts
+        assert page.locator("main script, main img, main b.x, dialog script").count() == 0
+        text = page.inner_text("main")
+        assert "<script>alert" in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+        assert (
+            page.evaluate(
+                "() => getComputedStyle(document.querySelector('.row .title')).unicodeBidi"
+            )
+            == "isolate"
+        )
+        page.keyboard.press("Escape")
+        page.check("#all")
+        with page.expect_download():
+            page.click("[data-save=csl]")
+    service.close()
+
+
+@pytest.mark.slow
+def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> None:
+    find(page)
+    everything = len(ids(page))
+    bar = page.locator("#years button", has_text=re.compile("[1-9] papers?")).first
+
+    shown = int(re.search(r": (\d+) paper", bar.inner_text() or "")[1])
+    bar.click()
+
+    assert len(ids(page)) == shown < everything
+    page.click("#filters >> text=Show all")
+    assert len(ids(page)) == everything
+    venue = page.locator("#venues .chip").first
+    n = int(venue.locator(".n").inner_text())
+    venue.click()
+    assert len(ids(page)) == n
+
+
+@pytest.mark.slow
+def test_names_in_the_map_do_not_lie_over_each_other(page: Any) -> None:
+    find(page)
+
+    boxes = page.eval_on_selector_all(
+        "#map-figure .labels text",
+        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.right, b.top, b.bottom])",
+    )
+    assert boxes
+    for (left, right, top, bottom), other in combinations(boxes, 2):
+        beside = right <= other[0] or other[1] <= left
+        assert beside or abs((top + bottom) - (other[2] + other[3])) / 2 >= (bottom - top) / 2
+
+
+@pytest.mark.slow
+def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -> None:
+    with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+        page.click(".row .act.hide >> nth=0", force=True)
+        expect(page.locator("#hidden li")).to_have_count(1)
+        listed = ids(page)
+        page.click("#share")
+        expect(page.locator("#toast")).to_contain_text("Link copied")
+        link = page.evaluate("() => navigator.clipboard.readText()")
+
+    assert "passages" not in link
+    assert "#index=sample" in link
+    with open_page(browser, link) as other:
+        expect(other.locator("#notices")).to_contain_text("the text of the draft is not in it")
+        assert set(ids(other)) <= set(listed)
+        assert len(ids(other)) > 10
+        expect(other.locator("#known li")).to_have_count(1)
+        expect(other.locator("#hidden li")).to_have_count(1)
+        expect(other.locator("#title")).to_have_value("")
+
+
+@pytest.mark.slow
+def test_a_sentence_alone_or_with_its_draft_finds_what_it_needs(page: Any) -> None:
+    page.click("text=A sentence")
+    find(page, {"#context": "BERT is pretrained on masked words [CITE]."})
+    alone = ids(page)
+
+    page.check("#with-draft")
+    find(page, {**DRAFT, "#context": "BERT is pretrained on masked words [CITE]."})
+
+    assert alone
+    expect(page.locator(".row").first).to_contain_text("BERT")
+
+
+@pytest.mark.slow
+def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
+    browser: Any, address: str
+) -> None:
+    sentence = "BERT is pretrained on masked words & more [CITE]."
+    script = BOOKMARKLET.read_text().removeprefix("javascript:")
+    context = browser.new_context(reduced_motion="reduce")
+    editor = context.new_page()
+    editor.set_content("<p>Before.</p><p id='one'></p>")
+    editor.evaluate(
+        "text => { one.textContent = text; getSelection().selectAllChildren(one); }", sentence
+    )
+
+    with context.expect_page() as opened:
+        editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
+    page = opened.value
+
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#context")).to_have_value(sentence)
+    expect(page.locator("[name=mode][value=sentence]")).to_be_checked()
+    expect(page.locator(".row").first).to_contain_text("BERT")
+    assert page.url == address  # the text is not kept in the history
+    editor.evaluate(
+        "text => { one.textContent = text; getSelection().selectAllChildren(one); }", "Graphs."
+    )
+    with context.expect_page() as opened:
+        editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
+    expect(opened.value.locator("#context")).to_have_value("Graphs.")
+    context.close()
+
+
+@pytest.mark.slow
+def test_an_address_with_a_title_fills_in_the_draft_and_can_be_undone(page: Any) -> None:
+    page.fill("#title", TITLE)
+    page.evaluate("() => { location.hash = '#context=Masked+words.&title=BERT&index=again'; }")
+
+    expect(page.locator("#notices")).to_contain_text("The address of this page brought the text")
+    expect(page.locator("#index")).to_have_value("again")
+    expect(page.locator("#with-draft")).to_be_checked()
+    expect(page.locator("#title")).to_have_value("BERT")
+    page.click("text=Bring back what was here")
+
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("[name=mode][value=draft]")).to_be_checked()
+    expect(page.locator("#index")).to_have_value("sample")
+
+
+@pytest.mark.slow
+def test_an_empty_list_gives_its_reason(page: Any) -> None:
+    page.click(".settings summary")
+    page.fill("#year-max", "1800")
+    page.fill("#title", TITLE)
+    page.click("#find")
+
+    expect(page.locator("#empty")).to_contain_text("later than 1800")
+    expect(page.locator("#empty")).not_to_contain_text("--")
+
+
+@pytest.mark.slow
+def test_a_busy_server_is_waited_for(page: Any) -> None:
+    refused: list[str] = []
+
+    def refuse(route: Any) -> None:
+        if refused:
+            route.continue_()
+        else:
+            refused.append("once")
+            route.fulfill(status=429, headers={"Retry-After": "1"}, body="{}")
+
+    page.route("**/page/recommend", refuse)
+    page.fill("#title", TITLE)
+    page.click("#find")
+
+    expect(page.locator("#trouble")).to_contain_text("busy")
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_the_other_index_has_marks_of_its_own(page: Any) -> None:
+    find(page)
+    page.click(".row .act.known >> nth=0", force=True)
+    expect(page.locator("#known li")).to_have_count(1)
+
+    page.select_option("#index", "again")
+
+    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("#known")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_every_action_has_a_key(page: Any) -> None:
+    find(page)
+    page.evaluate("() => document.activeElement.blur()")
+
+    page.keyboard.press("?")
+    expect(page.locator("#shortcuts")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("#selected")).to_have_text("1 selected")
+    page.keyboard.press("h")
+    expect(page.locator("#hidden li")).to_have_count(1)
+    page.keyboard.press("u")
+    expect(page.locator("#hidden")).to_be_hidden()
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    expect(page.locator("#details")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    assert page.evaluate("() => document.activeElement.id") == "title"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, width: int) -> None:
+    script = axe_script()
+    size = {"width": width, "height": 900}
+
+    def issues() -> list[str]:
+        found = page.evaluate("async () => (await axe.run(document)).violations")
+        return [
+            f"{one['id']}: {one['nodes'][0]['html']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    with open_page(browser, address, color_scheme=scheme, viewport=size, bypass_csp=True) as page:
+        page.evaluate(script)
+        assert not issues()
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+        expect(page.locator("#status")).to_contain_text("after")
+        assert not issues()
+        page.click(".row .title >> nth=0")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+        assert not issues()
+        page.keyboard.press("Escape")
+        page.click("#help")
+        assert not issues()
+
+
+@pytest.mark.slow
+def test_the_answers_of_the_page_and_of_the_api_are_equal(page: Any, address: str) -> None:
+    find(page)
+    shown = ids(page)
+
+    answer = page.request.post(
+        f"{address}v1/recommend", data={"query": {"title": TITLE, "abstract": ABSTRACT}}
+    )
+
+    assert [one["id"] for one in answer.json()["answers"][0]["results"]] == shown
+
+
+@pytest.mark.slow
+def test_the_policy_forbids_scripts_within_the_page(page: Any, address: str) -> None:
+    answer = page.request.get(address)
+    policy = answer.headers["content-security-policy"]
+
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=|\sstyle=", answer.text())
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", answer.text())
+
+
+@pytest.mark.slow
+def test_a_server_with_tokens_names_its_indexes_only_to_those_who_have_one(
+    browser: Any, sample_index: IndexFolder
+) -> None:
+    token = "a-token-of-24-characters"
+    service = Service({"secret": sample_index.path}, settings=ServeConfig(tokens=(token,)))
+    with listening(service) as address:
+        page = browser.new_context().new_page()
+        page.goto(address)
+        expect(page.locator("#trouble")).to_contain_text("needs a token")
+        assert "secret" not in page.content()
+
+        page.fill("#token", "another token of the web")
+        page.click("#trouble button")
+        expect(page.locator("#trouble")).to_contain_text("does not know this token")
+        page.fill("#token", token)
+        page.click("#trouble button")
+
+        expect(page.locator("#corpus-facts")).to_contain_text("300 papers")
+        find(page)
+        assert ids(page)
+        page.context.close()
+    service.close()

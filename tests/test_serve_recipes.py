@@ -1,22 +1,17 @@
-"""What editors and reference managers use: the recipes of docs/recipes, and answers in their formats."""
+"""The recipes of docs/recipes, which editors use."""
 
 import json
 import shutil
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 
 pytest.importorskip("fastapi")
 
 
 from citerec import Recommender
-from citerec.export import Format
 from citerec.folder import IndexFolder
-from citerec.serve.exports import MEDIA_TYPES, accepted_format, bibliography, headers
-from citerec.serve.service import QueryAnswer
-from citerec.types import Paper, Query, Recommendation
 
 ROOT = Path(__file__).parent.parent
 RECIPES = ROOT / "docs" / "recipes"
@@ -25,62 +20,10 @@ NODE = shutil.which("node") or ""
 needs_node = pytest.mark.skipif(not NODE, reason="Node.js is not installed")
 
 
-@pytest.mark.parametrize(
-    ("accept", "format"),
-    [
-        ("", None),
-        ("*/*", None),
-        ("application/json", None),
-        ("application/x-bibtex", Format.BIBTEX),
-        ("text/x-bibtex; charset=utf-8", Format.BIBTEX),
-        ("application/x-research-info-systems, application/json", Format.RIS),
-        ("application/json, application/x-bibtex", None),
-        ("application/json;q=0.5, application/x-bibtex", Format.BIBTEX),
-        ("application/x-bibtex;q=0.2, */*", None),
-        ("Application/VND.CitationStyles.CSL+JSON;q=1", Format.CSL),
-        ("application/x-bibtex;q=nan, application/x-bibtex;q=7", None),
-        ("text/html, application/xhtml+xml, */*;q=0.8", None),
-    ],
-)
-def test_a_format_must_be_named_and_preferred_to_json(accept: str, format: Format | None) -> None:
-    assert accepted_format(accept) is format
-
-
-def test_a_bibliography_holds_each_paper_once_and_has_the_type_of_its_format() -> None:
-    paper = Paper(id="a", title="Maps of trees", year=2001, doi="10.1234/maps", venue="VIS")
-    items = (Recommendation(rank=1, paper=paper, score=2.0),)
-    answers = [QueryAnswer(Query(id=name, title="Trees"), items) for name in ("q1", "q2")]
-
-    [item] = json.loads(bibliography(answers, Format.CSL))
-
-    assert (item["type"], item["DOI"]) == ("paper-conference", "10.1234/maps")
-    assert headers(Format.CSL)["Content-Type"] == (
-        "application/vnd.citationstyles.csl+json; charset=utf-8"
-    )
-
-
 @pytest.fixture
 def server(address: str) -> str:
     """The URL of the server that all tests share."""
     return address.removesuffix("/")
-
-
-@pytest.mark.parametrize("format", [*MEDIA_TYPES])
-def test_an_answer_in_a_format_is_what_the_python_api_exports(
-    server: str, sample_index: IndexFolder, format: Format
-) -> None:
-    answer = httpx.post(
-        f"{server}/v1/recommend",
-        json={"title": "Dense retrieval of passages", "k": 3},
-        headers={"Accept": f"{MEDIA_TYPES[format]}, application/json;q=0.1"},
-        timeout=60,
-    )
-
-    with Recommender(sample_index) as recommender:
-        papers = recommender.recommend(title="Dense retrieval of passages", k=3)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith(MEDIA_TYPES[format])
-    assert answer.text == papers.export(format)
 
 
 @needs_node

@@ -14,7 +14,7 @@ from citerec.matching.recognise import listed_rows
 from citerec.text import plural
 from citerec.types import Log
 
-PaperListLike = str | PathLike[str] | Iterable[str]  # a file, or ids, DOIs or titles
+PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
 SUFFIXES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
 
 
@@ -62,6 +62,8 @@ def find_listed(
 
 
 def _entries(given: Any, name: str) -> PaperList:
+    if isinstance(given, PaperList):
+        return given
     if isinstance(given, PathLike) or (isinstance(given, str) and _is_path(given)):
         return read_paper_list(fspath(given))
     texts: list[Any] = (

@@ -10,6 +10,7 @@ from citerec.api.corpus import Corpus
 from citerec.api.listed import ListedPapers, PaperListLike, find_listed
 from citerec.api.queries import queries_of
 from citerec.api.results import Recommendations
+from citerec.bibliography.paper_list import PaperList, read_paper_list
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, find_index, open_index
@@ -97,6 +98,11 @@ class Recommender:
     def reranker(self) -> str:
         """The name of the reranker; empty if there is none."""
         return self._open.reranker
+
+    @property
+    def ranker(self) -> str:
+        """The name of the learning-to-rank model; empty if there is none."""
+        return str(self._open.ranker or "")
 
     @property
     def retriever_names(self) -> tuple[str, ...]:
@@ -268,15 +274,18 @@ class Recommender:
         """
         return self._open.unreadable(query)
 
-    def check(self, references: str | PathLike[str]) -> "ReferenceCheck":
+    def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
         """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
 
         Raises:
             BadInputError: If the file is missing or cannot be read.
         """
-        from citerec.references.check import check_references
+        from citerec.references.check import check_list
 
-        return check_references(fspath(references), self._open.index.papers)
+        listed = (
+            references if isinstance(references, PaperList) else read_paper_list(fspath(references))
+        )
+        return check_list(listed, self._open.index.papers)
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""

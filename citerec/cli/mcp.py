@@ -1,6 +1,5 @@
 """`citerec mcp`."""
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -55,19 +54,18 @@ def mcp(
 ) -> None:
     """Serve an index to assistants as tools, by the Model Context Protocol."""
     with extra("serve"):
-        from citerec.serve.mcp.run import run_http, run_stdio
-        from citerec.serve.mcp.worker import Worker
-    from citerec.api.recommender import Recommender
+        from citerec.serve.mcp import http_app, run_stdio
+        from citerec.serve.run import address, bound, serve_app
+        from citerec.serve.service import ServeConfig, Service
     from citerec.config import RecommendConfig
     from citerec.folder import find_index, open_index
     from citerec.java import check_heap, start_jvm
-    from citerec.serve.settings import ServeConfig
 
     console = ConsoleOutput(quiet, verbose)
-    settings = ServeConfig(host=host, port=port, hosts=tuple(allow_host or ()))
+    tokens = bearer_tokens(token_file) if transport is Transport.HTTP else ()
+    settings = ServeConfig(host=host, port=port, hosts=tuple(allow_host or ()), tokens=tokens)
     if transport is Transport.HTTP:
-        settings = replace(settings, tokens=bearer_tokens(token_file))
-        check_open(settings.is_local or bool(settings.tokens), no_token, host)
+        check_open(settings.is_local or bool(tokens), no_token, host)
     elif token_file or no_token or allow_host:
         raise ConfigError("--token-file, --no-token and --allow-host are for --transport http")
     if heap:
@@ -76,13 +74,16 @@ def mcp(
     open_index(path)  # a wrong one is an error at once, not of the first call
     config = RecommendConfig(reranker=reranker.value, few_queries=True)
 
-    def open_recommender() -> Recommender:
+    def open_service() -> Service:
         start_jvm(heap)
-        return Recommender(open_index(path), config, console.detail)
+        return Service({path.name: path}, {path.name: config}, settings)
 
-    worker = Worker(open_recommender)
     if transport is Transport.STDIO:
         console.detail(f"serving {path} on stdin and stdout")
-        run_stdio(worker)
+        run_stdio(open_service)
         return
-    run_http(worker, settings, console.log)
+    listening = bound(settings)
+    shown, number = address(listening)
+    service = open_service()
+    console.log(f"serving MCP at http://{shown}:{number}/mcp (Ctrl-C to stop)")
+    serve_app(http_app(service), service, listening)

@@ -1,13 +1,15 @@
 """`citerec serve`."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from citerec.cli.console import ConsoleOutput, Heap, Quiet, Threads, Verbose
-from citerec.cli.rerank import BackendOption, DeviceOption, DtypeOption
+from citerec.cli.rerank import BackendOption, DeviceOption, DtypeOption, RerankOptions
+from citerec.config import Bm25Config, DenseConfig, RecommendConfig
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError, extra
 
@@ -54,18 +56,8 @@ def serve(
     backend: BackendOption = Backend.AUTO,
     threads: Threads = 0,
     heap: Heap = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Queries that go through the models together; 1 for one.")
-    ] = 16,
-    rerank_together: Annotated[
-        bool,
-        typer.Option(
-            "--rerank-together",
-            help="Rerank the queries of a batch together: faster on a GPU, scores may differ in the last digits.",
-        ),
-    ] = False,
     queue_size: Annotated[
-        int, typer.Option(min=1, help="Queries in flight; more are answered by 429.")
+        int, typer.Option(min=1, help="Requests in flight; more are answered by 429.")
     ] = 128,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer.")] = 60.0,
     quiet: Quiet = False,
@@ -74,13 +66,13 @@ def serve(
     """Serve recommendations over HTTP: a page for authors, an API for programs."""
     with extra("serve"):
         from citerec.serve.guard import log_to_stderr
-        from citerec.serve.options import model_settings
         from citerec.serve.run import address, bound
         from citerec.serve.run import serve as run
-        from citerec.serve.service import Service
+        from citerec.serve.service import ServeConfig, Service
+    from citerec.folder import open_index
     from citerec.java import start_jvm_later
+    from citerec.rank.ltr import suits_default_reranker
     from citerec.rank.trees import load
-    from citerec.serve.settings import ServeConfig
 
     console = ConsoleOutput(quiet, verbose)
     settings = ServeConfig(
@@ -89,29 +81,36 @@ def serve(
         tokens=bearer_tokens(token_file),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
-        batch_size=batch_size,
-        rerank_together=rerank_together,
         queue_size=queue_size,
         timeout_seconds=timeout,
     )
     check_open(settings.is_local or bool(settings.tokens), no_token, host)
-    models = model_settings(
-        reranker or [],
-        ranker=ranker,
-        device=device,
-        precision=dtype,
-        backend=backend,
-        threads=threads,
-    )
     indexes = named_indexes(index)
+    config = RecommendConfig(
+        few_queries=True,
+        bm25=Bm25Config(threads=threads),
+        dense=DenseConfig(threads=threads),
+        ranker=ranker,
+    )
+    configs = dict.fromkeys(indexes, config)
+    how = RerankOptions(
+        models=reranker and reranker[:1], device=device, precision=dtype, backend=backend
+    )
+    if how != RerankOptions():
+        for name, path in indexes.items():
+            folder, how = open_index(path), replace(how, threads=threads)
+            suits = suits_default_reranker(ranker, folder)
+            chosen = how.config(folder, console, default=suits) or "none"
+            configs[name] = config.replace(reranker=chosen)
     listening = bound(settings)
     start_jvm_later(heap)
     load(hide_optional=True)  # before any thread imports a library that it hides
-    service = Service(indexes, models, settings)
-    service.indexes.warm_up()
+    offered = tuple(name for name in reranker or () if name not in ("auto", "none"))
+    service = Service(indexes, configs, settings, offered)
+    service.warm_up()
     log_to_stderr(quiet=quiet)
     shown, number = address(listening)
-    console.log(f"serving {', '.join(service.names)} at http://{shown}:{number}/ (Ctrl-C to stop)")
+    console.log(f"serving {', '.join(indexes)} at http://{shown}:{number}/ (Ctrl-C to stop)")
     run(service, listening)
 
 

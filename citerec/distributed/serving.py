@@ -2,15 +2,17 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from citerec.config import RecommendConfig
 from citerec.distributed.cluster import Cluster
 from citerec.errors import ConfigError, extra
-from citerec.serve.options import ModelSettings
-from citerec.serve.settings import ServeConfig
+
+if TYPE_CHECKING:
+    from citerec.serve.service import ServeConfig
 
 NAME = "citerec"  # of the application in Ray Serve
 
@@ -38,8 +40,8 @@ def served(
     cluster: Cluster,
     indexes: Mapping[str, Path],
     *,
-    models: ModelSettings | None = None,
-    settings: ServeConfig | None = None,
+    configs: Mapping[str, RecommendConfig] | None = None,
+    settings: "ServeConfig | None" = None,
     replicas: Replicas | None = None,
 ) -> Generator[str]:
     """Serve indexes on a cluster until the block ends; yield the URL on this machine.
@@ -49,23 +51,22 @@ def served(
     Args:
         cluster: Where the replicas run; each node needs the indexes and models at the same paths.
         indexes: Index folders by name, the default first.
-        models: The models; requests choose among them.
-        settings: What the server accepts; `unix_socket` is not used.
+        configs: How papers are found and ordered, by index.
+        settings: What the server accepts.
         replicas: How many replicas.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
     """
-    replicas, settings = replicas or Replicas(), settings or ServeConfig()
     with extra("serve"):
         from citerec.serve.app import create_app
-        from citerec.serve.service import Service
-    chosen = replace(models or ModelSettings(), threads=replicas.cpus)
+        from citerec.serve.service import ServeConfig, Service
+    replicas, settings = replicas or Replicas(), settings or ServeConfig()
     folders = {name: path.absolute() for name, path in indexes.items()}
 
     def build() -> Any:  # in each replica
-        service = Service(folders, chosen, settings)
-        service.indexes.warm_up()
+        service = Service(folders, configs, settings)
+        service.warm_up()
         return create_app(service)
 
     with extra("ray"):

@@ -1,17 +1,15 @@
-"""`citerec serve`: an HTTP API over open indexes, for the page and for programs; `citerec mcp`.
+"""`citerec serve`: an HTTP API over open indexes, for the page and for programs; `citerec mcp`: tools for assistants.
 
 | module | what it does |
 |---|---|
-| `settings`, `schema`, `problems` | limits; requests and answers as JSON; errors |
-| `options`, `prepare` | the settings of the pipeline for a request; its drafts and lists |
-| `version`, `indexes` | one open index; indexes by name |
-| `batching`, `service` | the queue and its workers; `Service` answers requests without any web framework |
-| `lookup`, `exports` | search, papers with their citations; answers in the formats of reference managers |
-| `api`, `scholar` | the routes under /v1; Semantic Scholar's |
-| `guard`, `answers`, `metrics`, `app` | what every request passes; errors; metrics; the web application: `create_app` |
-| `run` | the process: sockets, signals |
-| `page` | the page at `/`, for authors |
-| `mcp` | `citerec mcp`: tools for assistants |
+| `service` | limits; open indexes by name, and the threads in which requests use them |
+| `requests` | requests for recommendations and their answers as JSON |
+| `answers` | problems, and waiting for an answer |
+| `app` | the web application: `create_app`, the routes under /v1, errors |
+| `scholar`, `page`, `mcp` | Semantic Scholar's routes; the page at `/`, for authors; tools for assistants |
+| `guard`, `metrics` | what every request passes; metrics for Prometheus |
+| `run` | the process: socket, signals |
 
-Nothing below imports this package; it can be deleted with no change below it. It needs `pip install 'citerec[serve]'`.
+It calls `citerec.Recommender`; nothing below imports this package, which can be deleted with no change below it. It
+needs `pip install 'citerec[serve]'`.
 """

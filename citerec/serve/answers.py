@@ -1,57 +1,135 @@
-"""What routes share: waiting for a future while the client is connected, and the answers of errors."""
+"""What a client gets: JSON, or a problem in the form of RFC 9457 (`application/problem+json`).
+
+| kind | status | when |
+|---|---|---|
+| invalid-request | 422 | a value of the request is wrong; `errors` says where |
+| not-found | 404 | no such index, paper or path |
+| method-not-allowed | 405 | the path has other methods |
+| unauthorized | 401 | no valid bearer token |
+| wrong-host | 421 | the Host header names another server |
+| too-large | 413 | the body is too large |
+| timeout | 504 | the answer took too long |
+| slow-body | 408 | the body took too long to arrive |
+| queue-full | 429 | too many requests; `Retry-After` says when to try again |
+| stopping | 503 | the server is being stopped |
+| internal | 500 | a fault of the server; its log says more |
+"""
 
 import asyncio
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from itertools import islice
+from http import HTTPStatus
+from re import sub
 from typing import Any, TypeVar
 
 import orjson
-from fastapi import Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
-from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
-from citerec.errors import CiterecError
-from citerec.serve.batching import too_late
-from citerec.serve.guard import problem_response
-from citerec.serve.problems import CLOSED, MEDIA_TYPE, ProblemError, problem_of
-from citerec.serve.service import Service
+from citerec.errors import (
+    BadInputError,
+    CiterecError,
+    ConfigError,
+    InvalidValueError,
+    MissingExtraError,
+    PaperNotFoundError,
+)
 
-LOG = logging.getLogger("citerec.serve")
-Found = TypeVar("Found")
-MAX_ERRORS = 20  # faults of one request that an answer names
-EXPECTED = 'send an object, such as {"title": "Late interaction"}'
-_NO_OBJECT = ("missing", "model_attributes_type", "model_type", "dict_type")  # Pydantic's names
-
-PROBLEM_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "instance": {"type": "string"},
-        "errors": {"type": "array", "items": {"type": "object"}},
-    },
+T = TypeVar("T")
+MEDIA_TYPE = "application/problem+json"
+KINDS = {  # status by kind
+    "invalid-request": 422,
+    "not-found": 404,
+    "method-not-allowed": 405,
+    "unauthorized": 401,
+    "wrong-host": 421,
+    "too-large": 413,
+    "timeout": 504,
+    "slow-body": 408,
+    "queue-full": 429,
+    "stopping": 503,
+    "internal": 500,
 }
-_DESCRIPTIONS = {
-    400: "The request cannot be parsed.",
-    401: "A token is needed.",
-    404: "No such index or paper.",
-    422: "A value is wrong.",
-    429: "Too many requests: see Retry-After.",
-    503: "The server is being stopped.",
-    504: "It took too long.",
+CLIENT_CLOSED = 499  # the client closed the connection, as nginx calls it
+PHRASES = {CLIENT_CLOSED: "Client Closed Request"}  # of statuses that Python does not name
+MAX_DETAIL = 1000  # characters
+# advice for the command line, and what a client may do instead
+ADVICE = {
+    "give it yourself: --query FILE --title T": "send it as title",
+    "pass its text: pdftotext paper.pdf - | citerec recommend --query -": "send its text",
 }
 
 
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of errors."""
-    content = {MEDIA_TYPE: {"schema": PROBLEM_SCHEMA}}
-    return {s: {"description": _DESCRIPTIONS[s], "content": content} for s in statuses}
+class ProblemError(Exception):
+    """A request that is answered by an error of one of `KINDS`."""
+
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        errors: Sequence[Mapping[str, Any]] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        status_code: int | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind, self.detail, self.errors = kind, detail, errors
+        self.headers, self.status = headers or {}, status_code or KINDS[kind]
+
+    def as_json(self, request_id: str = "") -> dict[str, Any]:
+        """Return the body of the answer."""
+        body: dict[str, Any] = {
+            "type": f"urn:citerec:problem:{self.kind}",
+            "title": PHRASES.get(self.status) or HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail[:MAX_DETAIL],
+        }
+        if request_id:
+            body["instance"] = f"urn:citerec:request:{request_id}"
+        return body | ({"errors": [*self.errors]} if self.errors else {})
+
+
+def problem_of(error: CiterecError, hidden: Mapping[str, str] | None = None) -> ProblemError:
+    """Return what a client gets for an error: its message if the request is at fault.
+
+    Options are named as in requests: `year_max`, not `--year-max`.
+
+    Args:
+        error: The error.
+        hidden: Paths that must not be shown, with what takes their place.
+    """
+    if isinstance(error, ConfigError | BadInputError | InvalidValueError):
+        detail = str(error)
+        for old, new in {**(hidden or {}), **ADVICE}.items():
+            detail = detail.replace(old, new)
+        detail = sub(r"--([a-z][a-z0-9-]*)", lambda found: found[1].replace("-", "_"), detail)
+        return ProblemError("invalid-request", detail)
+    if isinstance(error, PaperNotFoundError):
+        return ProblemError("not-found", str(error))
+    if isinstance(error, MissingExtraError):
+        return ProblemError("internal", f"the server lacks a package: {error}", status_code=501)
+    return ProblemError("internal", "the server cannot answer; its log says why")
+
+
+def problem_response(problem: ProblemError, request_id: str, **more: Any) -> JSONResponse:
+    """Return the answer of an error, with `more` members."""
+    body = problem.as_json(request_id) | more
+    return JSONResponse(body, problem.status, dict(problem.headers), MEDIA_TYPE)
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of problems."""
+    schema = {
+        "type": "object",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            **{name: {"type": "string"} for name in ("type", "title", "detail", "instance")},
+            "status": {"type": "integer"},
+            "errors": {"type": "array", "items": {"type": "object"}},
+        },
+    }
+    content = {MEDIA_TYPE: {"schema": schema}}
+    return {s: {"description": HTTPStatus(s).phrase, "content": content} for s in statuses}
 
 
 def json(content: object) -> Response:
@@ -59,7 +137,7 @@ def json(content: object) -> Response:
     return Response(orjson.dumps(content), media_type="application/json")
 
 
-async def finished(request: Request, future: "Future[Found]", seconds: float) -> Found:
+async def finished(request: Request, future: "Future[T]", seconds: float) -> T:
     """Wait for a future; it is cancelled if the client goes away or the time is over.
 
     Raises:
@@ -72,8 +150,10 @@ async def finished(request: Request, future: "Future[Found]", seconds: float) ->
         if answer.done():
             return answer.result()
         if gone.done():
-            raise ProblemError("timeout", "the client is gone", status_code=CLOSED)
-        raise too_late()
+            raise ProblemError("timeout", "the client is gone", status_code=CLIENT_CLOSED)
+        raise ProblemError(
+            "timeout", "the answer took too long; send fewer queries at once, or try again later"
+        )
     finally:
         answer.cancel()
         gone.cancel()
@@ -82,111 +162,3 @@ async def finished(request: Request, future: "Future[Found]", seconds: float) ->
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def hidden_of(service: Service) -> dict[str, str]:
-    """Return the paths that errors must not show, with the names of their indexes."""
-    return service.indexes.hidden
-
-
-async def on_problem(request: Request, error: Exception) -> Response:
-    """Answer a `ProblemError`."""
-    assert isinstance(error, ProblemError)
-    return _response(request, error)
-
-
-async def on_citerec_error(request: Request, error: Exception) -> Response:
-    """Answer a `CiterecError`; one that is not the client's fault is logged."""
-    assert isinstance(error, CiterecError)
-    problem = problem_of(error, hidden_of(request.app.state.service))
-    if problem.status >= 500:
-        LOG.error("%s: %s", type(error).__name__, error, extra={"fields": _entry(request)})
-    return _response(request, problem)
-
-
-async def on_invalid(request: Request, error: Exception) -> Response:
-    """Answer a request that its schema refuses."""
-    assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    if found and found[0].get("type") == "json_invalid":
-        detail = _not_json(str(error.body), int(found[0]["loc"][1]), found[0]["ctx"]["error"])
-        return _response(request, ProblemError("invalid-request", detail, status_code=400))
-    faults = list(islice(_faults(found, error.body), MAX_ERRORS))
-    first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}" if faults else "invalid"
-    return _response(request, ProblemError("invalid-request", first, faults))
-
-
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """Answer an error of the framework, such as an unknown path."""
-    assert isinstance(error, HTTPException)
-    kind = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-request")
-    headers = dict(error.headers or {})
-    detail = str(error.detail)
-    if isinstance(error.__cause__, (UnicodeDecodeError, RecursionError)):  # of the body's JSON
-        fault = "not UTF-8" if isinstance(error.__cause__, UnicodeError) else "nested too deeply"
-        detail = f"the body is {fault}; {EXPECTED}"
-    return _response(
-        request, ProblemError(kind, detail, headers=headers, status_code=error.status_code)
-    )
-
-
-def _response(request: Request, problem: ProblemError) -> Response:
-    # Clients of Semantic Scholar read "error".
-    more = {"error": problem.detail} if request.url.path.startswith("/recommendations/") else {}
-    return problem_response(problem, _entry(request).get("id", ""), **more)
-
-
-def _entry(request: Request) -> dict[str, Any]:
-    return getattr(request.state, "log", {})
-
-
-def _not_json(body: str, position: int, reason: str) -> str:
-    """Return the message for a body that is not JSON."""
-    line = body.count("\n", 0, position) + 1
-    character = position - body.rfind("\n", 0, position)
-    return f"the body is not JSON: line {line}, character {character}: {reason.lower()}; {EXPECTED}"
-
-
-def _faults(found: Sequence[Mapping[str, Any]], body: object) -> Iterator[dict[str, str]]:
-    """Yield the faults, one for each place.
-
-    A value that may be of several types has a fault for each of them; of these, the one counts whose type it has.
-    """
-    by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
-    for one in found:
-        by_place.setdefault(_place(one, body), []).append(one)
-    for place, ones in by_place.items():
-        if place == () and ones[0]["type"] in _NO_OBJECT:
-            fault = "it is no JSON object of the Content-Type application/json"
-            yield {"pointer": "", "detail": f"{fault}; {EXPECTED}"}
-            continue
-        kept = [one for one in ones if not one["type"].endswith("_type")]
-        if kept or not any(other[: len(place)] == place != other for other in by_place):
-            texts = dict.fromkeys(str(one["msg"]) for one in kept or ones)
-            yield {"pointer": _pointer(place), "detail": ", or ".join(texts)}
-
-
-def _place(fault: Mapping[str, Any], body: object) -> tuple[int | str, ...]:
-    """Return the keys that lead to a fault; Pydantic's names of the types that it tried are left out."""
-    source, *parts = fault["loc"]
-    if source != "body":
-        return tuple(parts)
-    place: list[int | str] = []
-    value: Any = body
-    for part in parts:
-        is_there = (
-            part in value
-            if isinstance(value, dict)
-            else isinstance(value, list) and isinstance(part, int)
-        )
-        if is_there:
-            value = value[part]
-        if is_there or fault["type"] == "missing":
-            place.append(part)
-    return tuple(place)
-
-
-def _pointer(place: tuple[int | str, ...]) -> str:
-    """Return a place as a JSON pointer into the body, or the name of a parameter."""
-    inside = [str(part).replace("~", "~0").replace("/", "~1") for part in place]
-    return "".join(f"/{part}" for part in inside)

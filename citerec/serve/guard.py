@@ -14,11 +14,10 @@ from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from citerec.serve.problems import MEDIA_TYPE, ProblemError
-from citerec.serve.settings import ServeConfig
+from citerec.serve.answers import ProblemError, problem_response
+from citerec.serve.service import ServeConfig
 
 LOG = logging.getLogger("citerec.serve")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -32,14 +31,8 @@ class Guard:
     """The outermost layer of the application."""
 
     def __init__(self, app: ASGIApp, settings: ServeConfig, answered: Answered) -> None:
-        """Wrap an application.
-
-        Args:
-            app: The application.
-            settings: Tokens, host names and limits.
-            answered: Receives route, status and seconds of each answer.
-        """
-        self._app, self._settings, self._answered = app, settings, answered
+        """Wrap an application; `answered` receives route, status and seconds of each answer."""
+        self._app, self.settings, self._answered = app, settings, answered
         self._tokens = [_digest(token) for token in settings.tokens]
         self._held = 0  # bytes of the bodies of the requests in flight
 
@@ -48,7 +41,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, started, status = Headers(scope=scope), monotonic(), 500
+        headers, started, status = Headers(scope=scope), monotonic(), 0
         given = headers.get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex[:16]
         scope.setdefault("state", {})["log"] = entry = {"id": request_id}
@@ -57,50 +50,30 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                scope["state"]["started"] = True
                 MutableHeaders(scope=message)["x-request-id"] = request_id
             await send(message)
 
-        try:
-            await self._guarded(scope, headers, receive, send_with_id, request_id)
-        finally:
-            seconds = monotonic() - started
-            route = getattr(scope.get("route"), "path", "(none)")
-            self._answered(route, status, seconds)
-            LOG.info(
-                "request",
-                extra={
-                    "fields": entry
-                    | {
-                        "method": scope["method"],
-                        "route": route,
-                        "status": status,
-                        "ms": round(1000 * seconds, 1),
-                    }
-                },
-            )
-
-    async def _guarded(
-        self, scope: Scope, headers: Headers, receive: Receive, send: Send, request_id: str
-    ) -> None:
-        body = _Body(receive, self._settings, self)
+        body = _Body(receive, self)
         try:
             self._check(scope, headers)
             await body.read(headers.get("content-length", ""))
+            await self._app(scope, body.receive, send_with_id)
         except ProblemError as problem:
-            self._held -= body.size
-            await problem_response(problem, request_id)(scope, receive, send)
-            return
-        try:
-            await self._app(scope, body.receive, send)
+            await problem_response(problem, request_id)(scope, receive, send_with_id)
         except Exception:  # a fault of citerec
             LOG.exception("fault", extra={"fields": {"id": request_id}})
-            if scope["state"].get("started"):
+            if status:  # the answer has begun
                 raise
             problem = ProblemError("internal", "the server cannot answer; its log says why")
-            await problem_response(problem, request_id)(scope, receive, send)
+            await problem_response(problem, request_id)(scope, receive, send_with_id)
         finally:
             self._held -= body.size
+            seconds = monotonic() - started
+            route = getattr(scope.get("route"), "path", "(none)")
+            self._answered(route, status or 500, seconds)
+            shown = {"method": scope["method"], "route": route, "status": status or 500}
+            fields = entry | shown | {"ms": round(1000 * seconds, 1)}
+            LOG.info("request", extra={"fields": fields})
 
     def hold(self, size: int) -> None:
         """Count bytes of a body.
@@ -108,7 +81,7 @@ class Guard:
         Raises:
             ProblemError: If all requests in flight hold too many.
         """
-        if self._held + size > self._settings.max_held_bytes:
+        if self._held + size > self.settings.max_held_bytes:
             raise ProblemError(
                 "queue-full", "too many bytes are in flight", headers={"Retry-After": "2"}
             )
@@ -136,11 +109,11 @@ class Guard:
 
     def _is_own(self, host: str) -> bool:
         """Whether a request names this server: other names are those of a web page that rebinds its own (DNS)."""
-        hosts = self._settings.hosts
-        if "*" in hosts or host in hosts or host in {"localhost", self._settings.host}:
+        hosts = self.settings.hosts
+        if "*" in hosts or host in hosts or host in {"localhost", self.settings.host}:
             return True
         try:
-            return not self._settings.is_local or ip_address(host).is_loopback
+            return not self.settings.is_local or ip_address(host).is_loopback
         except ValueError:
             return False
 
@@ -148,54 +121,45 @@ class Guard:
 class _Body:
     """The body of one request: read before the application starts, counted as it arrives."""
 
-    def __init__(self, receive: Receive, settings: ServeConfig, guard: Guard) -> None:
-        self._receive, self._settings, self._guard = receive, settings, guard
-        self.size = 0
+    def __init__(self, receive: Receive, guard: Guard) -> None:
+        self._receive, self._guard, self.size = receive, guard, 0
         self._message: Message | None = None
 
     async def read(self, length: str) -> None:
         """Read the whole body.
 
         Raises:
-            ProblemError: If it is too large, or too slow.
+            ProblemError: If it is too large or too slow, or all requests in flight hold too much.
         """
-        if length.isdecimal() and int(length) > self._settings.max_body_bytes:
-            raise self._too_large()
+        settings = self._guard.settings
+        if length.isdecimal() and int(length) > settings.max_body_bytes:
+            raise _too_large(settings)
         parts, more = list[bytes](), True
         try:
-            async with timeout(self._settings.timeout_seconds):
+            async with timeout(settings.timeout_seconds):
                 while more:
                     message = await self._receive()
                     if message["type"] != "http.request":
                         raise ProblemError("slow-body", "the client is gone")
                     parts.append(message.get("body", b""))
-                    self._count(len(parts[-1]))
+                    self._guard.hold(len(parts[-1]))
+                    self.size += len(parts[-1])
+                    if self.size > settings.max_body_bytes:
+                        raise _too_large(settings)
                     more = message.get("more_body", False)
         except TimeoutError:
             raise ProblemError("slow-body", "the body took too long to arrive") from None
         self._message = {"type": "http.request", "body": b"".join(parts), "more_body": False}
-
-    def _count(self, size: int) -> None:
-        self._guard.hold(size)
-        self.size += size
-        if self.size > self._settings.max_body_bytes:
-            raise self._too_large()
 
     async def receive(self) -> Message:
         """Return the body, then what follows it: the end of the connection."""
         message, self._message = self._message, None
         return message if message is not None else await self._receive()
 
-    def _too_large(self) -> ProblemError:
-        most = self._settings.max_body_bytes
-        return ProblemError("too-large", f"the body is too large; at most {most:,} bytes are read")
 
-
-def problem_response(problem: ProblemError, request_id: str, **more: Any) -> JSONResponse:
-    """Return the answer of an error, with `more` members."""
-    body = problem.as_json(request_id) | more
-    headers = dict(problem.headers)
-    return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+def _too_large(settings: ServeConfig) -> ProblemError:
+    most = settings.max_body_bytes
+    return ProblemError("too-large", f"the body is too large; at most {most:,} bytes are read")
 
 
 def _host_name(host: str) -> str:

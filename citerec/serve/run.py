@@ -9,11 +9,11 @@ from threading import current_thread, main_thread
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from citerec.errors import OutputError
 from citerec.serve.app import create_app
-from citerec.serve.service import Service
-from citerec.serve.settings import ServeConfig
+from citerec.serve.service import ServeConfig, Service
 
 DRAIN_SECONDS = 30  # for requests in flight, after the first signal
 BACKLOG = 512
@@ -43,15 +43,20 @@ def address(bound_socket: socket.socket) -> tuple[str, int]:
 
 
 def serve(service: Service, listening: socket.socket) -> None:
-    """Serve on a bound socket until a signal ends the process; requests in flight are answered first.
+    """Serve the API and the page on a bound socket until a signal ends the process."""
+    serve_app(create_app(service), service, listening)
+
+
+def serve_app(app: ASGIApp, service: Service, listening: socket.socket) -> None:
+    """Serve an application until a signal ends the process; requests in flight are answered first.
 
     A second signal ends it at once.
     """
     config = uvicorn.Config(
-        create_app(service),
+        app,
         log_config=None,
         access_log=False,
-        lifespan="off",
+        lifespan="auto",
         backlog=BACKLOG,
         server_header=False,
         timeout_keep_alive=30,
@@ -60,7 +65,7 @@ def serve(service: Service, listening: socket.socket) -> None:
     )
     with ExitStack() as stack:
         stack.callback(listening.close)
-        stack.callback(service.close, 1.0)
+        stack.callback(service.close)
         asyncio.run(_run(uvicorn.Server(config), service, listening))
 
 
@@ -80,7 +85,7 @@ def _signals(server: uvicorn.Server, service: Service) -> Generator[None]:
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
-        service.admission.closed = True
+        service.is_closed = True
         server.handle_exit(number, frame)
 
     former = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGINT)}

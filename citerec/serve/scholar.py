@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, ConfigDict, Field
 
+from citerec import Paper, Recommendations
 from citerec.bibliography.doi import paper_doi
-from citerec.serve.answers import finished, json, problems
-from citerec.serve.problems import ProblemError
-from citerec.serve.schema import Papers, RecommendRequest
-from citerec.serve.service import QueryAnswer, Service
-from citerec.serve.version import OpenVersion
-from citerec.types import Paper
+from citerec.serve.answers import ProblemError, described, finished, json
+from citerec.serve.requests import Papers, RecommendRequest, recommended
+from citerec.serve.service import OpenIndex, Service
 
 MAX_LIMIT = 500
 DEFAULT_FIELDS = "title"
@@ -29,7 +27,7 @@ _KNOWN = (
 ).split()
 FIELDS = frozenset([*_KNOWN, *_UNKNOWN])
 Fields = Annotated[str, Query(max_length=500, description="Names, separated by commas.")]
-Limit = Annotated[int, Query(ge=0, le=MAX_LIMIT)]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Index = Annotated[str | None, Query(description="An index of this server; by default the first.")]
 
 
@@ -41,7 +39,7 @@ class ScholarRequest(BaseModel):
     )
 
     positivePaperIds: Annotated[Papers, Field(min_length=1)]  # noqa: N815
-    negativePaperIds: list[StrictStr] = Field(default=[], max_length=10_000)  # noqa: N815
+    negativePaperIds: Papers = []  # noqa: N815
 
 
 class ScholarAnswer(BaseModel):
@@ -52,19 +50,13 @@ class ScholarAnswer(BaseModel):
 
 def scholar_router(service: Service) -> APIRouter:
     """Return the routes under /recommendations/v1."""
-    errors = problems(400, 401, 404, 422, 429, 503, 504)
+    errors = described(400, 401, 404, 422, 429, 503, 504)
     router = APIRouter(prefix="/recommendations/v1", responses=errors)
     seconds = service.settings.timeout_seconds
 
-    async def answered(
-        request: Request, body: RecommendRequest, limit: int, fields: Sequence[str]
-    ) -> Response:
-        if not limit:
-            return json({"recommendedPapers": []})
-        found = await finished(request, service.submit(body), seconds)
-        [answer] = found.answers
-        call = service.call(lambda version: _papers(version, answer, fields), body.index)
-        return json({"recommendedPapers": await finished(request, call, seconds)})
+    def answered(opened: OpenIndex, request: RecommendRequest, fields: Sequence[str]) -> Response:
+        [found] = recommended(service, opened, request).lists
+        return json({"recommendedPapers": _papers(opened, found, fields)})
 
     @router.post("/papers", response_model=ScholarAnswer)
     async def papers(  # pyright: ignore[reportUnusedFunction]
@@ -76,14 +68,14 @@ def scholar_router(service: Service) -> APIRouter:
     ) -> Response:
         """Recommend papers for positive examples; negative ones are left out."""
         names = _checked(fields)
-        given = [*body.positivePaperIds, *body.negativePaperIds]
-        call = service.call(lambda version: _ids(version, given), index)
-        ids = await finished(request, call, seconds)
-        count = len(body.positivePaperIds)
-        wanted = RecommendRequest(
-            index=index, cited=ids[:count], exclude=ids[count:], k=max(limit, 1)
-        )
-        return await answered(request, wanted, limit, names)
+
+        def work(opened: OpenIndex) -> Response:
+            ids = _ids(opened, [*body.positivePaperIds, *body.negativePaperIds])
+            count = len(body.positivePaperIds)
+            wanted = RecommendRequest(cited=ids[:count], exclude=ids[count:], k=limit)
+            return answered(opened, wanted, names)
+
+        return await finished(request, service.recommend(work, index), seconds)
 
     @router.get("/papers/forpaper/{paper_id:path}", response_model=ScholarAnswer)
     async def for_paper(  # pyright: ignore[reportUnusedFunction]
@@ -95,10 +87,15 @@ def scholar_router(service: Service) -> APIRouter:
     ) -> Response:
         """Recommend papers for one paper of the corpus, by its title and abstract."""
         names = _checked(fields)
-        call = service.call(lambda version: _draft(version, paper_id), index)
-        draft = await finished(request, call, seconds)
-        wanted = RecommendRequest(index=index, query=draft, k=max(limit, 1))
-        return await answered(request, wanted, limit, names)
+
+        def work(opened: OpenIndex) -> Response:
+            [docid] = _ids(opened, [paper_id])
+            paper = opened.default.corpus.paper(docid).paper
+            named = {name: getattr(paper, name) for name in ("id", "title", "abstract", "year")}
+            draft = {name: value for name, value in named.items() if value is not None}
+            return answered(opened, RecommendRequest(query=draft, k=limit), names)
+
+        return await finished(request, service.recommend(work, index), seconds)
 
     return router
 
@@ -114,28 +111,21 @@ def _checked(fields: str) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name in names))
 
 
-def _ids(version: OpenVersion, given: Sequence[str]) -> list[str]:
-    rows = version.corpus.rows_of(given)
+def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
+    rows = opened.default.corpus.rows_of(given)
     if missing := [text for text, row in zip(given, rows, strict=True) if row is None]:
         raise ProblemError("not-found", f"Input papers not found: {', '.join(missing)[:500]}")
-    return version.index.papers.ids_at([row for row in rows if row is not None])
-
-
-def _draft(version: OpenVersion, paper_id: str) -> dict[str, Any]:
-    [docid] = _ids(version, [paper_id])
-    paper = version.index.papers[int(version.index.papers.rows_of([docid])[0])]
-    draft = {"id": paper.id, "title": paper.title, "abstract": paper.abstract}
-    return draft if paper.year is None else draft | {"year": paper.year}
+    return opened.index.papers.ids_at([row for row in rows if row is not None])
 
 
 def _papers(
-    version: OpenVersion, answer: QueryAnswer, fields: Sequence[str]
+    opened: OpenIndex, found: Recommendations, fields: Sequence[str]
 ) -> list[dict[str, Any]]:
-    corpus, ids = version.corpus, [item.paper.id for item in answer.items]
+    corpus, ids = opened.default.corpus, found.ids
     counts = zip(corpus.reference_counts(ids), corpus.citation_counts(ids), strict=True)
     papers: list[dict[str, Any]] = []
-    for item, (references, cited_by) in zip(answer.items, counts, strict=True):
-        values = _fields(item.paper) | {"referenceCount": references, "citationCount": cited_by}
+    for paper, (references, cited_by) in zip(found.papers, counts, strict=True):
+        values = _fields(paper) | {"referenceCount": references, "citationCount": cited_by}
         papers.append({name: values.get(name) for name in ("paperId", *fields)})
     return papers
 

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.citedby import CitedBy, transpose_of
 from citerec.export.clean import visible, web_address
 from citerec.folder import IndexFolder
 from citerec.text import WORD
@@ -31,7 +30,6 @@ class CorpusView:
     """Describes papers of one index to the page; reuse the object."""
 
     def __init__(self, index: IndexFolder) -> None:
-        """Prepare; an index without stored citing papers is read on first use."""
         self.index = index
 
     def listed(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -46,15 +44,6 @@ class CorpusView:
         rows = self.index.papers.rows_of([item["id"] for item in items])
         shown = [self._row(item, row) for item, row in zip(items, rows.tolist(), strict=True)]
         return {"rows": shown, "links": self._links(rows)}
-
-    @cached_property
-    def cited_by(self) -> CitedBy:
-        """The papers that cite each paper."""
-        return transpose_of(self.index.graph, self.index.papers.years)
-
-    def citing(self, row: int) -> npt.NDArray[np.int32]:
-        """Return the rows of the papers that cite the paper at `row`, rising."""
-        return self.cited_by.citers(row)
 
     def _row(self, item: dict[str, Any], row: int) -> dict[str, Any]:
         words = matched_words(item["reasons"])
@@ -71,14 +60,14 @@ class CorpusView:
             "score": item["score"],
             "probability": item["probability"],
             "stages": item["stages"],
-            "citations": len(self.citing(row)) if row >= 0 else 0,
+            "citations": len(self.index.graph.cited_by(row)),
             "reasons": [self._reason(reason, row, words) for reason in item["reasons"]],
             "snippet": marked(snippet(abstract, words), words),
             "abstract": marked(abstract, words),
         }
 
     def _links(self, rows: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
-        place = {row: i for i, row in enumerate(rows.tolist()) if row >= 0}
+        place = {row: i for i, row in enumerate(rows.tolist())}
         references = self.index.graph.references
         return [
             (i, place[cited])
@@ -105,7 +94,7 @@ class CorpusView:
 
     def _named(self, reason: str, row: int) -> list[tuple[str, str]]:
         """Return the titles, as a reason quotes them, of papers around a row, and their ids, in the reason's order."""
-        if '"' not in reason or row < 0:  # a version without the paper was swapped in
+        if '"' not in reason:
             return []
         near = self._near(row)
         titles = self.index.papers.texts("title", near).to_pylist()
@@ -119,9 +108,9 @@ class CorpusView:
     def _near(self, row: int) -> npt.NDArray[np.int32]:
         """Return the papers that reasons name: citing papers, references, and what these cite and are cited by."""
         graph = self.index.graph
-        citing, cited = self.citing(row), graph.references(row)
+        citing, cited = self.index.graph.cited_by(row), graph.references(row)
         further = [graph.references(one) for one in citing[:_NEAR].tolist()]
-        further += [self.citing(one) for one in cited[:_NEAR].tolist()]
+        further += [graph.cited_by(one) for one in cited[:_NEAR].tolist()]
         near = np.concatenate([citing, cited, *further]).astype(np.int32)
         first = np.sort(
             np.unique(near, return_index=True)[1]
