@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
     from citerec.rank.ltr import RankModel
-    from citerec.rerank.custom import Reranker
+    from citerec.rerank.reranker import Reranker
     from citerec.retrieve.retriever import Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
 
@@ -70,7 +70,7 @@ _HOMES = {
     "Recommendation": "types",
     "Recommendations": "api.results",
     "Recommender": "api.recommender",
-    "Reranker": "rerank.custom",
+    "Reranker": "rerank.reranker",
     "Retriever": "retrieve.retriever",
     "build_index": "build",
     "from_papers": "api.papers",

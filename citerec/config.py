@@ -6,8 +6,7 @@ views of these models.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -229,13 +228,13 @@ class FuseConfig(Settings):
         return {"bm25": self.bm25_weight, "dense": self.dense_weight}
 
 
-class CrossEncoderConfig(Settings):
-    """One cross-encoder, and how many candidates it scores."""
+class RerankConfig(Settings):
+    """Reranking by a cross-encoder: which one, how many candidates it scores, and how it is run."""
 
     model: str = Field(
         default="auto",
         min_length=1,
-        description="auto: the index's own reranker, else the package's; else a name, folder or hub id.",
+        description="auto: the index's own reranker, else the package's; none; else a name, folder or hub id.",
     )
     depth: int = Field(
         default=0, ge=0, description="Candidates per query; 0 for what suits model and device."
@@ -248,39 +247,18 @@ class CrossEncoderConfig(Settings):
     candidate_tokens: int = Field(
         default=0, ge=0, description="Candidate tokens of an input; 0 for the model's own."
     )
-
-
-class RerankConfig(Settings):
-    """Reranking by a cross-encoder, or by several; each scores the best candidates of the previous one."""
-
-    cross_encoders: tuple[CrossEncoderConfig, ...] = (CrossEncoderConfig(),)  # cheapest first
     weight: float | None = Field(
         default=None,
         ge=0,
         le=1,
         description="Weight of the reranker against the previous order; by default as tuned, else the model's.",
     )
-    early_stop: bool = False  # stop scoring when the best k cannot change any more
     device: str = Field(default="auto", description="auto, cpu, cuda or cuda:1.")
     precision: str = Field(default="auto", description="auto, float32, bfloat16 or float16.")
     backend: str = "auto"  # of `citerec.encode.config.Backend`
     threads: int = Field(
         default=0, ge=0, description="Threads of the models; 0 for one per processor."
     )
-
-    @model_validator(mode="after")
-    def _cascade_fits(self) -> Self:
-        if not self.cross_encoders:
-            raise ValueError("no reranker is named; name one, or use none")
-        if self.early_stop and self.weight == 1 and len(self.cross_encoders) == 1:
-            raise ValueError(
-                "stopping early needs a weight below 1: with the reranker alone, any paper that it has not scored "
-                "may still be the best"
-            )
-        depths = [encoder.depth for encoder in self.cross_encoders if encoder.depth]
-        if any(a <= b for a, b in pairwise(depths)):
-            raise ValueError(f"the depths of the rerankers must fall, cheapest first, got {depths}")
-        return self
 
 
 class ExpandConfig(Settings):
@@ -324,9 +302,10 @@ class RecommendConfig(Settings):
     fuse: FuseConfig | FuseMethod | None = Field(
         default=None, description="How the first stages are fused; by default as tuned, else rrf."
     )
-    reranker: Literal["auto", "none"] | RerankConfig = Field(
+    # a string is `RerankConfig.model`
+    reranker: str | RerankConfig = Field(
         default="auto",
-        description="auto: the index's own reranker, else the package's, if there is one.",
+        description="auto: the index's own reranker, else the package's, if it suits the ranker; none; or a model.",
     )
     ranker: str = Field(
         default="auto",

@@ -3,15 +3,15 @@
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.ltr import LtrModel, reads_probability
-from citerec.rerank.cascade import Cascade
+from citerec.rerank.reranker import OpenReranker
 from citerec.tuned import fusion_in_use, rerank_weight_in_use
 
 
-def describe_cascade(cascade: Cascade, ranker: LtrModel | None) -> str:
-    """Describe rerankers and their settings in one line.
+def describe_cascade(cascade: OpenReranker, ranker: LtrModel | None) -> str:
+    """Describe a reranker and its settings in one line.
 
     Args:
-        cascade: The rerankers.
+        cascade: The reranker.
         ranker: The learning-to-rank model; None for none.
     """
     interpolates = ranker and not reads_probability(ranker, cascade)
@@ -21,7 +21,7 @@ def describe_cascade(cascade: Cascade, ranker: LtrModel | None) -> str:
 def describe_settings(
     index: IndexFolder,
     config: RecommendConfig,
-    cascade: Cascade | None,
+    cascade: OpenReranker | None,
     ranker: LtrModel | None,
     *,
     fuses: bool,
@@ -31,7 +31,7 @@ def describe_settings(
     Args:
         index: The index.
         config: The settings that were given.
-        cascade: The rerankers; None for none.
+        cascade: The reranker; None for none.
         ranker: The learning-to-rank model; None for none.
         fuses: Whether several retrievers are fused.
     """
@@ -39,7 +39,7 @@ def describe_settings(
     if cascade and ranker and reads_probability(ranker, cascade):
         lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
     elif cascade:
-        last, requested = cascade.rerankers[-1], config.reranker
+        last, requested = cascade, config.reranker
         weight = rerank_weight_in_use(
             index,
             last.weight,

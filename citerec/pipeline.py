@@ -11,8 +11,8 @@ or reorders them. The order depends on whether a learning-to-rank model is in us
 | retrieve, fuse | `HybridRetriever` | searches by BM25, vectors and other retrievers; fuses their hits |
 | expand | `CandidateExpander` | adds papers that the first candidates cite or are cited together with |
 | rank | `LtrStage` | a learning-to-rank model orders all candidates by their features |
-| rank | `RerankedLtrStage` | the same twice; in between, cross-encoders score the best, and the model reads that |
-| rerank | `RerankingStage` | cross-encoders reorder the best candidates |
+| rank | `RerankedLtrStage` | the same twice; in between, a cross-encoder scores the best, and the model reads that |
+| rerank | `RerankingStage` | a cross-encoder reorders the best candidates |
 | diversify | `DiversityStage` | chooses papers that differ from each other |
 
 Stages in brackets are optional; after `RerankedLtrStage` none reranks. A system of `citerec evaluate` is a pipeline
@@ -36,10 +36,8 @@ from citerec.rank.ltr import (
     reads_probability,
     reranker_notice,
 )
-from citerec.rerank.auto import requested_reranking
-from citerec.rerank.cascade import Cascade
-from citerec.rerank.custom import Reranker, cascade_of
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import choose_reranker, open_reranker
+from citerec.rerank.reranker import NAME, OpenReranker, Reranker
 from citerec.rules.known import Rows, TemporalGraph
 from citerec.types import (
     CandidateSet,
@@ -78,11 +76,10 @@ class Stage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RerankingStage:
-    """Orders the best candidates by cross-encoders, whose scores are interpolated with the previous ones."""
+    """Orders the best candidates by a reranker, whose scores are interpolated with the previous ones."""
 
-    cascade: Cascade
-    k: int  # first candidates that must be exact if scoring may stop early
-    calibrated: bool = True  # whether the probabilities of the cross-encoder follow the new order
+    cascade: OpenReranker
+    calibrated: bool = True  # whether the probabilities of the reranker follow the new order
 
     def run(
         self,
@@ -91,14 +88,12 @@ class RerankingStage:
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
         """Score the pairs of all queries together; papers below the depth keep their order."""
-        done = self.cascade.rerank(
-            batch.queries, [before.hits for before in candidates], self.k, progress
-        )
+        done = self.cascade.rerank(batch.queries, [one.hits for one in candidates], progress)
         return [
             replace(
                 before,
                 hits=after.hits,
-                hits_by_source={**before.hits_by_source, **after.scored},
+                hits_by_source={**before.hits_by_source, NAME: after.scored},
                 probabilities=self.cascade.probabilities(after) if self.calibrated else None,
             )
             for before, after in zip(candidates, done, strict=True)
@@ -107,15 +102,14 @@ class RerankingStage:
 
 @dataclass(frozen=True, slots=True)
 class RerankedLtrStage:
-    """Orders candidates by a learning-to-rank model that reads the probabilities of cross-encoders.
+    """Orders candidates by a learning-to-rank model that reads the probabilities of a reranker.
 
-    The model first orders all candidates without probabilities. The cross-encoders score the best of these, and the
-    model orders all candidates again.
+    The model first orders all candidates without probabilities. The reranker scores the best of these, and the model
+    orders all candidates again.
     """
 
     ltr: LtrStage
-    cascade: Cascade
-    k: int  # first candidates that must be exact if scoring may stop early
+    cascade: OpenReranker
 
     def run(
         self,
@@ -125,9 +119,9 @@ class RerankedLtrStage:
     ) -> list[RankedCandidates]:
         """Order all candidates of each query; the pairs of all queries are scored together."""
         first = self.ltr.run(batch, candidates)
-        done = self.cascade.rerank(batch.queries, [one.hits for one in first], self.k, progress)
+        done = self.cascade.rerank(batch.queries, [one.hits for one in first], progress)
         return [
-            self.ltr.reordered(before, self.cascade.unit_scores(after), after.scored)
+            self.ltr.reordered(before, self.cascade.unit_scores(after), {NAME: after.scored})
             for before, after in zip(first, done, strict=True)
         ]
 
@@ -198,9 +192,8 @@ class Pipeline:
 def rank_stages(
     graph: TemporalGraph,
     ranker: LtrModel,
-    cascade: Cascade | None,
+    cascade: OpenReranker | None,
     *,
-    k: int,
     expander: CandidateExpander | None = None,
     disabled_features: Collection[Group] = (),
 ) -> tuple[Stage, ...]:
@@ -209,9 +202,8 @@ def rank_stages(
     Args:
         graph: The citation graph with the known citations.
         ranker: The model.
-        cascade: The cross-encoders, as `configure_for_ranker` returns them; None for none. They follow a model that
+        cascade: The reranker, as `configure_for_ranker` returns them; None for none. They follow a model that
             does not read their probabilities.
-        k: First candidates that must be exact if scoring may stop early.
         expander: The expansion; by default that of the model's training.
         disabled_features: Feature groups to leave out; without the graph there is no expansion.
     """
@@ -224,9 +216,9 @@ def rank_stages(
     if reads_probability(ranker, cascade):
         if Group.RERANKER in disabled_features:
             return expand, order
-        return expand, RerankedLtrStage(order, cascade, k)
+        return expand, RerankedLtrStage(order, cascade)
     # Interpolated scores are not calibrated, and the probabilities of the model have another order.
-    return expand, order, RerankingStage(cascade, k, calibrated=False)
+    return expand, order, RerankingStage(cascade, calibrated=False)
 
 
 def open_reranking(
@@ -235,8 +227,8 @@ def open_reranking(
     ranker: LtrModel | None,
     reranker: Reranker | None = None,
     log: Log | None = None,
-) -> Cascade | None:
-    """Open the rerankers of a recommender, configured for its learning-to-rank model; None for no reranking.
+) -> OpenReranker | None:
+    """Open the reranker of a recommender, configured for its learning-to-rank model; None for no reranking.
 
     Args:
         index: The index of the candidates.
@@ -246,34 +238,37 @@ def open_reranking(
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
 
     Raises:
-        ModelError, MissingExtraError, ConfigError: As for `open_cascade`.
+        ModelError, MissingExtraError, ConfigError: As for `open_reranker`.
     """
     suits = ranker is None or bool(ranker.rerankers)  # as `suits_default_reranker` decides
-    requested = requested_reranking(config.reranker, index, default=suits)
+    if reranker is not None:
+        requested = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
+    else:
+        requested = choose_reranker(config.reranker, index, default=suits)
     weight = _weight_after_ranker(requested) if ranker else requested and requested.weight
     if reranker is not None:
-        cascade = cascade_of(index, reranker, weight)
+        cascade = OpenReranker.of(index, reranker, weight)
     elif requested:
         settings = requested.replace(weight=weight)
-        cascade = open_cascade(index, settings, log, few_queries=config.few_queries)
+        cascade = open_reranker(index, settings, log, few_queries=config.few_queries)
     else:
         return None
     return configure_for_ranker(cascade, ranker, requested, log) if ranker else cascade
 
 
 def configure_for_ranker(
-    cascade: Cascade,
+    cascade: OpenReranker,
     ranker: LtrModel,
     requested: RerankConfig | None = None,
     log: Log | None = None,
-) -> Cascade:
-    """Return cross-encoders configured for a learning-to-rank model.
+) -> OpenReranker:
+    """Return a reranker configured for a learning-to-rank model.
 
-    For a model that reads their probabilities they score all candidates of their depth. Otherwise they rerank after
-    the model, with the requested weight, else `WEIGHT_AFTER_RANKER`.
+    After a model that reads its probabilities its scores alone count. Otherwise it reranks after the model,
+     with the requested weight, else `WEIGHT_AFTER_RANKER`.
 
     Args:
-        cascade: The cross-encoders.
+        cascade: The reranker.
         ranker: The model.
         requested: The user's settings.
         log: Receives a line if the model was trained with another cross-encoder.
@@ -281,7 +276,7 @@ def configure_for_ranker(
     if log and (notice := reranker_notice(ranker, cascade)):
         log(notice)
     if reads_probability(ranker, cascade):
-        return replace(cascade.with_weight(1), early_stop=False)
+        return cascade.with_weight(1)
     return cascade.with_weight(_weight_after_ranker(requested))
 
 
@@ -294,12 +289,12 @@ def _weight_after_ranker(requested: RerankConfig | None) -> float:
     return WEIGHT_AFTER_RANKER if weight is None else weight
 
 
-def depth_for(k: int, *, cascade: Cascade | None, ranks: bool, diversifies: bool) -> int:
+def depth_for(k: int, *, cascade: OpenReranker | None, ranks: bool, diversifies: bool) -> int:
     """Return how many candidates the first stage must retrieve for `k` recommendations.
 
     Args:
         k: Recommendations.
-        cascade: The cross-encoders, if any.
+        cascade: The reranker, if any.
         ranks: Whether a learning-to-rank model orders the candidates.
         diversifies: Whether the list is diversified.
     """

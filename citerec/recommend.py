@@ -31,7 +31,7 @@ from citerec.rank.features import title_words
 from citerec.rank.ltr import CustomRanker, RankModel, ranker_of, reads_sentence_vectors
 from citerec.rank.reasons import with_reasons
 from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
-from citerec.rerank.custom import Reranker
+from citerec.rerank.reranker import Reranker
 from citerec.retrieve.hybrid import ContextRetriever, open_hybrid, unreadable_share
 from citerec.retrieve.retriever import Retriever
 from citerec.rules.eligible import QueryOptions, eligible, eligible_each
@@ -105,12 +105,11 @@ class BatchRecommender:
     def _stages(self) -> tuple[Stage, ...]:
         config, cascade, stages = self.config, self.cascade, list[Stage]()
         diversify = DiversityStage(self.similarity, config.diversity, config.k)
-        exact = diversify.depth if config.diversity else config.k  # what an early stop must keep
         if self.ranker:
             expander = CandidateExpander(self.graph, config.expand or self.ranker.expand)
-            stages += rank_stages(self.graph, self.ranker, cascade, k=exact, expander=expander)
+            stages += rank_stages(self.graph, self.ranker, cascade, expander=expander)
         elif cascade:
-            stages.append(RerankingStage(cascade, exact))
+            stages.append(RerankingStage(cascade))
         if config.diversity:
             stages.append(diversify)
         return tuple(stages)

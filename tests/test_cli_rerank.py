@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tiny import tiny_reranker
 
 from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import seal_model
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import open_reranker
 from citerec.tuned import RerankWeight, write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
@@ -67,22 +66,6 @@ def test_none_is_the_list_of_the_first_stages(cli: Cli, own: Path) -> None:
 
     assert (code, err) == (0, "")
     assert all("rerank" not in item["stages"] for item in json.loads(out))
-
-
-def test_a_cascade_is_told_stage_by_stage(
-    cli: Cli, sample: Path, tmp_path: Path, tiny_reranker_model: str
-) -> None:
-    second = tiny_reranker(tmp_path / "second", seed=3, positions=256)
-    models = ("--reranker", tiny_reranker_model, "--reranker", "second")
-    tokens = ("--query-tokens", 64, "--candidate-tokens", 64, "--candidate-tokens", 128)
-
-    code, out, err = cli(*ASK, *RUN, *models, *tokens, "--rerank-depth", 20, "--rerank-depth", 3)
-
-    assert (code, second.name) == (0, "second")
-    assert ", then the best 3 by second: 64+128 tokens" in err
-    ranks = [item["stages"].get("rerank", {}).get("rank") for item in json.loads(out)]
-    assert ranks == [1, 2, 3, None, None]
-    assert all("rerank-1" in item["stages"] for item in json.loads(out))
 
 
 def test_the_table_says_what_the_reranker_thinks(cli: Cli, own: Path) -> None:
@@ -150,13 +133,6 @@ def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
     assert "reranking the best 5 by models/reranker" in err
 
 
-def test_where_nothing_is_reranked_how_to_run_it_is_no_failure(cli: Cli, sample: Path) -> None:
-    for more in ((), ("--reranker", "none")):
-        code, _, err = cli(*ASK, "--backend", "torch", "--dtype", "float32", *more)
-
-        assert (code, err) == (0, "citerec: --dtype has no effect: there is no reranker\n")
-
-
 def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path) -> None:
     code, _, _ = cli("evaluate", "--output", "report", "--systems", "all")
 
@@ -187,7 +163,7 @@ def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_u
     write_tuned(index, None, {"settings": settings})
     assert f"rerank weight: {shown}\n" in cli(*asked)[2]
 
-    weights = open_cascade(index, RerankConfig()).rerankers[-1].settings["weights"]
+    weights = open_reranker(index, RerankConfig()).settings["weights"]
     write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
     assert "rerank weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
     assert "rerank weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]

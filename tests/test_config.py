@@ -6,7 +6,6 @@ import pytest
 
 from citerec.config import (
     Bm25Config,
-    CrossEncoderConfig,
     ExpandConfig,
     FuseConfig,
     FuseMethod,
@@ -31,11 +30,10 @@ def test_the_defaults_of_bm25_are_lucenes() -> None:
         (Bm25Config, "key_terms", 0),
         (FuseConfig, "depth", 0),
         (ExpandConfig, "weight", 2),
-        (CrossEncoderConfig, "model", ""),
+        (RerankConfig, "model", ""),
         (RerankConfig, "weight", -0.1),
         (RecommendConfig, "k", 0),
         (RecommendConfig, "k", 2.5),
-        (RecommendConfig, "reranker", "scibert"),
         (RecommendConfig, "unknown", 1),
     ],
 )

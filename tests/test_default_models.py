@@ -21,8 +21,7 @@ from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import TRAINING, seal_model
-from citerec.rerank.auto import auto_reranker, requested_reranking, resolved
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import auto_reranker, choose_reranker, open_reranker
 from citerec.rules.held_out import data_of, may_know_queries
 from citerec.train.budget.name import Budget
 from citerec.train.budget.plan import TrainPlan
@@ -111,16 +110,15 @@ def test_without_the_package_of_minilm_the_error_names_it(
 def test_auto_is_the_cross_encoder_of_the_package_unless_the_index_has_its_own(
     package: Path, sample: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    assert requested_reranking("auto", sample, default=True) == RerankConfig()
-    assert requested_reranking("auto", sample, default=False) is None
-    cascade = open_cascade(sample, RerankConfig(backend="torch", precision="float32"))
+    chosen = choose_reranker("auto", sample, default=True)
+    assert chosen and chosen.model == DEFAULT_RERANKER
+    assert choose_reranker("auto", sample, default=False) is None
+    cascade = open_reranker(sample, RerankConfig(backend="torch", precision="float32"))
     assert str(cascade).startswith("reranking the best 1,000 by citerec-reranker: 32+32 tokens")
-    assert requested_reranking("none", sample, default=True) is None
 
     own = shutil.copytree(tiny_reranker_model, sample.models / "reranker")
 
-    assert auto_reranker(sample) == str(own)
-    assert requested_reranking("auto", sample, default=False) == RerankConfig()
+    assert auto_reranker(sample, default=False) == str(own)
 
 
 def test_recommend_reranks_a_fused_list_by_it_unless_none_is_wanted(
@@ -151,11 +149,7 @@ def test_beside_a_ranker_that_does_not_read_it_it_has_to_be_asked_for(
     assert all("rerank" not in item["stages"] for item in json.loads(out))
     assert Recommender(sample.path).reranker == ""
 
-    for asked in (("--reranker", "auto"), ("--rerank-depth", 5)):
-        code, out, err = cli(*one, *asked)
-        assert (code, "by citerec-reranker" in err) == (0, True)
-        assert any("rerank" in item["stages"] for item in json.loads(out))
-
+    assert cli(*one, "--rerank-depth", 5)[0] == 2  # there is no reranker whose depth it could be
     named = cli(*one, *RUN, "--reranker", "citerec-reranker")
     assert named[0] == 0
     assert "by citerec-reranker" in named[2]
@@ -169,7 +163,7 @@ def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(
     warnings: list[str] = []
 
     def measured() -> str | None:
-        return auto_reranker(sample, same_data=True, warn=warnings.append)
+        return auto_reranker(sample, default=True, same_data=True, warn=warnings.append)
 
     record(("other papers", "other splits"))
     assert measured() == DEFAULT_RERANKER
@@ -179,7 +173,7 @@ def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(
     record(("other papers", "other splits"), (papers, "other splits"))
     assert measured() is None  # test papers of the index may have been its train papers
     assert warnings[0].startswith("citerec-reranker is not used: it was trained on these papers by")
-    assert auto_reranker(sample) == DEFAULT_RERANKER  # recommendations may use it
+    assert auto_reranker(sample, default=True) == DEFAULT_RERANKER  # recommendations may use it
 
 
 def test_an_hour_trains_it_further(package: Path) -> None:
@@ -201,14 +195,14 @@ def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
 
     warnings: list[str] = []
 
-    config = resolved(RerankConfig(), sample, same_data=True, warn=warnings.append)
+    config = choose_reranker("auto", sample, default=True, same_data=True, warn=warnings.append)
 
-    assert config and [one.model for one in config.cross_encoders] == [DEFAULT_RERANKER]
+    assert config and config.model == DEFAULT_RERANKER
     [warning] = warnings
     assert warning.startswith(
         "models/reranker is not used: it, its base or its teacher was trained on"
     )
-    assert auto_reranker(sample) == str(own)
+    assert auto_reranker(sample, default=True) == str(own)
 
 
 def test_a_model_that_is_trained_further_is_not_measured_where_its_base_may_know_the_queries(
@@ -229,7 +223,7 @@ def test_a_model_that_is_trained_further_is_not_measured_where_its_base_may_know
 
     record((papers, "other splits"))
     assert trained_further((papers, splits)) is None  # test papers may be train papers of the base
-    assert auto_reranker(sample) == str(own)  # recommendations may use it
+    assert auto_reranker(sample, default=True) == str(own)  # recommendations may use it
     trained_further(("other papers", "other splits"))
     assert may_know_queries(own, sample)
 

@@ -21,7 +21,7 @@ from citerec.encode.source import find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import ConfigError, ModelDamagedError, ModelError
 from citerec.manifest import model_faults, seal_model
-from citerec.rerank.cross_encoder import open_reranker
+from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.model import load_reranker
 from citerec.train.reranker.config import RerankerTraining
 from citerec.train.reranker.net import load_base
@@ -270,7 +270,7 @@ def test_it_gives_the_scores_of_the_trained_cross_encoder(
     inputs = whole.tokenizer(["neural ranking"], ["citation graph"], return_tensors="pt")
     found, expected = (p.model(**inputs).logits[0, 0].item() for p in (parts, whole))
     assert found == pytest.approx(expected, abs=0.02)
-    assert open_reranker(str(folder), None, TORCH).fingerprint
+    assert open_cross_encoder(str(folder), None, TORCH).fingerprint
 
 
 def test_it_can_be_trained_further(reranker: Path, tmp_path: Path, write: Write) -> None:

@@ -21,7 +21,6 @@ os.environ["RAY_AUTH_TOKEN"] = token_hex(32)  # not the user's, which a file wou
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import (
-    CrossEncoderConfig,
     RecommendConfig,
     RerankConfig,
 )
@@ -36,7 +35,7 @@ from citerec.errors import ClusterError
 from citerec.folder import IndexFolder, open_index
 from citerec.missing import stream_any
 from citerec.recommend import BatchRecommender
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import open_reranker
 from citerec.types import Hits, Query, no_progress
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -184,8 +183,9 @@ def test_a_node_that_is_added_takes_part_and_one_that_is_removed_loses_nothing(
 def test_recommendations_of_workers_equal_those_of_this_process(
     dense_sample: IndexFolder, tiny_reranker_model: str, cluster: Cluster
 ) -> None:
-    one = CrossEncoderConfig(model=tiny_reranker_model, depth=10)
-    config = RecommendConfig(k=5, reranker=RerankConfig(cross_encoders=(one,)), ranker="none")
+    config = RecommendConfig(
+        k=5, reranker=RerankConfig(model=tiny_reranker_model, depth=10), ranker="none"
+    )
     recommender = BatchRecommender(dense_sample, config)
     papers = dense_sample.papers.at(range(len(dense_sample.papers))).values()
     queries = [Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers]
@@ -200,8 +200,7 @@ def test_recommendations_of_workers_equal_those_of_this_process(
 def test_scores_of_workers_equal_those_of_this_process(
     sample_index: IndexFolder, tiny_reranker_model: str, cluster: Cluster
 ) -> None:
-    one = CrossEncoderConfig(model=tiny_reranker_model, depth=40)
-    cascade = open_cascade(sample_index, RerankConfig(cross_encoders=(one,)))
+    cascade = open_reranker(sample_index, RerankConfig(model=tiny_reranker_model, depth=40))
     queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers") for i in range(30)]
     rank = np.arange(300, dtype=np.int32)
     lists = [Hits(rank[i : i + 40], np.linspace(1, 0, 40, dtype=np.float32)) for i in range(30)]

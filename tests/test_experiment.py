@@ -510,7 +510,6 @@ def test_a_row_may_rerank_any_list(
         ('rerank = { candidates = "oracle" }', "rerank.candidates must be one of bm25, dense"),
         ("rerank = { depth = 0 }", "rerank: depth must be at least 1"),
         ("rerank = { weight = 2 }", "rerank.weight must be a number in"),
-        ("rerank = { early_stop = true }", "unknown key 'rerank.early_stop'"),
         ("rerank = { query_tokens = 449 }", "rerank: query_tokens must be from 8 to 448, got 449"),
         ("rerank = { candidate_tokens = -1 }", "rerank: candidate_tokens must be from 8 to 448"),
         ("rerank = { depth = 5 }", "'rerank' has no effect: system 'bm25' does not rerank"),

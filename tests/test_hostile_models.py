@@ -17,7 +17,7 @@ from citerec.errors import IndexDamagedError, ModelDamagedError, ModelError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import MODEL_SUMS, check_model, model_faults, seal_model
 from citerec.rank.ltr import find_ranker
-from citerec.rerank.auto import own_reranker
+from citerec.rerank.choose import auto_reranker
 from citerec.tuned import read_tuned
 
 TESTS = Path(__file__).parent
@@ -149,7 +149,7 @@ def test_a_path_of_the_machine_that_a_model_was_made_on_does_not_matter(model: P
     ("name", "spec", "find"),
     [
         ("ranker", "ranker.json", lambda index: find_ranker("auto", index)),
-        ("reranker", "config.json", own_reranker),
+        ("reranker", "config.json", lambda index: Path(str(auto_reranker(index, default=True)))),
     ],
 )
 def test_an_own_model_whose_record_is_gone_is_not_passed_over(

@@ -10,7 +10,6 @@ import pytest
 
 from citerec.cli import run
 from citerec.config import (
-    CrossEncoderConfig,
     DenseConfig,
     FuseConfig,
     FuseMethod,
@@ -85,8 +84,7 @@ def test_a_system_that_reranks_answers_as_recommend_does(
     ranker: str,
     weight: float | None,
 ) -> None:
-    stages = (CrossEncoderConfig(model=tiny_reranker_model, depth=30),)
-    rerank = RerankConfig(cross_encoders=stages, weight=weight)
+    rerank = RerankConfig(model=tiny_reranker_model, depth=30, weight=weight)
     config = PLAIN.replace(encoder=encoder, ranker=ranker, reranker=rerank)
 
     answers(dense_sample, system, config, rerank)

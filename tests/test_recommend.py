@@ -12,7 +12,7 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
-from citerec.config import Bm25Config, CrossEncoderConfig, RecommendConfig, RerankConfig
+from citerec.config import Bm25Config, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.matching.recognise import listed_rows
@@ -248,9 +248,8 @@ def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None
 
 def reranking(model: str, **settings: Any) -> RerankConfig:
     depth = settings.pop("depth", 30)
-    stages = (CrossEncoderConfig(model=model, depth=depth),)
     return RerankConfig(
-        cross_encoders=stages, precision="float32", backend="torch", threads=1, **settings
+        model=model, depth=depth, precision="float32", backend="torch", threads=1, **settings
     )
 
 
@@ -303,21 +302,6 @@ def test_a_batch_is_reranked_as_its_queries_are(
         assert ids(alone) == ids(mine)
         assert [i.score for i in alone] == pytest.approx([i.score for i in mine], abs=1e-4)
         assert all(set(item.stages) & {"bm25", "dense"} for item in mine)
-
-
-def test_stopping_early_gives_the_same_papers(
-    dense_sample: IndexFolder, tiny_reranker_model: str
-) -> None:
-    def found(early_stop: bool) -> tuple[Recommendation, ...]:
-        config = reranking(tiny_reranker_model, weight=0.1, depth=100, early_stop=early_stop)
-        return BatchRecommender(dense_sample, PLAIN.replace(k=5, reranker=config)).recommend(
-            [DRAFT]
-        )[0]
-
-    whole, early = found(False), found(True)
-
-    assert ids(early) == ids(whole)
-    assert [i.score for i in early] == pytest.approx([i.score for i in whole], abs=1e-4)
 
 
 def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(

@@ -1,14 +1,26 @@
-"""From scores to lists: what was read stands on top, what was not keeps its order beneath."""
+"""The reranker of an index: which one applies, how it is opened, and what it makes of a list."""
 
-from itertools import pairwise
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from citerec.rerank.rerank import RerankState, interpolate_scores, reordered
-from citerec.rules.known import Scores
-from citerec.types import Hits
+from citerec.config import FuseConfig, RerankConfig
+from citerec.errors import ConfigError, ModelError
+from citerec.folder import IndexFolder
+from citerec.rerank.choose import auto_reranker, choose_reranker, open_reranker
+from citerec.rerank.reranker import OpenReranker, interpolated, reordered
+from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
+from citerec.rules.known import Rows, Scores
+from citerec.tuned import RerankWeight, write_tuned
+from citerec.types import Hits, Progress, Query
 
+Build = Callable[..., IndexFolder]
+QUERIES = [Query(id="a", title="A"), Query(id="b", title="B")]
 ID_RANK = np.arange(10, dtype=np.int32)  # the docid of row 0 is the first of all
 
 
@@ -16,120 +28,169 @@ def floats(*values: float) -> Scores:
     return np.array(values, np.float32)
 
 
-def hits(rows: list[int], *scores: float) -> Hits:
-    return Hits(np.array(rows, np.int32), floats(*scores))
+def hits(rows: Sequence[int], *scores: float) -> Hits:
+    return Hits(np.array(rows, np.int32), floats(*(scores or range(len(rows), 0, -1))))
 
 
-def half(scores: Scores) -> Scores:
-    """A calibration whose probabilities are easily read: half of the score."""
-    return scores / 2
+@dataclass
+class Judge:
+    """Knows a score for each row, and what it was asked for."""
+
+    scores: Scores  # by row
+    asked: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
+
+    def score(
+        self,
+        index: IndexFolder,
+        queries: Sequence[Query],
+        rows: Sequence[Rows],
+        progress: Progress | None = None,
+    ) -> list[Scores]:
+        self.asked.append([mine.tolist() for mine in rows])
+        return [self.scores[mine] for mine in rows]
+
+    def to_unit_interval(self, scores: Scores) -> Scores:
+        return (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
 
 
-def test_a_merit_is_the_weighted_sum_of_probability_and_first_score() -> None:
-    found = interpolate_scores(floats(-9, 9), floats(0.2, 0.6), np.array([1.0, 0.0]), weight=0.75)
+def reranker(index: IndexFolder, judge: Judge, depth: int, **changed: float) -> OpenReranker:
+    settings = {"device": "cpu", "weights": "f00"}
+    opened = OpenReranker(
+        index=index, name="judge", scorer=judge, depth=depth, weight=1, settings=settings
+    )
+    return replace(opened, **changed)  # type: ignore[arg-type]
+
+
+def test_an_interpolated_score_is_the_weighted_sum_of_probability_and_first_score() -> None:
+    found = interpolated(floats(-9, 9), floats(0.2, 0.6), np.array([1.0, 0.0]), weight=0.75)
 
     assert found == pytest.approx([0.75 * 0.2 + 0.25, 0.75 * 0.6])
 
 
-def test_the_reranker_alone_orders_by_its_raw_scores_which_never_meet_at_1() -> None:
-    found = interpolate_scores(floats(30, 40), floats(1, 1), np.array([1.0, 0.0]), weight=1)
+def test_the_reranker_alone_orders_by_its_raw_scores() -> None:
+    found = interpolated(floats(30, 40), floats(1, 1), np.array([1.0, 0.0]), weight=1)
 
     assert found.tolist() == [30, 40]
 
 
-def test_what_was_not_read_keeps_its_order_beneath_what_was() -> None:
-    found = reordered(hits([7, 5, 3, 1], 9, 8, 7, 6), np.array([0, 2]), floats(-4, -3), ID_RANK)
+def test_papers_that_were_not_scored_keep_their_order_below() -> None:
+    found = reordered(hits([7, 3, 5, 1], 9, 8, 7, 6), floats(-4, -3), ID_RANK)
 
     assert found.rows.tolist() == [3, 7, 5, 1]
     assert found.scores.tolist() == [-3, -4, -5, -6]  # 5 and 1: one less each
 
 
-def test_equal_merits_stand_by_docid() -> None:
-    found = reordered(hits([4, 2, 3], 3, 2, 1), np.array([0, 1, 2]), floats(1, 1, 1), ID_RANK)
-
-    assert found.rows.tolist() == [2, 3, 4]
+def test_equal_scores_are_ordered_by_docid() -> None:
+    assert reordered(hits([4, 2, 3]), floats(1, 1, 1), ID_RANK).rows.tolist() == [2, 3, 4]
 
 
-def test_scores_fall_strictly_beneath_however_long_the_list() -> None:
+def test_scores_fall_strictly_however_long_the_list() -> None:
     rows = np.arange(300_000, dtype=np.int32)
-    long = Hits(rows, np.zeros(len(rows), np.float32))
 
-    found = reordered(long, np.array([0]), floats(0.123), rows)
+    found = reordered(Hits(rows, np.zeros(len(rows), np.float32)), floats(0.123), rows)
 
     assert np.all(np.diff(found.scores) < 0)
 
 
-@pytest.mark.parametrize("last", [2.0**24 - 2, 2e7, -2e7, 1.7e9, -1e30, 1e38])
-def test_scores_fall_strictly_beneath_a_score_of_any_size(last: float) -> None:
-    rows = np.arange(50, dtype=np.int32)
-    before = Hits(rows, np.zeros(len(rows), np.float32))
+def test_all_queries_are_scored_together_and_only_to_the_depth(sample_index: IndexFolder) -> None:
+    judge = Judge(floats(0.1, 0.2, 0.3, 0.4))
 
-    found = reordered(before, np.array([0]), floats(last), rows)
+    a, b = reranker(sample_index, judge, 2).rerank(QUERIES, [hits([0, 1, 2, 3]), hits([3, 2])])
 
-    assert found.rows.tolist() == rows.tolist()
-    assert found.scores[0] == np.float32(last)
-    assert np.all(np.diff(found.scores) < 0)
-
-
-def test_where_float32_ends_scores_stay_finite() -> None:
-    least = float(np.finfo(np.float32).min)
-
-    found = reordered(hits([1, 2, 3], 9, 8, 7), np.array([0]), floats(least), ID_RANK)
-
-    assert found.scores.tolist() == [least] * 3
+    assert judge.asked == [[[0, 1], [3, 2]]]
+    assert a.hits.rows.tolist() == [1, 0, 2, 3]
+    assert b.hits.rows.tolist() == [3, 2]
+    assert a.scored.rows.tolist() == [1, 0]
+    assert a.scored.scores.tolist() == pytest.approx([0.2, 0.1])
 
 
-def test_of_nothing_read_the_list_stays() -> None:
-    before = hits([4, 2], 3, 2)
+def test_a_query_without_candidates_has_an_empty_list(sample_index: IndexFolder) -> None:
+    a, b = reranker(sample_index, Judge(floats(1)), 5).rerank(QUERIES, [hits([]), hits([0])])
 
-    assert reordered(before, np.zeros(0, np.int64), floats(), ID_RANK) is before
-
-
-def test_hits_of_a_stage_stand_by_its_scores() -> None:
-    found = Hits.ordered(np.array([9, 8, 7], np.int32), floats(0.1, 0.3, 0.3), ID_RANK)
-
-    assert found.rows.tolist() == [7, 8, 9]
-    assert found.scores.tolist() == pytest.approx([0.3, 0.3, 0.1])
+    assert (len(a.hits), len(a.scored)) == (0, 0)
+    assert b.hits.rows.tolist() == [0]
 
 
-def test_a_query_is_settled_when_no_paper_left_can_come_among_the_best() -> None:
-    # First scores 10, 5, 0 stretched: 1, 0.5, 0. Weight 0.5: what is left has at most (1 + f) / 2.
-    reading = RerankState(hits([1, 2, 3], 10, 5, 0), floats(10, 5, 0), 0.5, half)
+def test_a_calibrated_reranker_that_decides_alone_gives_probabilities(
+    sample_index: IndexFolder,
+) -> None:
+    alone = reranker(sample_index, Judge(floats(-1, 0, 1)), 2, calibrated=True)
 
-    assert reading.next_rows(1).tolist() == [1]
-    reading.add_scores(floats(0.9))  # p 0.45, merit 0.725: below (1 + 0.5) / 2
-    assert not reading.is_settled(1)
-    reading.add_scores(floats(0.1))  # bound 0.5 now, and the best has 0.725
-    assert reading.is_settled(1)
-    assert not reading.is_settled(2)
-    assert reading.reranked(ID_RANK).rows.tolist() == [1, 2, 3]
-    assert reading.by_reranker(ID_RANK).rows.tolist() == [1, 2]
+    [reranked] = alone.rerank(QUERIES[:1], [hits([0, 1, 2])])
+    probable = alone.probabilities(reranked)
 
-
-def test_nothing_is_settled_by_the_reranker_alone_before_all_is_read() -> None:
-    reading = RerankState(hits([1, 2], 10, 5), floats(10, 5), 1, half)
-
-    reading.add_scores(floats(99))
-    assert not reading.is_settled(1)
-    reading.add_scores(floats(-99))
-
-    assert reading.is_settled(1)
+    assert probable is not None
+    assert probable.rows.tolist() == [1, 0]  # paper 2 was not scored
+    assert probable.scores.tolist() == pytest.approx([0.5, 1 / (1 + math.e)])
+    assert replace(alone, calibrated=False).probabilities(reranked) is None
+    assert alone.with_weight(0.5).probabilities(reranked) is None
 
 
-def test_papers_are_read_in_the_order_of_the_first_stages_whatever_the_list_says() -> None:
-    reading = RerankState(hits([1, 2, 3, 4], 9, 8, 7, 6), floats(0.1, 0.3, 0.2), 0.5, half)
+def test_auto_is_the_reranker_of_the_index_if_there_is_one(
+    build: Build, tiny_reranker_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citerec.rerank.choose.SHIPPED", {"citerec-reranker": tmp_path / "none"})
+    monkeypatch.setattr("citerec.rerank.choose.is_shipped", lambda _: False)
+    index = build([{"id": "a", "title": "A paper"}])
+    assert choose_reranker("auto", index, default=True) is None
+    with pytest.raises(ModelError, match="train-reranker"):
+        open_reranker(index, RerankConfig())
+    with pytest.raises(ConfigError, match="no effect"):
+        choose_reranker(RerankConfig(depth=5), index, default=True)
 
-    assert reading.next_rows(9).tolist() == [2, 3, 1]  # 4 is too deep
+    shutil.copytree(tiny_reranker_model, index.models / "reranker")
+
+    assert choose_reranker("none", index, default=True) is None
+    chosen = choose_reranker("auto", index, default=False)
+    assert chosen == RerankConfig(model=str(index.models / "reranker"))
+    assert auto_reranker(index, default=True) == chosen.model
+    assert "by models/reranker: 32+32 tokens, torch " in str(
+        open_reranker(index, chosen.replace(backend="torch"))
+    )
 
 
-def test_scores_of_a_list_never_rise() -> None:
-    rng = np.random.default_rng(0)
-    rows = rng.permutation(10).astype(np.int32)
-    scores = -np.sort(-rng.random(10)).astype(np.float32)
-    reading = RerankState(Hits(rows, scores), scores[:6], 0.3, half)
+def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:
+    config = RerankConfig(
+        model=tiny_reranker_model,
+        depth=7,
+        query_tokens=20,
+        candidate_tokens=40,
+        weight=0.25,
+        device="cpu",
+        precision="float32",
+        backend="torch",
+    )
 
-    reading.add_scores(rng.random(6).astype(np.float32))
+    opened = open_reranker(sample_index, config)
 
-    found = reading.reranked(ID_RANK)
-    assert all(a >= b for a, b in pairwise(found.scores.tolist()))
-    assert sorted(found.rows.tolist()) == list(range(10))
+    assert (opened.depth, opened.weight) == (7, 0.25)
+    assert (opened.settings["query_tokens"], opened.settings["candidate_tokens"]) == (20, 40)
+    assert (opened.settings["precision"], opened.settings["backend"]) == ("float32", "torch")
+
+
+@pytest.mark.parametrize("setting", ["precision", "backend"])
+def test_an_unknown_setting_is_refused(
+    sample_index: IndexFolder, tiny_reranker_model: str, setting: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{setting} must be one of"):
+        open_reranker(sample_index, RerankConfig(model=tiny_reranker_model, **{setting: "int7"}))
+
+
+def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
+    build: Build, tiny_reranker_model: str
+) -> None:
+    index = build([{"id": "a", "title": "A paper"}])
+    folder = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
+    (folder / "checksums.json").unlink(missing_ok=True)
+    write_reranker_spec(folder, replace(read_reranker_spec(folder), weight=0.3, depth=6))
+    config = RerankConfig(model=str(folder), backend="torch")
+    of_model = open_reranker(index, config)
+    assert (of_model.weight, of_model.depth, of_model.default_weight) == (0.3, 6, 0.3)
+
+    weights, messages = str(of_model.settings["weights"]), list[str]()
+    write_tuned(index, FuseConfig(), {}, RerankWeight(0.6, weights, 6, 16, 16))
+
+    tuned = open_reranker(index, config, messages.append)
+    assert tuned.weight == 0.6
+    assert any("run citerec tune" in message for message in messages)  # at 32 + 32 tokens
+    assert open_reranker(index, config.replace(weight=0.9, depth=4)).weight == 0.9

@@ -18,7 +18,7 @@ from citerec.errors import ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.index.tokens import FreshTokens, TokenStore
 from citerec.rerank import cross_encoder
-from citerec.rerank.cross_encoder import CrossEncoder, open_reranker
+from citerec.rerank.cross_encoder import CrossEncoder, open_cross_encoder
 from citerec.rerank.model import RerankerParts
 from citerec.rerank.spec import NAME
 from citerec.text import pair_text
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def reranker(folder: Path) -> CrossEncoder:
-    return open_reranker(str(folder), None, F32)
+    return open_cross_encoder(str(folder), None, F32)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_scores_are_those_of_sentence_transformers(
     from sentence_transformers import CrossEncoder as Theirs
 
     name = str(tiny_reranker(tmp_path, positions=1024, tokens=448))
-    ours = open_reranker(name, None, F32)
+    ours = open_cross_encoder(name, None, F32)
     queries = [Query(id="1", title="neural ranking", abstract="of text"), Query(id="2", title="a")]
     rows = [np.arange(3, dtype=np.int32)] * 2
     index = sample_index
@@ -130,7 +130,7 @@ def test_of_two_labels_the_score_is_the_second_minus_the_first(
 ) -> None:
     folder = tiny_reranker(tmp_path, labels=2)
 
-    found = open_reranker(str(folder), None, F32).score(index, QUERIES, ROWS)
+    found = open_cross_encoder(str(folder), None, F32).score(index, QUERIES, ROWS)
 
     logits = plain_transformers(folder, all_pairs(index), tokens=32)
     assert np.concatenate(found) == pytest.approx(logits[:, 1] - logits[:, 0], abs=1e-5)
@@ -171,7 +171,9 @@ def test_batches_threads_and_order_hardly_change_a_score(
 
     for tokens, threads in ((1, 1), (256, 1), (256, 2), (100_000, 2)):
         how = EncodeConfig(precision=Precision.FLOAT32, batch_tokens=tokens, threads=threads)
-        (found,) = open_reranker(str(folder), None, how).score(index, QUERIES[:1], [rows[::-1]])
+        (found,) = open_cross_encoder(str(folder), None, how).score(
+            index, QUERIES[:1], [rows[::-1]]
+        )
 
         assert found[::-1] == pytest.approx(expected, abs=1e-4)
 
@@ -194,7 +196,7 @@ def test_bfloat16_runs_and_is_close(
 ) -> None:
     how = EncodeConfig(precision=Precision.BFLOAT16)
 
-    found = open_reranker(str(folder), None, how).score(index, QUERIES, ROWS)
+    found = open_cross_encoder(str(folder), None, how).score(index, QUERIES, ROWS)
 
     expected = np.concatenate(reranker.score(index, QUERIES, ROWS))
     assert np.concatenate(found) == pytest.approx(expected, abs=0.05)
@@ -208,10 +210,10 @@ def test_openvino_gives_the_same_scores(
     name = str(tiny_reranker(tmp_path, labels=labels, tokens=tokens))
     how = EncodeConfig(precision=Precision.FLOAT32, backend=Backend.OPENVINO)
 
-    reranker = open_reranker(name, None, how)
+    reranker = open_cross_encoder(name, None, how)
     found = reranker.score(index, QUERIES, ROWS)
 
-    expected = open_reranker(name, None, F32).score(index, QUERIES, ROWS)
+    expected = open_cross_encoder(name, None, F32).score(index, QUERIES, ROWS)
     assert np.concatenate(found) == pytest.approx(np.concatenate(expected), abs=1e-3)
     assert (reranker.backend, reranker.precision) == ("openvino", "float32")
     assert not sys.modules["openvino_telemetry"]  # with which it would report to its makers
@@ -220,7 +222,7 @@ def test_openvino_gives_the_same_scores(
 def test_auto_takes_openvino_where_it_is_installed(folder: Path) -> None:
     how = EncodeConfig(device="cpu", backend=Backend.AUTO, precision=Precision.FLOAT32)
 
-    reranker = open_reranker(str(folder), None, how)
+    reranker = open_cross_encoder(str(folder), None, how)
 
     assert reranker.backend == ("openvino" if find_spec("openvino") else "torch")
     assert reranker.device == "cpu"
@@ -231,11 +233,11 @@ def test_auto_takes_openvino_where_it_is_installed(folder: Path) -> None:
 
 def test_tokens_are_kept_in_the_index(folder: Path, index: IndexFolder) -> None:
     told: list[str] = []
-    open_reranker(str(folder), None, F32).score(index, QUERIES, ROWS)
+    open_cross_encoder(str(folder), None, F32).score(index, QUERIES, ROWS)
 
     assert len(list((index.path / "tokens").iterdir())) == 1
 
-    again = open_reranker(str(folder), None, F32)
+    again = open_cross_encoder(str(folder), None, F32)
     again.score(index, QUERIES, ROWS, lambda what, *_: told.append(what))
     assert "cutting" not in told
 
@@ -244,7 +246,7 @@ def test_a_few_candidates_of_many_papers_are_cut_as_they_come(
     folder: Path, build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = build([{"id": str(n), "title": f"paper {n}"} for n in range(60)])
-    reranker = open_reranker(str(folder), None, F32)
+    reranker = open_cross_encoder(str(folder), None, F32)
     monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
 
     few = reranker.score(index, QUERIES[:1], [ROWS[0]])  # 4 of 60: less than a tenth
@@ -265,7 +267,7 @@ def test_of_very_many_papers_so_many_are_enough(
     monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
     monkeypatch.setattr(cross_encoder, "MANY_PAPERS", 3)  # less than a tenth of 100
 
-    open_reranker(str(folder), None, F32).score(index, QUERIES[:1], [ROWS[0]])
+    open_cross_encoder(str(folder), None, F32).score(index, QUERIES[:1], [ROWS[0]])
 
     assert (index.path / "tokens").exists()
 
@@ -273,7 +275,7 @@ def test_of_very_many_papers_so_many_are_enough(
 def test_a_query_that_is_asked_about_part_by_part_is_cut_once(
     folder: Path, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reranker = open_reranker(str(folder), None, F32)
+    reranker = open_cross_encoder(str(folder), None, F32)
     (expected,) = reranker.score(index, QUERIES[:1], [ROWS[0]])
     asked: list[str] = []
     whole = RerankerParts.cut
@@ -296,7 +298,7 @@ def test_an_index_that_cannot_be_written_to_is_reranked_too(
     (index.path / "tokens").write_text("in the way")
     told: list[str] = []
 
-    found = open_reranker(str(folder), None, F32, log=told.append)
+    found = open_cross_encoder(str(folder), None, F32, log=told.append)
     scores = [found.score(index, QUERIES[:1], ROWS[:1]) for _ in range(2)]
 
     assert len(told) == 1
@@ -315,7 +317,7 @@ def test_an_index_that_cannot_be_written_to_is_reranked_too(
 def test_a_relative_folder_may_lie_in_the_index(index: IndexFolder) -> None:
     tiny_reranker(index.models / "own")
 
-    reranker = open_reranker("models/own", index, F32)
+    reranker = open_cross_encoder("models/own", index, F32)
 
     assert reranker.name == "models/own"
     assert len(reranker.fingerprint) == 64
@@ -330,11 +332,11 @@ def test_scores_that_are_no_numbers_are_one_clear_line(tmp_path: Path, index: In
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
     with pytest.raises(ModelError, match="gives scores that are not finite, in float32"):
-        open_reranker(str(folder), None, F32).score(index, QUERIES, ROWS)
+        open_cross_encoder(str(folder), None, F32).score(index, QUERIES, ROWS)
 
 
 def test_a_folder_without_our_word_reads_256_and_256_tokens(tmp_path: Path) -> None:
     folder = tiny_reranker(tmp_path, positions=512)
     (folder / NAME).unlink()
 
-    assert open_reranker(str(folder), None, F32).spec.tokens == 512
+    assert open_cross_encoder(str(folder), None, F32).spec.tokens == 512

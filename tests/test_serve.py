@@ -21,7 +21,7 @@ from support.server import serving
 
 import citerec
 from citerec.cli import run
-from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.export import Format
 from citerec.folder import IndexFolder
 from citerec.serve.answers import ProblemError
@@ -42,7 +42,7 @@ JSON_TYPE = {"content-type": "application/json"}
 
 
 def reranking(model: str) -> RecommendConfig:
-    reranker = RerankConfig(cross_encoders=(CrossEncoderConfig(model=model),))
+    reranker = RerankConfig(model=model)
     return RecommendConfig(few_queries=True, reranker=reranker)
 
 

@@ -161,7 +161,6 @@ def test_a_group_of_commands_has_tables_in_its_table(
         ('k = "ten"', "line 1: k: expected a whole number, found 'ten'"),
         ("k = true", "line 1: k: expected a whole number"),
         ("[recommend]\n\nk = 0", "line 3: recommend.k:"),
-        ("[recommend]\nearly_stop = 1", "line 2: recommend.early_stop: expected true or false"),
         ('[recommend]\nfusion = "x"', "'x' is not one of 'auto', 'rrf', 'weighted'"),
         ('[recommend]\nkk = 3\n"k" = 3', "line 2: unknown setting 'recommend.kk'; known settings:"),
         ('index = ""', "line 1: index: it is empty; name a file or a folder"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.config import CrossEncoderConfig, FuseConfig, RecommendConfig, RerankConfig
+from citerec.config import FuseConfig, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.cached import CachedScorer
 from citerec.evaluate.catalogue import (
@@ -16,7 +16,7 @@ from citerec.evaluate.catalogue import (
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import open_reranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
@@ -24,8 +24,9 @@ from citerec.types import Query
 
 @pytest.fixture
 def rerank(tiny_reranker_model: str) -> RerankConfig:
-    stage = CrossEncoderConfig(model=tiny_reranker_model, depth=5)
-    return RerankConfig(cross_encoders=(stage,), precision="float32", backend="torch", threads=1)
+    return RerankConfig(
+        model=tiny_reranker_model, depth=5, precision="float32", backend="torch", threads=1
+    )
 
 
 def test_the_best_of_the_candidates_are_reordered_and_none_is_lost(
@@ -66,19 +67,19 @@ def test_alone_the_reranker_orders_the_same_candidates_by_its_own_scores(
     lists = zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
 
     assert all(alone.rows.tolist() == one.rows.tolist() for alone, one in lists)
-    assert [weighed.cascade_of(n).rerankers[0].weight for n in RERANKED] == [0, 0, 1]
+    assert [weighed.cascade_of(n).weight for n in RERANKED] == [0, 0, 1]
 
 
 def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
     dense_sample: IndexFolder, rerank: RerankConfig, tmp_path: Path
 ) -> None:
     index = open_index(Path(shutil.copytree(dense_sample.path, tmp_path / "copy")))
-    sha = str(open_cascade(index, rerank).rerankers[0].settings["weights"])
+    sha = str(open_reranker(index, rerank).settings["weights"])
     write_tuned(index, FuseConfig(), {}, RerankWeight(0.3, sha, 5, 32, 32))
 
     systems = Systems(index, load_task(index, "dev"), EvalConfig(rerank=rerank))
 
-    assert {name: systems.cascade_of(name).rerankers[0].weight for name in RERANKED} == {
+    assert {name: systems.cascade_of(name).weight for name in RERANKED} == {
         "bm25+rerank": 1,
         "rerank": 0.3,
         "rerank-alone": 1,
@@ -88,14 +89,11 @@ def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
 def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    model = CrossEncoderConfig(
-        model=tiny_reranker_model
-    )  # of which 1000 would be read while one waits
-    setting = EvalConfig(rerank=RerankConfig(cross_encoders=(model, model), backend="torch"))
+    setting = EvalConfig(rerank=RerankConfig(model=tiny_reranker_model, backend="torch"))
 
     cascade = Systems(sample_index, load_task(sample_index, "dev"), setting).cascade
 
-    assert [stage.depth for stage in cascade.rerankers] == [100, 10]
+    assert cascade.depth == 100  # `recommend` would score 1000
 
 
 @pytest.mark.parametrize("name", ["rerank", "bm25+rerank"])
@@ -109,7 +107,7 @@ def test_without_a_reranker_it_is_said_how_to_get_one(sample_index: IndexFolder,
 def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
     sample_index: IndexFolder, rerank: RerankConfig
 ) -> None:
-    plain = open_cascade(sample_index, rerank).rerankers[0].scorer
+    plain = open_reranker(sample_index, rerank).scorer
     cached = CachedScorer(plain)
     queries = [Query(id="a", title="A model"), Query(id="b", title="A search")]
     rows = [np.array([0, 1, 2], np.int32), np.array([1], np.int32)]

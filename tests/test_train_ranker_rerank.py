@@ -13,7 +13,7 @@ from support.tiny import tiny_reranker
 from support.tiny_ranker import tiny_ranker
 
 from citerec.build import BuildConfig, build_index
-from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
@@ -23,7 +23,7 @@ from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import RankedCandidates, open_ranker
 from citerec.recommend import BatchRecommender
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import open_reranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import may_know_queries
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -213,8 +213,7 @@ def by_reranker(folder: Path, rerankers: list[str], *, cross_fitted: bool = Fals
 
 def used(index: IndexFolder, ranker: Path, reranker: Path | None) -> tuple[Any, list[str]]:
     lines: list[str] = []
-    stage = CrossEncoderConfig(model=str(reranker), depth=10)
-    rerank = RerankConfig(cross_encoders=(stage,)) if reranker else "none"
+    rerank = RerankConfig(model=str(reranker), depth=10) if reranker else "none"
     recommender = BatchRecommender(
         index, RecommendConfig(k=10, ranker=str(ranker), reranker=rerank), lines.append
     )
@@ -250,13 +249,14 @@ def test_the_reranker_scores_the_best_papers_of_the_ranker_without_it_in_use_and
     settings = config(reranker=str(elsewhere), rerank_depth=4)
     queries = dev_queries(sample_index, settings)
     assert queries
-    stage = CrossEncoderConfig(model=str(elsewhere), depth=4)
-    cascade = open_cascade(sample_index, RerankConfig(cross_encoders=(stage,))).with_weight(1)
+    cascade = open_reranker(sample_index, RerankConfig(model=str(elsewhere), depth=4)).with_weight(
+        1
+    )
     graph = TemporalGraph(sample_index, CitationScope.TRAIN)
     retriever = open_hybrid(sample_index, RecommendConfig(), print)
 
-    plain = Pipeline(retriever, rank_stages(graph, ranker, None, k=10)).all(queries)
-    found = Pipeline(retriever, rank_stages(graph, ranker, cascade, k=10)).all(queries)
+    plain = Pipeline(retriever, rank_stages(graph, ranker, None)).all(queries)
+    found = Pipeline(retriever, rank_stages(graph, ranker, cascade)).all(queries)
     gatherer = Gatherer(sample_index, settings, print, first_order=ranker.score)
     examples = gatherer.whole(queries, no_progress)
 
@@ -280,7 +280,7 @@ def test_another_reranker_is_named_unless_the_ranker_was_made_for_any(
     assert line.startswith(f"stale was trained with another reranker than {elsewhere}; train it")
     assert used(sample_index, for_any, elsewhere)[1] == []
     assert of_raw.startswith(f"{raw} gives no calibrated probabilities, which any reads;")
-    assert recommender.cascade.rerankers[-1].weight == 0.4  # interpolated after the ranker
+    assert recommender.cascade.weight == 0.4  # interpolated after the ranker
     assert all(item.probability is None for item in items)
 
 
@@ -288,11 +288,10 @@ def test_an_evaluation_reads_the_probability_and_names_another_reranker(
     sample_index: IndexFolder, elsewhere: Path, tmp_path: Path
 ) -> None:
     ranker = by_reranker(tmp_path / "stale", ["other weights"])
-    stage = CrossEncoderConfig(model=str(elsewhere), depth=5)
     task = load_task(sample_index, "test")
     few = replace(task, queries=task.queries[:3], eligible=task.eligible[:3])
     lines: list[str] = []
-    settings = EvalConfig(ranker=str(ranker), rerank=RerankConfig(cross_encoders=(stage,)))
+    settings = EvalConfig(ranker=str(ranker), rerank=RerankConfig(model=str(elsewhere), depth=5))
 
     with_reranker = Systems(sample_index, few, settings, lines.append).hits("ranker")
     without = Systems(sample_index, few, replace(settings, rerank=None)).hits("ranker")

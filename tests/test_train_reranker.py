@@ -975,7 +975,7 @@ def test_the_model_opens_in_transformers_and_in_sentence_transformers_with_the_s
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     from citerec.encode.config import EncodeConfig, Precision
-    from citerec.rerank.cross_encoder import open_reranker
+    from citerec.rerank.cross_encoder import open_cross_encoder
 
     texts = [(pair_text(QUERY), pair_text(PAPER)), ("a graph", "papers")]
     theirs = CrossEncoder(str(trained), device="cpu").predict(texts)
@@ -985,7 +985,7 @@ def test_the_model_opens_in_transformers_and_in_sentence_transformers_with_the_s
     with torch.inference_mode():
         logits = model(**cut).logits[:, 0].numpy()
     how = EncodeConfig(precision=Precision.FLOAT32, threads=1, backend="torch")  # pyright: ignore
-    ours = open_reranker(str(trained), sample_index, how)
+    ours = open_cross_encoder(str(trained), sample_index, how)
     row = np.array([3], np.int32)
     [scores] = ours.score(sample_index, [QUERY], [row])
     given = (pair_text(QUERY), pair_text(sample_index.papers[3]))

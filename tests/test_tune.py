@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.config import CrossEncoderConfig, FuseConfig, FuseMethod, RerankConfig
+from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
@@ -72,8 +72,9 @@ def test_a_metric_that_is_none_is_refused(dense_sample: IndexFolder) -> None:
 
 @pytest.fixture
 def with_reranker(tiny_reranker_model: str) -> EvalConfig:
-    stage = CrossEncoderConfig(model=tiny_reranker_model, depth=10)
-    config = RerankConfig(cross_encoders=(stage,), precision="float32", backend="torch", threads=1)
+    config = RerankConfig(
+        model=tiny_reranker_model, depth=10, precision="float32", backend="torch", threads=1
+    )
     return EvalConfig(rerank=config)
 
 
@@ -123,8 +124,7 @@ def test_the_weight_that_a_model_states_is_its_default(
     shutil.copytree(tiny_reranker_model, model)
     write_reranker_spec(model, replace(read_reranker_spec(model), weight=0.42))
     seal_model(model)
-    stage = CrossEncoderConfig(model=str(model), depth=10)
-    config = EvalConfig(rerank=RerankConfig(cross_encoders=(stage,), precision="float32"))
+    config = EvalConfig(rerank=RerankConfig(model=str(model), depth=10, precision="float32"))
     task = load_task(dense_sample, "dev")
 
     tuning = tune(dense_sample, task, config, "mrr")

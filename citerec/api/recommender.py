@@ -17,7 +17,7 @@ from citerec.folder import IndexFolder, find_index, open_index
 from citerec.missing import stream_any
 from citerec.rank.ltr import RankModel
 from citerec.recommend import BatchRecommender
-from citerec.rerank.custom import Reranker
+from citerec.rerank.reranker import Reranker
 from citerec.retrieve.retriever import Retriever
 from citerec.types import Log, Progress, Query, no_progress
 

@@ -1,6 +1,6 @@
 """`citerec recommend` for a sentence of a draft, and for a list of references without a draft."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,18 +63,18 @@ def with_context(
 
 
 def suited(
-    config: RecommendConfig, drafts: "QueryFile", rerankers: Sequence[str] | None, warn: Log
+    config: RecommendConfig, drafts: "QueryFile", reranker: str | None, warn: Log
 ) -> RecommendConfig:
     """Return the settings for some queries: without the models that read a draft, if there is only a list.
 
     Args:
         config: The settings.
         drafts: The queries.
-        rerankers: The models of `--reranker`.
+        reranker: The model of `--reranker`.
         warn: Receives a warning if a model was named and is not used.
     """
     if drafts.queries[0].kind is not QueryKind.REFERENCES:
         return config
-    if config.ranker not in ("auto", "none") or set(rerankers or ()) - {"auto", "none"}:
+    if config.ranker not in ("auto", "none") or (reranker or "auto") not in ("auto", "none"):
         warn("--ranker and --reranker need a draft; --cited alone has none, so they are not used")
     return config.replace(reranker="none", ranker="none", popularity=True, authors=True)

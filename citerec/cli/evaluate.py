@@ -159,8 +159,8 @@ def evaluate(
             seed=seed,
         )
         options = RerankOptions(
-            models=reranker,
-            depths=rerank_depth,
+            model=reranker,
+            depth=rerank_depth,
             query_tokens=query_tokens,
             candidate_tokens=candidate_tokens,
             weight=rerank_weight,
@@ -322,12 +322,12 @@ def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> 
     if not reranked:
         return {"rerank": [], "rerank_weights": {}}
     console.log(str(systems.cascade))
-    weights = {name: systems.cascade_of(name).rerankers[-1].weight for name in reranked}
+    weights = {name: systems.cascade_of(name).weight for name in reranked}
     if len({*weights.values()}) > 1:
         each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
         console.log(f"rerank weight: {each}")
     return {
-        "rerank": [one.as_json() for one in systems.cascade.rerankers],
+        "rerank": [systems.cascade.as_json()],
         "rerank_weights": weights,
     }
 

@@ -92,8 +92,7 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return the defaults of `recommend` on an index, and their origin."""
     from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
-    from citerec.rerank.auto import auto_reranker
-    from citerec.rerank.opening import shown_reranker
+    from citerec.rerank.choose import auto_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
     lines = [f"      fusion  {fusion_in_use(folder)}"] if folder.is_embedded else []

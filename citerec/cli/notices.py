@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 def loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
     """Return the components that are loaded before the first search, for the status line."""
-    from citerec.rerank.opening import shown_reranker
+    from citerec.rerank.choose import shown_reranker
 
     parts = [f"the index {folder.manifest.name}"]
     if config.encoder != "none" and folder.is_embedded:
         parts.append(f"the encoder {folder.manifest.settings['encoder']['name']}")
     if isinstance(config.reranker, RerankConfig):
-        models = (one.model for one in config.reranker.cross_encoders)
-        parts.extend(f"the reranker {shown_reranker(model, folder)}" for model in models)
+        parts.append(f"the reranker {shown_reranker(config.reranker.model, folder)}")
     if config.ranker != "none":
         parts.append("the learning-to-rank model")
     return " · ".join(parts)

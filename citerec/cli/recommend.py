@@ -35,7 +35,6 @@ from citerec.cli.rerank import (
     CandidateTokensOption,
     DeviceOption,
     DtypeOption,
-    EarlyStopOption,
     QueryTokensOption,
     RerankDepthOption,
     RerankerOption,
@@ -102,7 +101,6 @@ def recommend(
     query_tokens: QueryTokensOption = None,
     candidate_tokens: CandidateTokensOption = None,
     rerank_weight: RerankWeightOption = None,
-    early_stop: EarlyStopOption = False,
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
     backend: BackendOption = Backend.AUTO,
@@ -168,12 +166,11 @@ def recommend(
         console.log(notice)
     adds = addition(append, pick, key_pattern, k=k, output=output, batch=drafts.batch)
     rerank = RerankOptions(
-        models=reranker,
-        depths=rerank_depth,
+        model=reranker,
+        depth=rerank_depth,
         query_tokens=query_tokens,
         candidate_tokens=candidate_tokens,
         weight=rerank_weight,
-        early_stop=early_stop,
         device=device,
         precision=dtype,
         backend=backend,

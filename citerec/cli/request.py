@@ -72,7 +72,7 @@ class Options:
     @property
     def models(self) -> tuple[str, ...]:
         """The models that are named, but for `auto` and `none`."""
-        named = (self.encoder, self.ranker, *(self.rerank.models or ()))
+        named = (self.encoder, self.ranker, self.rerank.model or "auto")
         return tuple(name for name in named if name not in ("auto", "none"))
 
 

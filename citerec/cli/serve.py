@@ -94,7 +94,7 @@ def serve(
     )
     configs = dict.fromkeys(indexes, config)
     how = RerankOptions(
-        models=reranker and reranker[:1], device=device, precision=dtype, backend=backend
+        model=reranker[0] if reranker else None, device=device, precision=dtype, backend=backend
     )
     if how != RerankOptions():
         for name, path in indexes.items():

@@ -82,8 +82,8 @@ def tune(
     if not dry_run:
         check_writable(folder.models / FOLDER)
     rerank = RerankOptions(
-        models=reranker,
-        depths=rerank_depth,
+        model=reranker,
+        depth=rerank_depth,
         query_tokens=query_tokens,
         candidate_tokens=candidate_tokens,
         device=device,

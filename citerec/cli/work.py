@@ -133,7 +133,7 @@ def prepared(
     config = suited(
         _config(folder, request, console),
         request.drafts,
-        request.options.rerank.models,
+        request.options.rerank.model,
         console.warn,
     )
     recommender = _opened(folder, config, opener, console)

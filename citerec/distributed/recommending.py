@@ -18,7 +18,7 @@ from citerec.folder import open_index
 from citerec.missing import stream_any
 from citerec.recommend import AT_ONCE, BatchRecommender
 from citerec.recommendations import BatchResult
-from citerec.rerank.cascade import Cascade
+from citerec.rerank.reranker import OpenReranker
 from citerec.types import Log, Progress, Query, no_progress
 
 Block = Sequence[Query]
@@ -87,16 +87,14 @@ class RayRecommender:
 
 
 def worker_config(
-    config: RecommendConfig, cascade: Cascade | None, threads: int
+    config: RecommendConfig, cascade: OpenReranker | None, threads: int
 ) -> RecommendConfig:
-    """Return how an actor ranks: as this process would, which has resolved the depths of the rerankers."""
+    """Return how an actor ranks: as this process would, which has resolved the depth of the reranker."""
     reranker = config.reranker
-    if cascade and reranker == "auto":
-        reranker = RerankConfig()
+    if cascade and isinstance(reranker, str):
+        reranker = RerankConfig(model=reranker)
     if cascade and isinstance(reranker, RerankConfig):
-        opened = zip(reranker.cross_encoders, cascade.rerankers, strict=True)
-        encoders = (*(one.replace(depth=stage.depth) for one, stage in opened),)
-        reranker = reranker.replace(cross_encoders=encoders, threads=threads)
+        reranker = reranker.replace(depth=cascade.depth, threads=threads)
         if reranker.device == "auto" and not config.few_queries:
             reranker = reranker.replace(device="cpu")
     return config.replace(

@@ -23,9 +23,9 @@ from citerec.encode.config import EncodeConfig
 from citerec.encode.files import weights_files
 from citerec.encode.torch_backend import CPU_TOKENS, GPU_TOKENS
 from citerec.errors import ClusterError
-from citerec.rerank.cascade import Cascade
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.model import load_reranker, reranker_net
+from citerec.rerank.reranker import OpenReranker
 from citerec.types import Log
 
 GROUPS_AT_ONCE = 8  # batches that an actor gets at once: about half a second of work on a processor
@@ -73,22 +73,18 @@ class RayRunner:
 
 @dataclass(frozen=True, slots=True)
 class RayScorers:
-    """Moves the cross-encoders of a cascade to a cluster; their actors end when `stack` is closed."""
+    """Moves a cross-encoder to a cluster; its actors end when `stack` is closed."""
 
     cluster: Cluster
     stack: ExitStack
     threads: int = 0  # of an actor; 0 for one
     log: Log | None = None
 
-    def __call__(self, cascade: Cascade) -> Cascade:
-        """Return a cascade whose cross-encoders run on the cluster."""
-        moved = [
-            replace(one, scorer=self._on_cluster(one.scorer))
-            if isinstance(one.scorer, CrossEncoder)
-            else one
-            for one in cascade.rerankers
-        ]
-        return replace(cascade, rerankers=(*moved,))
+    def __call__(self, reranker: OpenReranker) -> OpenReranker:
+        """Return a reranker whose cross-encoder runs on the cluster."""
+        if not isinstance(reranker.scorer, CrossEncoder):
+            return reranker
+        return replace(reranker, scorer=self._on_cluster(reranker.scorer))
 
     def _on_cluster(self, model: CrossEncoder) -> CrossEncoder:
         if model.backend == "numpy":

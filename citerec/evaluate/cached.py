@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from citerec.folder import IndexFolder
-from citerec.rerank.cascade import Scorer
+from citerec.rerank.reranker import Scorer
 from citerec.retrieve.retriever import Retriever
 from citerec.rules.known import Rows, Scores
 from citerec.types import Eligibility, Hits, Progress, Query

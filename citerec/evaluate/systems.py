@@ -39,9 +39,8 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.ltr import Ranker, find_ranker, open_ranker, reranker_notice
-from citerec.rerank.cascade import Cascade
-from citerec.rerank.custom import Reranker, cascade_of
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import open_reranker
+from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever, open_registered
@@ -120,7 +119,7 @@ class Systems:
         """Return the hits of a system, except a ceiling, for each query; raises as `run` does."""
         return self._hits(name)[0]
 
-    def cascade_of(self, name: str) -> Cascade:
+    def cascade_of(self, name: str) -> OpenReranker:
         """Return the cascade of a system; a weight that was tuned on the fused list is not used for another list.
 
         Args:
@@ -137,19 +136,19 @@ class Systems:
         )
         return self.cascade.with_weight(1) if alone else self.cascade
 
-    def reranked(self, hits: list[Hits], cascade: Cascade) -> list[Hits]:
+    def reranked(self, hits: list[Hits], cascade: OpenReranker) -> list[Hits]:
         """Rerank lists of the queries; a pair that was scored before is not scored again.
 
         Args:
             hits: One list per query.
             cascade: `cascade`, or the same models with other weights.
         """
-        done = cascade.rerank(self._eval_set.queries, hits, self._config.depth, self._progress)
+        done = cascade.rerank(self._eval_set.queries, hits, self._progress)
         return [reranked.hits for reranked in done]
 
     @cached_property
-    def cascade(self) -> Cascade:
-        """The rerankers with cached scores.
+    def cascade(self) -> OpenReranker:
+        """The reranker with cached scores.
 
         Raises:
             ConfigError: If there is no reranker.
@@ -157,7 +156,7 @@ class Systems:
         """
         if self._own_reranker is not None:
             weight = self._config.rerank.weight if self._config.rerank else None
-            opened = cascade_of(self._index, self._own_reranker, weight)
+            opened = OpenReranker.of(self._index, self._own_reranker, weight)
         elif self._config.rerank is None:
             path = self._index.path
             raise ConfigError(
@@ -165,11 +164,8 @@ class Systems:
                 "or name a model: --reranker MODEL"
             )
         else:
-            opened = open_cascade(self._index, self._config.rerank, self._log, depth=DEPTH)
-        cached = [
-            replace(reranker, scorer=CachedScorer(reranker.scorer)) for reranker in opened.rerankers
-        ]
-        return replace(opened, rerankers=(*cached,))
+            opened = open_reranker(self._index, self._config.rerank, self._log, depth=DEPTH)
+        return replace(opened, scorer=CachedScorer(opened.scorer))
 
     @property
     def reranks(self) -> bool:
@@ -212,10 +208,11 @@ class Systems:
 
     def _saved(self) -> float:
         """Return the seconds that the caches have saved so far."""
-        cascade: Cascade | None = self.__dict__.get("cascade")
-        scorers = [reranker.scorer for reranker in cascade.rerankers] if cascade else []
-        saved = [scorer.saved for scorer in scorers if isinstance(scorer, CachedScorer)]
-        return sum(saved) + sum(retriever.saved for retriever in self._retrievers.values())
+        cascade: OpenReranker | None = self.__dict__.get("cascade")
+        saved = sum(retriever.saved for retriever in self._retrievers.values())
+        if cascade and isinstance(cascade.scorer, CachedScorer):
+            saved += cascade.scorer.saved
+        return saved
 
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in BASELINES:
@@ -235,7 +232,7 @@ class Systems:
         retriever, depth = self._hybrid(name), config.depth
         stages: tuple[Stage, ...]
         if name in RERANKED:
-            stages = (RerankingStage(self.cascade_of(name), depth),)
+            stages = (RerankingStage(self.cascade_of(name)),)
             return Pipeline(retriever, stages, depth, queries_per_part=len(self._eval_set.queries))
         if name not in RANKED:
             stages = (CandidateExpander(self._graph),) if name == EXPANDED else ()
@@ -244,7 +241,7 @@ class Systems:
         ranker, disabled = self._need_ranker(name), config.disabled_features
         if cascade and self._log and (notice := reranker_notice(ranker, cascade)):
             self._log(notice)
-        stages = rank_stages(self._graph, ranker, cascade, k=depth, disabled_features=disabled)
+        stages = rank_stages(self._graph, ranker, cascade, disabled_features=disabled)
         return Pipeline(retriever, stages, depth)
 
     def _hybrid(self, name: str) -> HybridRetriever:

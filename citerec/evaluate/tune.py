@@ -15,7 +15,7 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.rerank.cascade import CascadeReranker
+from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import fuse
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Log, Progress, no_progress
@@ -52,7 +52,7 @@ class Tuning:
     fusion: CrossValidation | None = None  # of `trials`
     weights: tuple[WeightTrial, ...] = ()  # rising, with the reranker's default; none without one
     weighting: CrossValidation | None = None  # of `weights`
-    reranker: CascadeReranker | None = None  # the reranker of `weights`
+    reranker: OpenReranker | None = None  # the reranker of `weights`
     reranking: str = ""  # description of the reranker
 
     @property
@@ -125,7 +125,7 @@ def tune(
     if metric not in PER_QUERY:
         raise ValueError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
-        config = replace(config, rerank=config.rerank.replace(weight=1.0, early_stop=False))
+        config = replace(config, rerank=config.rerank.replace(weight=1.0))
     systems = Systems(index, task, config, log, progress)
     reranker = systems.cascade if config.rerank else None  # opened first, since it may fail
     if index.is_embedded or not reranker:
@@ -139,13 +139,12 @@ def tune(
         rankings = _fused(index, systems, fuse_config, config.depth) if reranker else []
     if reranker is None:
         return tuning
-    last = reranker.rerankers[-1]
-    weights = tuple(_weights(task, systems, metric, rankings, last.default_weight))
+    weights = tuple(_weights(task, systems, metric, rankings, reranker.default_weight))
     return replace(
         tuning,
         weights=weights,
-        weighting=cross_validate(_table(weights), _place(weights, last.default_weight)),
-        reranker=last,
+        weighting=cross_validate(_table(weights), _place(weights, reranker.default_weight)),
+        reranker=reranker,
         reranking=str(reranker),
     )
 

@@ -30,7 +30,7 @@ from citerec.rank.expand import (
     unit,
     walk,
 )
-from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.fuse import min_max, ranks_and_scores
 from citerec.rules.known import Flags, GraphSnapshot, Rows, Scores, TemporalGraph
 from citerec.text import STOP_WORDS

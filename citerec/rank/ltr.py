@@ -36,8 +36,8 @@ from citerec.rank.features import (
     without_groups,
 )
 from citerec.rank.trees import Booster, read_booster
-from citerec.rerank.cascade import NAME as RERANK
-from citerec.rerank.cascade import Cascade
+from citerec.rerank.reranker import NAME as RERANK
+from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import Rank, ranks_and_scores
 from citerec.rules.held_out import RANKER, own_model
 from citerec.rules.known import Rows, Scores, TemporalGraph
@@ -376,41 +376,39 @@ def reads_sentence_vectors(ranker: LtrModel) -> bool:
     return not SENTENCE_VECTORS.isdisjoint(ranker.features)
 
 
-def reads_probability(ranker: LtrModel, cascade: Cascade) -> bool:
+def reads_probability(ranker: LtrModel, cascade: OpenReranker) -> bool:
     """Return whether a learning-to-rank model reads the probabilities of the last reranker as a feature.
 
     It reads those of a reranker that it was trained with, and calibrated ones, which mean the same for every reranker.
     A model that records no reranker reads every probability.
     """
-    last = cascade.rerankers[-1]
-    if not (ranker.reads_reranker and last.has_probability):
+    if not (ranker.reads_reranker and cascade.has_probability):
         return False
-    return last.calibrated or not ranker.rerankers or _knows(ranker, cascade)
+    return cascade.calibrated or not ranker.rerankers or _knows(ranker, cascade)
 
 
-def reranker_notice(ranker: LtrModel, cascade: Cascade) -> str:
+def reranker_notice(ranker: LtrModel, cascade: OpenReranker) -> str:
     """Return what a user should know if a model that reads a reranker was trained with another one; else empty.
 
     A model whose train queries were reranked by models of other corpora is made for any calibrated reranker.
     """
-    last = cascade.rerankers[-1]
     if not (ranker.reads_reranker and ranker.rerankers) or _knows(ranker, cascade):
         return ""
     if not reads_probability(ranker, cascade):
         return (
-            f"{last.shown} gives no calibrated probabilities, which {ranker} reads; "
+            f"{cascade.name} gives no calibrated probabilities, which {ranker} reads; "
             "its scores are interpolated with those of the ranker"
         )
     if ranker.cross_fitted:
         return ""
     return (
-        f"{ranker} was trained with another reranker than {last.shown}; train it again: "
+        f"{ranker} was trained with another reranker than {cascade.name}; train it again: "
         f"citerec train-ranker --index {cascade.index.path} --force"
     )
 
 
-def _knows(ranker: LtrModel, cascade: Cascade) -> bool:
-    return cascade.rerankers[-1].settings.get("weights") in ranker.rerankers
+def _knows(ranker: LtrModel, cascade: OpenReranker) -> bool:
+    return cascade.settings.get("weights") in ranker.rerankers
 
 
 NAME = "ranker"  # the name of the hits of this stage

@@ -15,8 +15,8 @@ from citerec.corpus.papers import NO_YEAR
 from citerec.rank.expand import NeighbourScores
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
-from citerec.rerank.cascade import NAME as RERANK
-from citerec.rerank.cascade import Cascade
+from citerec.rerank.reranker import NAME as RERANK
+from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import sentence_of
 from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
@@ -316,7 +316,7 @@ def with_reasons(
     graph: TemporalGraph,
     bm25: Bm25Retriever | None,
     ranker: LtrModel | None,
-    cascade: Cascade | None,
+    cascade: OpenReranker | None,
 ) -> tuple[Recommendation, ...]:
     """Add its reasons to each recommended paper.
 
@@ -345,7 +345,7 @@ def _ranker_reasons(
     candidates: RankedCandidates,
     result: tuple[Recommendation, ...],
     words: Sequence[Sequence[str]],
-    cascade: Cascade | None,
+    cascade: OpenReranker | None,
 ) -> tuple[Recommendation, ...]:
     """Add to each paper the reasons with the largest contributions to its score.
 
@@ -387,7 +387,7 @@ def _ranker_reasons(
 
 
 def _stage_reasons(
-    item: Recommendation, matched: Sequence[str], cascade: Cascade | None
+    item: Recommendation, matched: Sequence[str], cascade: OpenReranker | None
 ) -> Iterator[str]:
     if matched:
         yield matching(matched)

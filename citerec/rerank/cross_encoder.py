@@ -257,7 +257,7 @@ def _with_torch(folder: Path, limits: _Limits) -> "RerankerParts":
 _OPEN = OpenModels[CrossEncoder]()
 
 
-def open_reranker(
+def open_cross_encoder(
     name: str,
     index: IndexFolder | None,
     config: EncodeConfig | None = None,

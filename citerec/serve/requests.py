@@ -13,7 +13,6 @@ from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.paper_list import PaperList, paper_list_of, parse_paper_list
 from citerec.config import (
     Bm25Config,
-    CrossEncoderConfig,
     FuseMethod,
     RerankConfig,
     Settings,
@@ -101,7 +100,7 @@ class RecommendRequest(BaseModel):
     reranker: str | None = Field(
         default=None, description="none, auto, or a model that the server was started with."
     )
-    rerank_depth: int = like(CrossEncoderConfig, "depth")
+    rerank_depth: int = like(RerankConfig, "depth")
     rerank_weight: float | None = like(RerankConfig, "weight")
     ranker: Literal["auto", "none"] | None = None
     no_popularity: bool = False
@@ -143,9 +142,7 @@ class RecommendRequest(BaseModel):
             changes["reranker"] = self._reranking(start, rerankers)
         return start.replace(**changes) if changes else start
 
-    def _reranking(
-        self, start: RecommendConfig, rerankers: Sequence[str]
-    ) -> Literal["auto", "none"] | RerankConfig:
+    def _reranking(self, start: RecommendConfig, rerankers: Sequence[str]) -> str | RerankConfig:
         name = self.reranker or (rerankers[0] if rerankers else "auto")
         if name not in ("auto", "none", *rerankers):
             offered = ", ".join(["auto", "none", *rerankers])
@@ -156,8 +153,7 @@ class RecommendRequest(BaseModel):
         if name == "none" or (name == "auto" and not has_details):
             return name
         base = start.reranker if isinstance(start.reranker, RerankConfig) else RerankConfig()
-        one = CrossEncoderConfig(model=name, depth=self.rerank_depth)
-        return base.replace(cross_encoders=(one,), weight=self.rerank_weight)
+        return base.replace(model=name, depth=self.rerank_depth, weight=self.rerank_weight)
 
 
 def recommended(

@@ -63,12 +63,11 @@ def serve_latency(name: str, work: Work) -> None:
 
 
 def _recommender(name: str, work: Work) -> Callable[[Any], object]:
-    from citerec.config import CrossEncoderConfig, RecommendConfig, RerankConfig
+    from citerec.config import RecommendConfig, RerankConfig
     from citerec.folder import open_index
     from citerec.recommend import BatchRecommender
 
-    stage = CrossEncoderConfig(model=str(model_of(work)), depth=DEPTH)
-    rerank = RerankConfig(cross_encoders=(stage,), threads=work.threads)
+    rerank = RerankConfig(model=str(model_of(work)), depth=DEPTH, threads=work.threads)
     ranks = name in ("ranked", "explained")
     config = RecommendConfig(
         k=20,

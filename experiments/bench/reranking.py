@@ -35,14 +35,14 @@ def citerec(
     """Open citerec's cross-encoder; the tokens of the corpus are cut before, once."""
     from citerec.encode.config import Backend, EncodeConfig, Precision
     from citerec.folder import open_index
-    from citerec.rerank.cross_encoder import open_reranker
+    from citerec.rerank.cross_encoder import open_cross_encoder
 
     config = EncodeConfig(
         threads=work.threads, backend=Backend(backend), precision=Precision(precision)
     )
     index = open_index(work.index)
     queries, rows = _pairs(work)
-    model = open_reranker(
+    model = open_cross_encoder(
         str(model_of(work)), None, config, query_tokens=tokens[0], candidate_tokens=tokens[1]
     )
     model.score(index, queries[:1], rows[:1])

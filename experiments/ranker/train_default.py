@@ -20,7 +20,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import Variant
-from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.reranker import NAME as RERANK
 from citerec.toml import read_toml
 from citerec.train.ranker.boost import Trees, fit
 from citerec.train.ranker.config import RankerTraining

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from citerec.config import (
     Bm25Config,
-    CrossEncoderConfig,
     FuseConfig,
     RerankConfig,
     Settings,
@@ -92,14 +91,11 @@ class Reranking(Settings):
 
     def config(self, model: str, weight: float | None = 1) -> RerankConfig:
         """Return the rerank config for a model; `weight` applies if the row sets none."""
-        stage = CrossEncoderConfig(
+        return RerankConfig(
             model=model,
             depth=self.depth,
             query_tokens=self.query_tokens,
             candidate_tokens=self.candidate_tokens,
-        )
-        return RerankConfig(
-            cross_encoders=(stage,),
             weight=weight if self.weight is None else self.weight,
             precision=self.precision,
             backend=self.backend,

@@ -232,7 +232,7 @@ def _settings(
         "encoder": index.manifest.settings["encoder"],
         "fuse": fuse.model_dump() if fuse else None,
         "candidates": retriever if reranks else None,
-        "rerank": [reranker.as_json() for reranker in cascade.rerankers] if cascade else None,
+        "rerank": [cascade.as_json()] if cascade else None,
         "ranker": ranker
         and {
             "model": ranker.shown,

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from citerec.config import CrossEncoderConfig, RerankConfig
+from citerec.config import RerankConfig
 from citerec.evaluate.catalogue import candidates, weights
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.ltr import DEFAULT, SPEC, suits_default_reranker
-from citerec.rerank.auto import auto_reranker
+from citerec.rerank.choose import auto_reranker
 from citerec.rules.held_out import RANKER, own_model, trained_on_other_data
 from citerec.train.data import load_dev_task
 from citerec.train.lists import Rows
@@ -72,8 +72,7 @@ class DevSample:
 
     def rerank_config(self, reranker: str, weight: float | None = None) -> RerankConfig:
         """Return the configuration of a reranker at the depth of the sample."""
-        model = CrossEncoderConfig(model=reranker, depth=self.depth)
-        return RerankConfig(cross_encoders=(model,), weight=weight)
+        return RerankConfig(model=reranker, depth=self.depth, weight=weight)
 
 
 def system_measures(

@@ -21,7 +21,7 @@ from citerec.encode.source import SHIPPED
 from citerec.encode.spec import Fingerprint
 from citerec.folder import IndexFolder, open_index
 from citerec.manifest import MODELS
-from citerec.rerank.auto import auto_reranker
+from citerec.rerank.choose import auto_reranker
 from citerec.rules.held_out import RANKER, RERANKER, trained_on_other_splits
 from citerec.train.budget.dev import DevSample, Measures, best_reranked, final, system_measures
 from citerec.train.budget.device import check_device
@@ -161,7 +161,7 @@ class IndexTraining:
             return
         is_better = True
         if sample:
-            places = (auto_reranker(index, same_data=True), str(model.absolute()))
+            places = (auto_reranker(index, default=True, same_data=True), str(model.absolute()))
             before, after = (
                 best_reranked(index, sample, one, self.log, self.progress) for one in places
             )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.rank.features import FEATURES, NAMES, Group, Matrix, without_groups
-from citerec.rerank.cascade import NAME as RERANK
+from citerec.rerank.reranker import NAME as RERANK
 from citerec.train.measures import f1_and_reciprocal_rank
 
 Flags = npt.NDArray[np.bool_]

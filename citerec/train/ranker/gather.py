@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from citerec.config import (
     RANKING_DEPTH,
-    CrossEncoderConfig,
     ExpandConfig,
     RecommendConfig,
     RerankConfig,
@@ -20,8 +19,8 @@ from citerec.pipeline import FirstStage, Pipeline
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Features, Matrix
 from citerec.rank.ltr import DEFAULT, expanded, open_ranker, with_rerank_feature
-from citerec.rerank.cascade import Cascade
-from citerec.rerank.opening import open_cascade
+from citerec.rerank.choose import open_reranker
+from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import (
     RECENT_YEARS,
@@ -251,7 +250,7 @@ class Gatherer:
 
     def _reranked_matrices(
         self,
-        cascade: Cascade,
+        cascade: OpenReranker,
         first_order: MatrixScores,
         queries: Sequence[Query],
         candidates: Sequence[CandidateSet],
@@ -263,7 +262,7 @@ class Gatherer:
             Hits.ordered(one.rows, first_order(matrix), id_rank)
             for one, matrix in zip(candidates, matrices, strict=True)
         ]
-        done = cascade.rerank(queries, lists, cascade.depth)
+        done = cascade.rerank(queries, lists)
         return [
             with_rerank_feature(matrix, one.rows, cascade.unit_scores(after))
             for matrix, one, after in zip(matrices, candidates, done, strict=True)
@@ -272,8 +271,8 @@ class Gatherer:
 
 def _cascade(
     index: IndexFolder, reranker: str | None, config: RankerTraining, log: Log
-) -> Cascade | None:
+) -> OpenReranker | None:
     if reranker is None:
         return None
-    stage = CrossEncoderConfig(model=reranker, depth=config.rerank_depth)
-    return open_cascade(index, RerankConfig(cross_encoders=(stage,), threads=config.threads), log)
+    settings = RerankConfig(model=reranker, depth=config.rerank_depth, threads=config.threads)
+    return open_reranker(index, settings, log)

@@ -16,7 +16,7 @@ from citerec.encode.files import weights_files
 from citerec.encode.source import find_model
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rerank.auto import auto_reranker
+from citerec.rerank.choose import auto_reranker
 from citerec.rerank.spec import read_reranker_spec
 from citerec.rules.held_out import HeldOut, held_out, may_know_queries
 from citerec.train.data import TrainingData

@@ -11,7 +11,7 @@ from citerec.encode.opening import open_encoder
 from citerec.encode.source import find_model
 from citerec.encode.spec import NAME as ENCODER_SPEC
 from citerec.encode.spec import Similarity
-from citerec.rerank.cross_encoder import open_reranker
+from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.train.joined import TrainingIndex, parts_of
 from citerec.train.record import encoder_folder
 from citerec.train.reranker.candidates import LabelledCandidates, Numbers
@@ -36,7 +36,7 @@ def taught(
         return _similarities(labelled, folder, config, progress)
     scores: list[Numbers] = []
     for part in labelled.data.by_index():
-        teacher = open_reranker(config.teacher, part.index, config.running, log=log)
+        teacher = open_cross_encoder(config.teacher, part.index, config.running, log=log)
         rows = part.data.queries.tolist()
         papers = part.index.papers.at(rows)
         lists = [labelled.candidates.lists[i] - np.int32(part.start) for i in part.numbers.tolist()]
