@@ -17,11 +17,16 @@ from citerec.corpus.citedby import transposed, write_cited_by
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, spill_references, write_graph
 from citerec.corpus.papers import Papers, write_papers
-from citerec.corpus.queries import shipped_queries, write_queries
 from citerec.corpus.readers import Located, detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source, sha256_of
 from citerec.corpus.splits import FOLDER as SPLITS
-from citerec.corpus.splits import shipped_splits, split_by_year, write_splits
+from citerec.corpus.splits import (
+    shipped_queries,
+    shipped_splits,
+    split_by_year,
+    write_queries,
+    write_splits,
+)
 from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
 from citerec.encode.config import EncodeConfig
 from citerec.errors import ConfigError, IndexExistsError
@@ -29,7 +34,7 @@ from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
 from citerec.index.bm25_thread import Bm25Thread, bm25_thread
 from citerec.java import PATIENT, start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
-from citerec.matching.tables import write_tables
+from citerec.matching import write_tables
 from citerec.shards import ShardEncoder
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 

@@ -10,7 +10,7 @@ from citerec.describe import describe_cascade, describe_settings
 from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.matching.recognise import recognise
+from citerec.matching import recognise
 from citerec.no_results import (
     explain_no_results,
     unmatched_notice,

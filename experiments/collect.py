@@ -32,7 +32,7 @@ from citerec.encode.opening import open_encoder
 from citerec.evaluate.significance import student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm
-from citerec.matching.recognise import listed_rows
+from citerec.matching import listed_rows
 from citerec.provenance import provenance
 from citerec.recommend import BatchRecommender
 from citerec.types import Paper, Progress, Query, no_progress

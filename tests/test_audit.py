@@ -14,7 +14,7 @@ from citerec.evaluate.audit import audit, without_future
 from citerec.evaluate.protocol import CitationScope, EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.matching.tables import write_tables
+from citerec.matching import write_tables
 from citerec.rules import known as known_module
 from citerec.types import Hits
 

@@ -9,8 +9,10 @@ import pytest
 
 from citerec import RecommendConfig, Recommender
 from citerec.cli import run
+from citerec.corpus.lookup import open_lookup
 from citerec.corpus.papers import Papers, write_papers
 from citerec.folder import IndexFolder
+from citerec.matching import write_tables
 from citerec.references.check import Finding, Problem, ReferenceCheck, check_references
 from citerec.types import Paper
 
@@ -32,7 +34,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     with write_papers(path) as writer:
         for paper in CORPUS:
             writer.add(Paper(**paper))
-    return Papers(path)
+    write_tables(path.parent, Papers(path))
+    return Papers(path, open_lookup(path.parent))
 
 
 @pytest.fixture

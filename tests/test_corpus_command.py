@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from citerec.cli import run
-from citerec.corpus.tools.merge import merged_paper
+from citerec.corpus.merge import merged_paper
 from citerec.inputs import zstd
 from citerec.types import Paper
 
@@ -354,7 +354,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no folder": (["convert", "good.jsonl", "-o", "no/x.jsonl"], "there is no folder no"),
     "folder as output": (
         ["convert", "good.jsonl", "-o", "folder.jsonl"],
-        "it is a folder; name a file",
+        "it is no ordinary file",
     ),
     "output is the input": (
         ["convert", "good.jsonl", "-o", "good.jsonl", "--force"],

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from citerec.bibliography.paper_list import read_paper_list
-from citerec.corpus.queries import shipped_queries
-from citerec.corpus.splits import read_ids
+from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
 from citerec.errors import BadInputError
 from citerec.inputs import (

@@ -1,33 +1,19 @@
-"""Derived tables of an index: a lookup finds what a search of all papers finds, also after a change."""
+"""Derived tables of an index: papers are found by id, DOI, title and author without reading all."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from citerec.bibliography.keys import title_key
 from citerec.bibliography.paper_list import Entry, PaperList
-from citerec.config import RecommendConfig
-from citerec.corpus.citedby import transpose_of, transposed
-from citerec.corpus.lookup import FOLDER, NAMES, Lookup, Table, code_of, open_lookup
-from citerec.corpus.papers import Papers
-from citerec.folder import PAPERS, IndexFolder, open_index, verify_index
-from citerec.manifest import write_manifest
-from citerec.matching.recognise import listed_rows, recognise
-from citerec.matching.tables import write_tables
+from citerec.corpus.lookup import Table, code_of
+from citerec.folder import IndexFolder
+from citerec.matching import listed_rows, recognise
 from citerec.rank.expand import SparseVector
-from citerec.rank.features import Authors
-from citerec.recommend import BatchRecommender
 from citerec.types import Query
-from citerec.update.compact import compact_index
-from citerec.update.index import update_index
-from citerec.update.replace import UpdateConfig
 
 Build = Callable[..., IndexFolder]
 
@@ -41,45 +27,27 @@ CORPUS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def older(index: IndexFolder, folder: Path) -> IndexFolder:
-    """Return a copy of an index as an earlier version built it, without derived tables."""
-    shutil.copytree(index.path, folder)
-    names = [n for n in index.manifest.checksums if n.startswith((FOLDER, "citations/cited_by"))]
-    for name in names:
-        (folder / name).unlink()
-    kept = {n: s for n, s in index.manifest.checksums.items() if n not in names}
-    write_manifest(folder, replace(index.manifest, checksums=kept))
-    return open_index(folder)
-
-
-def test_a_list_finds_by_tables_what_a_search_of_all_papers_finds(build: Build) -> None:
-    index = build(CORPUS)
-    scanned = Papers(index.path / PAPERS)
+def test_a_list_and_drafts_are_found_by_id_doi_and_title(build: Build) -> None:
+    papers = build(CORPUS).papers
     entries = [Entry(ids=(i,)) for i in ("b", "10.1000/a", "doi:10.1000/b", "nobody", "10.9/x")]
     titles = ["Graph drawing", "graph drawing a survey of methods", "Survey of maps of all trees",
               "A survey of all maps of tress", "Unknown"]  # fmt: skip
     entries += [Entry(title=title, year=2003, authors=("Bee, A.",)) for title in titles]
-
-    found = listed_rows(PaperList(tuple(entries)), index.papers)
-
-    assert found == listed_rows(PaperList(tuple(entries)), scanned)
-    assert found[:5] == [{1}, {0}, {1}, frozenset(), frozenset()]
     drafts = [
         Query(id="x", title="Graph drawing, a survey of methods"),
         Query(id="y", title="Y", doi="10.1000/b"),
+        Query(id="z", title="Graph drawing"),
     ]
-    assert recognise(drafts, index.papers) == recognise(drafts, scanned)
-    assert index.papers.rows_of(["c", "nobody", "c"]).tolist() == [2, -1, 2]
 
+    found = listed_rows(PaperList(tuple(entries)), papers)
 
-def test_the_papers_of_authors_are_the_same_with_and_without_tables(build: Build) -> None:
-    index = build(CORPUS)
-    looked_up, read = Authors(index.papers), Authors(Papers(index.path / PAPERS))
-
-    by_both = [authors.written_by(["A. Bee", "Carl Dee", "?"]) for authors in (looked_up, read)]
-
-    assert by_both[0].rows.tolist() == by_both[1].rows.tolist() == [0, 1, 1]
-    assert by_both[0].author_count == by_both[1].author_count == 2
+    assert found == [{1}, {0}, {1}, set(), set(), set(), {0, 2}, set(), set(), set()]
+    assert [r.query.corpus_ids for r in recognise(drafts, papers)] == [
+        ("10.1000/A", "c"),
+        ("b",),
+        (),
+    ]
+    assert papers.rows_of(["c", "nobody", "c"]).tolist() == [2, -1, 2]
 
 
 def test_two_keys_of_one_code_are_distinguished_by_their_texts(build: Build) -> None:
@@ -91,101 +59,6 @@ def test_two_keys_of_one_code_are_distinguished_by_their_texts(build: Build) -> 
     papers.lookup = replace(papers.lookup, ids=everything)
 
     assert papers.rows_of(["c"]).tolist() == [2]
-
-
-def test_an_update_leaves_the_tables_of_a_new_build(
-    build: Build, write_jsonl: Callable[..., Path], tmp_path: Path
-) -> None:
-    changed = build(CORPUS[:3]).path
-    (tmp_path / "gone").write_text("b\n")
-    update_index(changed, UpdateConfig(), corpus=write_jsonl(CORPUS[3:]), removed=tmp_path / "gone")
-    after = verify_and_open(changed)
-    shutil.move(changed, tmp_path / "changed")
-
-    anew = build([CORPUS[0], CORPUS[2], CORPUS[3]])
-
-    check_same(after.papers.lookup, anew.papers.lookup)
-    for index in (after, anew):
-        stored, expected = index.graph.transpose, transposed(index.graph, index.papers.years)
-        assert stored is not None
-        assert stored.indices.tolist() == expected.indices.tolist() == [1]  # c cites A
-        assert stored.years.tolist() == expected.years.tolist() == [2002]
-
-
-def check_same(stored: Lookup | None, expected: Lookup | None) -> None:
-    assert stored is not None
-    assert expected is not None
-    for name in NAMES:
-        one, other = getattr(stored, name), getattr(expected, name)
-        assert one.codes.tolist() == other.codes.tolist()
-        assert one.rows.tolist() == other.rows.tolist()
-
-
-def check_tables(index: IndexFolder) -> None:
-    """Check that the tables of an index are those that are made of its papers."""
-    with TemporaryDirectory() as made:
-        write_tables(Path(made), Papers(index.path / PAPERS))
-        check_same(index.papers.lookup, open_lookup(Path(made)))
-
-
-def verify_and_open(path: Path) -> IndexFolder:
-    verify_index(path)
-    return open_index(path)
-
-
-def test_an_older_index_gives_the_same_lists(sample_index: IndexFolder, tmp_path: Path) -> None:
-    before = older(sample_index, tmp_path / "older")
-    papers = [sample_index.papers[row] for row in (40, 290)]
-    drafts = [replace(Query.of(paper), id="draft", title=f"On {paper.title}") for paper in papers]
-    config = RecommendConfig(encoder="none", reranker="none")
-
-    lists = [
-        BatchRecommender(index, config).recommend(drafts, cited=[1, 2], explain=True)
-        for index in (sample_index, before)
-    ]
-
-    assert before.papers.lookup is None
-    assert before.graph.transpose is None
-    assert lists[0] == lists[1]
-    assert sample_index.graph.transpose is not None
-    counts = sample_index.graph.citation_counts().tolist()
-    assert before.graph.citation_counts().tolist() == counts
-    for row in range(len(counts)):
-        citing = before.graph.cited_by(row).tolist()
-        assert len(citing) == counts[row]
-        assert sample_index.graph.cited_by(row).tolist() == citing
-        assert transpose_of(before.graph, before.papers.years).citers(row).tolist() == citing
-    assert title_key(lists[0][0][0].paper.title)
-
-
-def test_a_change_of_an_older_index_adds_the_tables(
-    build: Build, write_jsonl: Callable[..., Path], tmp_path: Path
-) -> None:
-    before = older(build(CORPUS[:3]), tmp_path / "older")
-    changed = {**CORPUS[0], "title": "Graph Drawing, Revised"}
-
-    update_index(before.path, UpdateConfig(), corpus=write_jsonl([changed, CORPUS[3]]))
-
-    after = verify_and_open(before.path)
-    assert after.graph.transpose is not None
-    drafts = [Query(id="x", title=title) for title in ("Graph Drawing, Revised", "Graph drawing")]
-    assert recognise(drafts, after.papers) == recognise(drafts, Papers(after.path / PAPERS))
-    check_tables(after)
-
-    # a second change moves rows of the tables
-    update_index(after.path, UpdateConfig(), corpus=write_jsonl([CORPUS[0], CORPUS[1]]))
-
-    check_tables(verify_and_open(before.path))
-
-
-def test_compacting_an_older_index_adds_the_tables(build: Build, tmp_path: Path) -> None:
-    before = older(build(CORPUS), tmp_path / "older")
-
-    compact_index(before.path, UpdateConfig())
-
-    after = verify_and_open(before.path)
-    check_tables(after)
-    assert [after.graph.cited_by(row).tolist() for row in range(4)] == [[1, 2], [2, 3], [], []]
 
 
 @pytest.mark.parametrize("seed", range(3))

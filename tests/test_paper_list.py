@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +13,7 @@ from citerec.bibliography.keys import id_key, title_key
 from citerec.bibliography.latex import to_text
 from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.errors import BadInputError
-from citerec.matching.recognise import doi_rows
-from citerec.matching.same import is_draft_of, rows_of_entry, same_title, similar_titles
+from citerec.matching import is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper, Query
 
 
@@ -297,48 +295,3 @@ def test_a_draft_of_the_same_title_is_the_paper_unless_something_contradicts_it(
     paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",))
 
     assert is_draft_of(Query(id="q", title=title, year=year, authors=authors), paper) is same
-
-
-def test_rows_of_a_corpus_are_found_by_doi_however_it_is_written() -> None:
-    corpus = [
-        "W1",
-        "10.1145/ABC",
-        "doi:\x1c 10.1145/abc ",
-        "HTTPS://DX.DOI.ORG/10.1145/abc",
-        "10.1/x",
-    ]
-
-    rows = doi_rows(["10.1145/abc", "W1", "10.1/x"], pa.chunked_array([corpus]))
-
-    assert rows == {
-        1,
-        2,
-        3,
-    }  # a key that is no DOI, as the first and the last are, is not looked for
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["", "doi:", "DOI: ", "https://doi.org/", "http://www.DOI.org/", "1 "]),
-            st.sampled_from(["10.1145/", "10.12345/", "10.1/"]),
-            st.text(
-                st.characters(exclude_categories=["Cs"]) | st.sampled_from("aAİΣ 1.\x1c\x85"),
-                max_size=3,
-            ),
-        ).map("".join),
-        min_size=2,
-        max_size=6,
-    )
-)
-def test_arrow_finds_the_dois_that_python_would(ids: list[str]) -> None:
-    wanted = {id_key(ids[0]), id_key(ids[1].lower())}
-    is_doi = {key for key in wanted if id_key(key) == key and key.startswith("10.1") and "/" in key}
-
-    rows = doi_rows(wanted, pa.chunked_array([ids[:1], ids[1:]]))
-
-    assert rows <= {row for row, docid in enumerate(ids) if id_key(docid) in wanted}
-    assert rows >= {
-        row for row, docid in enumerate(ids) if docid != id_key(docid) in wanted & is_doi
-    }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from citerec.build import BuildConfig, build_index
-from citerec.corpus.queries import ShippedQueries, open_queries, shipped_queries, write_queries
+from citerec.corpus.splits import ShippedQueries, open_queries, shipped_queries, write_queries
 from citerec.errors import BadInputError
 from citerec.folder import open_index
 from citerec.types import Query

@@ -15,7 +15,7 @@ from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.config import Bm25Config, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.matching.recognise import listed_rows
+from citerec.matching import listed_rows
 from citerec.recommend import BatchRecommender
 from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit

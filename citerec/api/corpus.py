@@ -13,7 +13,7 @@ from citerec.bibliography.keys import id_key, title_key
 from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError, PaperNotFoundError
 from citerec.folder import IndexFolder, verifying_on_failure
-from citerec.matching.recognise import rows_by_doi
+from citerec.matching import rows_by_doi
 from citerec.recommendations import as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import CandidateSet, Eligibility, Hits, Paper, Query, QueryKind

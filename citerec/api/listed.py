@@ -10,7 +10,7 @@ from citerec.bibliography.doi import doi_of
 from citerec.bibliography.paper_list import PaperList, paper_list_of, read_paper_list
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, shown
-from citerec.matching.recognise import listed_rows
+from citerec.matching import listed_rows
 from citerec.text import plural
 from citerec.types import Log
 

@@ -1,6 +1,7 @@
 """`citerec corpus info`, `convert`, `merge` and `sample`."""
 
 from collections.abc import Iterable
+from enum import StrEnum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,8 @@ import typer
 from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
 
 if TYPE_CHECKING:
-    from citerec.corpus.tools.merge import MergeReport
-    from citerec.corpus.tools.reading import Corpus
-    from citerec.corpus.tools.summary import Summary
+    from citerec.corpus.merge import MergeReport
+    from citerec.corpus.tools import Corpus, Summary
 
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
@@ -55,8 +55,7 @@ def info(
     path: CorpusPath, format: Format = "auto", quiet: Quiet = False, verbose: Verbose = False
 ) -> None:
     """Count papers, abstracts, citations inside and outside, years and duplicates of a corpus."""
-    from citerec.corpus.tools.reading import open_corpus
-    from citerec.corpus.tools.summary import summarise
+    from citerec.corpus.tools import open_corpus, summarise
 
     console = ConsoleOutput(quiet, verbose)
     opened = open_corpus(path, format, skip_bad=True)
@@ -68,26 +67,35 @@ def info(
     _report_ignored(opened, console)
 
 
+class Target(StrEnum):
+    """What `convert` writes."""
+
+    CANONICAL, BEIR = auto(), auto()
+
+
 @corpus.command()
 def convert(
     path: CorpusPath,
     output: Output,
     format: Format = "auto",
+    to: Annotated[
+        Target, typer.Option(help="beir: a folder with corpus.jsonl, queries.jsonl and qrels/.")
+    ] = Target.CANONICAL,
     force: Force = False,
     skip_bad: SkipBad = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Convert a corpus of any format to canonical JSON lines."""
-    from citerec.corpus.tools.convert import convert as convert_corpus
-    from citerec.corpus.tools.reading import open_corpus
-    from citerec.corpus.tools.writing import check_target
+    """Convert a corpus of any format to canonical JSON lines, or to BEIR's layout."""
+    from citerec.corpus import tools
 
     console = ConsoleOutput(quiet, verbose)
-    check_target(output, [path], force=force)
-    opened = open_corpus(path, format, skip_bad=skip_bad)
+    if to is Target.CANONICAL:
+        tools.check_target(output, [path], force=force)
+    opened = tools.open_corpus(path, format, skip_bad=skip_bad)
+    write = tools.to_beir if to is Target.BEIR else tools.convert
     with console.progress(in_bytes="reading") as progress:
-        collector = convert_corpus(opened, output, progress, console.log)
+        collector = write(opened, output, progress, console.log)
     if not quiet:
         write_lines(f"{output}  (from {opened.format})", *_lines(collector.counts))
     for fault in collector.examples:
@@ -105,9 +113,8 @@ def merge(
     verbose: Verbose = False,
 ) -> None:
     """Join corpora by DOI, then by title and year; each field is the most complete one."""
-    from citerec.corpus.tools.merge import merge as merge_corpora
-    from citerec.corpus.tools.reading import open_corpus
-    from citerec.corpus.tools.writing import check_target
+    from citerec.corpus.merge import merge as merge_corpora
+    from citerec.corpus.tools import check_target, open_corpus
 
     console = ConsoleOutput(quiet, verbose)
     check_target(output, paths, force=force)
@@ -134,9 +141,8 @@ def sample(
     verbose: Verbose = False,
 ) -> None:
     """Draw papers that are connected by citations; an index of them is split by year."""
-    from citerec.corpus.tools.reading import open_corpus
-    from citerec.corpus.tools.sample import sample as draw
-    from citerec.corpus.tools.writing import check_target
+    from citerec.corpus.tools import check_target, open_corpus
+    from citerec.corpus.tools import sample as draw
 
     console = ConsoleOutput(quiet, verbose)
     check_target(output, [path], force=force)

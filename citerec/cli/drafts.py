@@ -74,7 +74,7 @@ def listed_rows(
 def _rows(
     listed: "PaperList", place: str, recommender: "BatchRecommender", console: ConsoleOutput
 ) -> frozenset[int]:
-    from citerec.matching.recognise import listed_rows as rows_of
+    from citerec.matching import listed_rows as rows_of
 
     papers = recommender.index.papers
     rows_by_entry = rows_of(listed, papers)

@@ -12,7 +12,7 @@ from citerec.bibliography.paper_list import Entry
 from citerec.collect.openalex import work_id
 from citerec.collect.semanticscholar import is_paper_id
 from citerec.collect.work import Source, Work
-from citerec.matching.same import rows_of_entry, similar_titles
+from citerec.matching import rows_of_entry, similar_titles
 from citerec.types import Progress
 
 HEADER = ("reference", "title", "ids", "reason", "closest title found", "similarity %")

@@ -1,24 +1,33 @@
-"""Which papers are train, dev and test queries: as shipped with the corpus, else by the protocol.
+"""Which queries train, dev and test hold: as shipped with the corpus, else by the protocol.
+
+A corpus ships `splits/{train,dev,test}.ids`, the ids of papers, or BEIR's `queries.jsonl` and `qrels/*.tsv`: queries
+that are no papers of it, with what they cite. An index stores the former in `splits/`, and the latter there as
+`queries.jsonl` (canonical records) and `gold.json`.
 
 The protocol: papers that have a year, ordered by year and within a year by the sha1 of their id; the oldest 80 % are
 train, the next 10 % dev, the latest 10 % test; a paper without an eligible reference is not a query.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.errors import BadInputError
-from citerec.inputs import read_rows
+from citerec.inputs import read_lines, read_rows, reading
 from citerec.manifest import sha256_of
+from citerec.types import Query
 
 SPLITS = ("train", "dev", "test")
 FOLDER = "splits"
+QUERIES, GOLD = "queries.jsonl", "gold.json"
 
 
 def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -32,27 +41,22 @@ def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np
 def split_by_year(
     ids: Sequence[str], years: npt.NDArray[np.int32], graph: Graph
 ) -> dict[str, list[str]]:
-    """Split the queries of a corpus by the protocol.
+    """Split the queries of a corpus by the protocol; return the docids of each split, oldest first.
 
     Args:
         ids: The docid of each row.
         years: The year of each row, shape (n,).
         graph: Who cites whom.
-
-    Returns:
-        The docids of each split, oldest first.
     """
     gold = gold_citations(graph, years)
     gold_counts = np.bincount(graph.citing[gold], minlength=len(ids))
     dated = [int(row) for row in np.flatnonzero(years != NO_YEAR)]
     dated.sort(key=lambda row: (years[row], hashlib.sha1(ids[row].encode()).hexdigest()))
-    ends = (len(dated) * 8 // 10, len(dated) * 9 // 10, len(dated))
-    splits: dict[str, list[str]] = {}
-    start = 0
-    for name, end in zip(SPLITS, ends, strict=True):
-        splits[name] = [ids[row] for row in dated[start:end] if gold_counts[row]]
-        start = end
-    return splits
+    ends = (0, len(dated) * 8 // 10, len(dated) * 9 // 10, len(dated))
+    return {
+        name: [ids[row] for row in dated[ends[n] : ends[n + 1]] if gold_counts[row]]
+        for n, name in enumerate(SPLITS)
+    }
 
 
 def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
@@ -62,20 +66,19 @@ def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
         BadInputError: If only some of the three files exist, or an id occurs twice.
     """
     files = {name: folder / FOLDER / f"{name}.ids" for name in SPLITS}
-    present = [name for name, file in files.items() if file.is_file()]
-    if not present:
+    missing = [f"{name}.ids" for name, file in files.items() if not file.is_file()]
+    if len(missing) == len(SPLITS):
         return None
-    if len(present) < len(SPLITS):
-        missing = ", ".join(f"{name}.ids" for name in SPLITS if name not in present)
-        raise BadInputError(folder / FOLDER, f"{missing} is missing; expected all three, or none")
+    if missing:
+        message = f"{', '.join(missing)} is missing; expected all three, or none"
+        raise BadInputError(folder / FOLDER, message)
     splits = {name: read_ids(file) for name, file in files.items()}
     seen: dict[str, str] = {}
     for name, ids in splits.items():
         for docid in ids:
             if docid in seen:
-                raise BadInputError(
-                    files[name], f"{docid!r} is a {seen[docid]} query, too; expected it once"
-                )
+                message = f"{docid!r} is a {seen[docid]} query, too; expected it once"
+                raise BadInputError(files[name], message)
             seen[docid] = name
     return splits
 
@@ -89,13 +92,11 @@ def read_ids(path: Path) -> list[str]:
     ids: list[str] = []
     for number, row in read_rows(path, "one id a line"):
         try:
-            docid = row.decode().removesuffix("\n").removesuffix("\r")
+            ids.append(row.decode().removesuffix("\n").removesuffix("\r"))
         except UnicodeDecodeError as error:
             message = "not UTF-8 text; expected one id a line"
             raise BadInputError(path, message, line=number) from error
-        if docid.strip():
-            ids.append(docid)
-    return ids
+    return [docid for docid in ids if docid.strip()]
 
 
 def splits_sha256(folder: Path) -> str:
@@ -108,8 +109,92 @@ def splits_sha256(folder: Path) -> str:
     return hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
 
 
-def write_splits(folder: Path, splits: dict[str, list[str]]) -> None:
+def write_splits(folder: Path, splits: Mapping[str, Sequence[str]]) -> None:
     """Write each split as a file of ids, one per line."""
     folder.mkdir(exist_ok=True)
     for name, ids in splits.items():
         (folder / f"{name}.ids").write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedQueries:
+    """Queries and, for each split, the docids that each of its queries cites."""
+
+    queries: Mapping[str, Query]  # by id
+    gold: Mapping[str, Mapping[str, frozenset[str]]]  # split -> query id -> docids
+
+    @property
+    def splits(self) -> dict[str, list[str]]:
+        """The ids of the queries of each split."""
+        return {name: list(self.gold.get(name, {})) for name in SPLITS}
+
+
+def shipped_queries(folder: Path) -> ShippedQueries | None:
+    """Read `queries.jsonl` and `qrels/*.tsv` next to a corpus; return None if there are none.
+
+    Raises:
+        BadInputError: If a file cannot be read, a query occurs twice with different texts, or the qrels name
+            a query that is missing.
+    """
+    from citerec.corpus.readers import parse_record
+    from citerec.run import read_qrels
+
+    files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
+    with reading(folder):
+        files = {name: file for name, file in files.items() if file.is_file()}
+        names = [folder / f"{QUERIES}{packed}" for packed in ("", ".gz", ".zst", ".bz2")]
+        path = next(filter(Path.is_file, names), None)
+    if path is None or not files:
+        return None
+    queries: dict[str, Query] = {}
+    for number, line in read_lines(path):
+        fields = parse_record(path, number, line)
+        has_metadata = isinstance(fields.record.get("metadata"), dict)
+        year = fields.inner("metadata").year() if has_metadata else None
+        if not (title := fields.title("text")):
+            fields.fail("'text' is empty; a query needs at least one word")
+        query = Query(id=fields.id("_id"), title=title, year=year)
+        if queries.setdefault(query.id, query) != query:
+            fields.fail(f"query {query.id!r} occurs above with another text; expected it once")
+    gold = {name: read_qrels(file) for name, file in files.items()}
+    for name, qrels in gold.items():
+        if unknown := sorted(qrels.keys() - queries.keys()):
+            raise BadInputError(files[name], f"query {unknown[0]!r} is not in {path.name}")
+    return ShippedQueries(queries, gold)
+
+
+def write_queries(folder: Path, shipped: ShippedQueries) -> None:
+    """Write queries and their gold into the splits folder of an index."""
+    folder.mkdir(exist_ok=True)
+    lines = [orjson.dumps(asdict(query)) + b"\n" for query in shipped.queries.values()]
+    (folder / QUERIES).write_bytes(b"".join(lines))
+    gold = {
+        name: {qid: sorted(docids) for qid, docids in qrels.items()}
+        for name, qrels in shipped.gold.items()
+    }
+    (folder / GOLD).write_bytes(orjson.dumps(gold))
+
+
+def open_queries(folder: Path) -> ShippedQueries | None:
+    """Open the queries that `write_queries` wrote; return None if there are none.
+
+    Raises:
+        BadInputError: If they cannot be parsed.
+    """
+    if not (folder / QUERIES).is_file():
+        return None
+    try:
+        records = [orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines()]
+        queries = (Query(**record | _tuples(record)) for record in records)
+        gold = {
+            name: {qid: frozenset(docids) for qid, docids in qrels.items()}
+            for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
+        }
+        return ShippedQueries({query.id: query for query in queries}, gold)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = " ".join(repr(error).split())[:120]
+        raise BadInputError(folder, f"its queries cannot be parsed ({reason})") from error
+
+
+def _tuples(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(record[name]) for name in ("authors", "corpus_ids")}

@@ -22,8 +22,7 @@ from citerec.config import (
     Settings,
 )
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import ShippedQueries, open_queries
-from citerec.corpus.splits import SPLITS, gold_citations, read_ids
+from citerec.corpus.splits import SPLITS, ShippedQueries, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group

@@ -7,7 +7,7 @@ from pathlib import Path
 from citerec.bibliography.doi import paper_doi
 from citerec.bibliography.paper_list import Entry, PaperList, parse_paper_list
 from citerec.export.keys import KeyPattern, unique_keys
-from citerec.matching.recognise import listed_papers
+from citerec.matching import listed_papers
 from citerec.references.compose import extended, keys_in_use
 from citerec.references.file import ReferenceFile, read_reference_file
 from citerec.types import Paper

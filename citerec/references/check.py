@@ -11,8 +11,7 @@ from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.bibliography.preprint import is_preprint_doi
 from citerec.corpus.papers import Papers
 from citerec.export.publication import Kind, kind_of
-from citerec.matching.recognise import listed_rows
-from citerec.matching.same import rows_of_entry, same_title, similar_titles
+from citerec.matching import listed_rows, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper
 
 

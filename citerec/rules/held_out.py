@@ -16,8 +16,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.bibliography.keys import title_key
-from citerec.corpus.queries import QUERIES, open_queries
-from citerec.corpus.splits import read_ids, splits_sha256
+from citerec.corpus.splits import QUERIES, open_queries, read_ids, splits_sha256
 from citerec.entries import is_regular, read_record
 from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder

@@ -21,7 +21,7 @@ from citerec.index.write_postings import add_postings, old_postings
 from citerec.java import start_jvm
 from citerec.lock import locked
 from citerec.manifest import TOKENS, checksums, read_manifest
-from citerec.matching.tables import write_tables
+from citerec.matching import write_tables
 from citerec.update.replace import (
     UpdateConfig,
     UpdateReport,

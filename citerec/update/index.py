@@ -22,11 +22,10 @@ from citerec.corpus.graph import open_graph
 from citerec.corpus.lookup import FOLDER as LOOKUP
 from citerec.corpus.outside import OUTSIDE
 from citerec.corpus.papers import NO_YEAR, Papers
-from citerec.corpus.queries import QUERIES
 from citerec.corpus.readers.source import find_source
 from citerec.corpus.splits import FOLDER as SPLITS
+from citerec.corpus.splits import QUERIES, read_ids
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
-from citerec.corpus.splits import read_ids
 from citerec.embed import forget_shards
 from citerec.errors import CiterecError
 from citerec.folder import (
@@ -45,7 +44,7 @@ from citerec.index.write_postings import add_postings, old_postings
 from citerec.java import leave_thread, start_jvm
 from citerec.lock import locked
 from citerec.manifest import Manifest, checksums, read_manifest
-from citerec.matching.tables import update_tables
+from citerec.matching import write_tables
 from citerec.sums import sha256_of
 from citerec.text import contents
 from citerec.types import Log, Paper, Progress, no_progress
@@ -192,14 +191,7 @@ class _Update:
         """Write the transpose of the new graph, and the tables of the new papers."""
         folder, papers, delta = self.folder / CITATIONS, Papers(self.folder / PAPERS), self.delta
         write_cited_by(folder, transposed(open_graph(folder, delta.papers), papers.years))
-        update_tables(
-            self.folder,
-            self.index.manifest.checksums,
-            papers,
-            kept=delta.kept,
-            first_added=delta.first_added,
-            index=self.index.path,
-        )
+        write_tables(self.folder, papers)
 
     def _write_bm25(self) -> int:
         """Change Lucene's index; return the number of its documents."""

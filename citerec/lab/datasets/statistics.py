@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.queries import open_queries
-from citerec.corpus.splits import SPLITS, gold_citations, read_ids
+from citerec.corpus.splits import SPLITS, gold_citations, open_queries, read_ids
 from citerec.folder import IndexFolder
 
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from citerec.build import BuildConfig, build_index
-from citerec.corpus.queries import open_queries, shipped_queries
 from citerec.corpus.readers.source import find_source, sha256_of
-from citerec.corpus.splits import SPLITS, read_ids, shipped_splits
+from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.opening import open_encoder
 from citerec.encode.spec import Fingerprint

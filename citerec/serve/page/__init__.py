@@ -30,7 +30,7 @@ from citerec.drafts import parse_queries
 from citerec.drafts.formats import DocumentFormat, document_format
 from citerec.errors import BadInputError, CiterecError
 from citerec.export.clean import visible
-from citerec.matching.recognise import listed_rows
+from citerec.matching import listed_rows
 from citerec.serve.answers import ProblemError, finished, json, problem_of
 from citerec.serve.guard import LOG
 from citerec.serve.page.view import FIELDS, CorpusView

@@ -1,0 +1,365 @@
+"""What `citerec corpus` does with one corpus of any format: opens it, counts it, converts it, draws a sample."""
+
+import gzip
+import random
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import orjson
+
+from citerec.atomic import destination, replacing
+from citerec.bibliography.doi import paper_doi
+from citerec.bibliography.keys import title_key
+from citerec.corpus.collector import Collector, bytes_read
+from citerec.corpus.readers import detect_format, read_papers
+from citerec.corpus.readers.source import Source, find_source
+from citerec.corpus.splits import shipped_queries, shipped_splits
+from citerec.errors import BadInputError, ConfigError, OutputError, writing
+from citerec.inputs import zstd
+from citerec.types import Log, Paper, Progress, no_log, no_progress
+
+LEVEL = 6  # of gzip
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+FAN = 20  # papers that a sample adds around a paper at once: a paper that thousands cite would fill it
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus and how it is read."""
+
+    source: Source
+    format: str
+    skip_bad: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The path as the user named it."""
+        return self.source.path
+
+    def papers(
+        self,
+        collector: Collector,
+        task: str = "reading",
+        progress: Progress = no_progress,
+        log: Log = no_log,
+    ) -> Iterator[Paper]:
+        """Yield every paper that `collector` keeps: each id once; progress is in bytes.
+
+        Raises:
+            BadInputError: If a record is invalid and is not skipped.
+        """
+        read = bytes_read(self.source, lambda _, done, total: progress(task, done, total))
+        for located in read_papers(self.source, self.format, read, log):
+            if (paper := collector.add(located)) is not None:
+                yield paper
+
+
+def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False) -> Corpus:
+    """Find the files of a corpus and detect its format.
+
+    Raises:
+        BadInputError: If there is no corpus, or it is of no known format.
+    """
+    source = find_source(path)
+    name = detect_format(source, skip_bad=skip_bad) if format_name == "auto" else format_name
+    return Corpus(source, name, skip_bad)
+
+
+# --- Counting
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The counts of a corpus."""
+
+    format: str
+    files: int
+    counts: Counter[str]
+    years: tuple[int, int] | None  # first and last
+    examples: tuple[str, ...]  # the first faults, each with file and line
+
+
+def summarise(corpus: Corpus, progress: Progress = no_progress, log: Log = no_log) -> Summary:
+    """Read a corpus once and count it; invalid records are counted, not refused.
+
+    Memory holds a hash of each id, title and citation, not their texts.
+    """
+    collector = Collector(skip_bad=True)
+    citations, counts = array("q"), collector.counts
+    seen: dict[str, set[int]] = {"same_doi": set(), "same_title": set()}
+    years = Counter[int]()
+    for paper in corpus.papers(collector, progress=progress, log=log):
+        citations.extend(map(hash, set(paper.citations)))
+        if paper.year is not None:
+            years[paper.year] += 1
+        doi, title = paper_doi(paper).lower(), title_key(paper.title)
+        counts["with_doi"] += bool(doi)
+        for name, key in (("same_doi", doi), ("same_title", title and f"{title} {paper.year}")):
+            if key:
+                counts[name] += hash(key) in seen[name]
+                seen[name].add(hash(key))
+    ids = np.fromiter(map(hash, collector.rows), np.int64, len(collector.rows))
+    inside = int(np.isin(np.frombuffer(citations, np.int64), ids).sum()) if citations else 0
+    counts["citations_inside"], counts["citations_outside"] = inside, len(citations) - inside
+    span = (min(years), max(years)) if years else None
+    return Summary(corpus.format, len(corpus.source.files), counts, span, tuple(collector.examples))
+
+
+# --- Writing
+
+
+def check_target(output: Path, inputs: Sequence[Path], *, force: bool) -> None:
+    """Refuse an output file that cannot be written, before the work.
+
+    Raises:
+        ConfigError: If its name has another suffix, it exists and `force` is not set, or it is one of the inputs.
+        OutputError: If it is a folder, or its folder does not exist.
+    """
+    if not output.name.endswith(SUFFIXES):
+        raise ConfigError(
+            f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst; it was not made"
+        )
+    if output.exists() and not output.is_file():
+        raise OutputError(f"cannot write {output}: it is no ordinary file")
+    if not output.parent.is_dir():
+        raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+    target = destination(output)
+    for path in inputs:
+        if not path.exists():
+            raise BadInputError(path, "no such file or folder; name a corpus file or folder")
+        if output.exists() and path.resolve() in {target, *target.parents}:
+            raise ConfigError(f"{output} is a part of the corpus {path}; name another file")
+    if output.exists() and not force:
+        raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
+
+
+@contextmanager
+def write_lines(output: Path) -> Generator[Callable[[bytes], None]]:
+    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    with replacing(destination(output), output) as temporary, ExitStack() as stack:
+        with writing(output):
+            raw = stack.enter_context(temporary.open("wb"))
+            sink: IO[bytes] | Any = raw
+            if output.suffix == ".gz":
+                sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, raw, mtime=0))
+            elif output.suffix == ".zst":
+                sink = stack.enter_context(zstd.open(raw, "wb"))
+
+        def write(line: bytes) -> None:
+            with writing(output):
+                sink.write(line)
+
+        yield write
+        with writing(output):
+            stack.close()  # the last block is written, before the file is moved
+
+
+def canonical_line(paper: Paper) -> bytes:
+    """Return a paper as a line of canonical JSON; fields without a value are left out, except the title."""
+    kept = {name: value for name, value in asdict(paper).items() if value or name == "title"}
+    return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def beir_line(paper: Paper) -> bytes:
+    """Return a paper as a line of BEIR's `corpus.jsonl`; what BEIR has no field for is in its metadata."""
+    rest = asdict(paper) | {"references": paper.citations}
+    skipped = {"id", "title", "abstract", "citations"}
+    metadata = {name: value for name, value in rest.items() if value and name not in skipped}
+    record = {"_id": paper.id, "title": paper.title, "text": paper.abstract, "metadata": metadata}
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def convert(
+    corpus: Corpus, output: Path, progress: Progress = no_progress, log: Log = no_log
+) -> Collector:
+    """Write a corpus as canonical JSON lines; return the counts.
+
+    Raises:
+        BadInputError: If a record is invalid and is not skipped.
+        ConfigError: If there is no valid paper.
+        OutputError: If the file cannot be written.
+    """
+    collector = Collector(corpus.skip_bad)
+    with write_lines(output) as write:
+        for paper in corpus.papers(collector, progress=progress, log=log):
+            write(canonical_line(paper))
+        if not collector.rows:
+            raise ConfigError(f"{corpus.path} holds no valid paper; {output} was not made")
+    return collector
+
+
+def to_beir(
+    corpus: Corpus, folder: Path, progress: Progress = no_progress, log: Log = no_log
+) -> Collector:
+    """Write a corpus in BEIR's layout, which ir_datasets reads, too: papers, queries, and qrels of the splits.
+
+    Queries are those that the corpus ships, else the papers of its splits, with title and abstract; the gold of such a
+    paper is its references that are in the corpus and not of a later year, as in the protocol.
+
+    Raises:
+        BadInputError: If a record is invalid and is not skipped.
+        ConfigError: If there is no valid paper, or the folder is there.
+        OutputError: If the folder cannot be written.
+    """
+    if folder.exists():
+        raise ConfigError(f"{folder} already exists; name another folder")
+    shipped, collector = shipped_queries(corpus.source.folder), Collector(corpus.skip_bad)
+    splits = {} if shipped else shipped_splits(corpus.source.folder) or {}
+    wanted = {docid for split in splits.values() for docid in split}
+    papers, years = dict[str, Paper](), dict[str, int | None]()
+    with writing(folder):
+        (folder / "qrels").mkdir(parents=True)
+    with write_lines(folder / "corpus.jsonl") as write:
+        for paper in corpus.papers(collector, progress=progress, log=log):
+            write(beir_line(paper))
+            years[paper.id] = paper.year
+            if paper.id in wanted:
+                papers[paper.id] = paper
+    if not years:
+        raise ConfigError(f"{corpus.path} holds no valid paper")
+    if not shipped and not splits:
+        log(
+            "this corpus has no splits: there are no queries and qrels; `citerec index` makes splits"
+        )
+    gold = (
+        shipped.gold
+        if shipped
+        else {
+            name: {docid: _gold(papers[docid], years) for docid in split if docid in papers}
+            for name, split in splits.items()
+        }
+    )
+    texts = (
+        {query.id: query.title for query in shipped.queries.values()}
+        if shipped
+        else {docid: f"{paper.title} {paper.abstract}".strip() for docid, paper in papers.items()}
+    )
+    with write_lines(folder / "queries.jsonl") as write:
+        for qid, text in texts.items():
+            write(orjson.dumps({"_id": qid, "text": text}, option=orjson.OPT_APPEND_NEWLINE))
+    for name, qrels in gold.items():
+        with write_lines(folder / "qrels" / f"{name}.tsv") as write:
+            write(b"query-id\tcorpus-id\tscore\n")
+            for qid, docids in qrels.items():
+                write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
+    return collector
+
+
+def _gold(paper: Paper, years: dict[str, int | None]) -> set[str]:
+    """Return the references of a paper that are in the corpus and not of a later year."""
+    cited = {docid for docid in paper.citations if docid in years and docid != paper.id}
+    latest = paper.year
+    return {c for c in cited if latest is None or (years[c] or latest) <= latest}
+
+
+# --- Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReport:
+    """What a sample holds."""
+
+    papers: int
+    citations: int
+    parts: int  # of the citation graph from which papers were taken
+
+
+def sample(
+    corpus: Corpus,
+    output: Path,
+    n: int,
+    seed: int,
+    progress: Progress = no_progress,
+    log: Log = no_log,
+) -> SampleReport:
+    """Write `n` papers of a corpus that are connected by citations; the same seed gives the same papers.
+
+    The corpus is read twice. Papers keep their order and their citations to papers of the sample; splits are not
+    written, so that an index of the sample is split by year. A corpus without citations gives a random sample.
+
+    Raises:
+        BadInputError: If a record is invalid and is not skipped.
+        ConfigError: If there is no valid paper.
+        OutputError: If the file cannot be written.
+    """
+    ids, neighbours = _neighbours(corpus, progress, log)
+    if not ids:
+        raise ConfigError(f"{corpus.path} holds no valid paper; {output} was not made")
+    rng = random.Random(seed)
+    if any(len(rows) for rows in neighbours):
+        chosen, parts = _walk(neighbours, n, rng)
+    else:
+        log("this corpus has no citations: the sample is random")
+        chosen = set(rng.sample(range(len(ids)), min(n, len(ids))))
+        parts = len(chosen)
+    kept = {ids[row] for row in chosen}
+    citations = 0
+    with write_lines(output) as write:
+        for paper in corpus.papers(Collector(corpus.skip_bad), "writing", progress):
+            if paper.id in kept:
+                inside = tuple(cited for cited in paper.citations if cited in kept)
+                citations += len(inside)
+                write(canonical_line(replace(paper, citations=inside)))
+    return SampleReport(len(kept), citations, parts)
+
+
+def _neighbours(corpus: Corpus, progress: Progress, log: Log) -> tuple[list[str], list[Any]]:
+    """Return the ids, and for each the rows of its references and then of those that cite it.
+
+    Citations are held as hashes until every id is known.
+    """
+    collector = Collector(corpus.skip_bad)
+    citing, cited = array("i"), array("q")
+    for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
+        citing.extend([row] * len(paper.citations))
+        cited.extend(map(hash, paper.citations))
+    ids = list(collector.rows)
+    if not cited:
+        return ids, [()] * len(ids)
+    hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
+    order = np.argsort(hashes)
+    wanted, sources = np.frombuffer(cited, np.int64), np.frombuffer(citing, np.int32)
+    places = np.minimum(np.searchsorted(hashes[order], wanted), len(ids) - 1)
+    targets = order[places].astype(np.int32)
+    inside = (hashes[targets] == wanted) & (targets != sources)
+    rows = np.concatenate([sources[inside], targets[inside]])
+    others = np.concatenate([targets[inside], sources[inside]])
+    ends = np.cumsum(np.bincount(rows, minlength=len(ids)))
+    return ids, np.split(others[np.argsort(rows, kind="stable")], ends[:-1])
+
+
+def _walk(neighbours: Sequence[Any], n: int, rng: random.Random) -> tuple[set[int], int]:
+    """Return rows found breadth-first from random papers, and from how many papers the search began."""
+    starts = list(range(len(neighbours)))
+    rng.shuffle(starts)
+    # papers with citations first: others are parts of their own
+    starts.sort(key=lambda row: not len(neighbours[row]))
+    chosen, parts = set[int](), 0
+    for start in starts:
+        if len(chosen) >= n:
+            break
+        if start in chosen:
+            continue
+        parts += 1
+        chosen.add(start)
+        waiting = deque([start])
+        while waiting and len(chosen) < n:
+            row = waiting.popleft()
+            found = list(dict.fromkeys(r for r in neighbours[row].tolist() if r not in chosen))
+            drawn = rng.sample(found, FAN) if len(found) > FAN else found
+            drawn = drawn[: n - len(chosen)]
+            chosen.update(drawn)
+            waiting.extend(drawn)
+            if len(found) > FAN:
+                waiting.append(row)
+    return chosen, parts

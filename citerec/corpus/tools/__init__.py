@@ -1,1 +1,0 @@
-"""What `citerec corpus` does with corpora: counts them, converts them, merges them, draws samples."""

@@ -1,0 +1,442 @@
+"""Is this draft, or this reference, that paper? Finds them in a corpus by id, DOI or title.
+
+Titles that differ in case, accents, punctuation and LaTeX are equal (`title_key`). Beyond that, `same_title` accepts
+another order of words, small spelling errors, joined words and a missing subtitle; numbers ("Part II", "2019") must be
+the same. If both sides have years and authors, these contradict a match or confirm one that the titles leave open. A
+draft is recognised by its DOI or an equal title, unless year or authors contradict the title.
+
+An index stores tables of these keys (`citerec.corpus.lookup`), so that no query reads all papers.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from citerec.bibliography.doi import doi_of, paper_doi
+from citerec.bibliography.keys import id_key, title_key
+from citerec.bibliography.names import name_key
+from citerec.bibliography.paper_list import PaperList
+from citerec.corpus.lookup import (
+    AUTHORS,
+    DOIS,
+    IDS,
+    TITLES,
+    Codes,
+    Table,
+    code_of,
+    codes_of,
+    write_table,
+)
+from citerec.corpus.papers import BATCH, Papers
+from citerec.rules.eligible import query_rows
+from citerec.types import Paper, Query, QueryKind
+
+# Words of a title that identifies a paper; shorter ones ("Introduction") need more evidence.
+LEAST_WORDS = 4
+YEARS_APART = 3  # the largest difference between a preprint and its published version
+_EMPTY = frozenset("a an the and of in on for to at by".split())
+_NUMBERS = frozenset(
+    "one two three four five six seven eight nine ten first second third fourth fifth part parts volume"
+    " ii iii iv v vi vii viii ix x".split()
+)
+_SUBTITLE = re.compile(r"\s*(?::\s|\s[-–—]+\s|[—?!]\s|\.\s)")
+_NAME = re.compile(r"[^\W\d_]{2,}")
+
+
+# --- Titles
+
+
+def same_title(title: str, other: str) -> bool:
+    """Whether two titles, as their files have them, differ only as two citations of one paper may."""
+    first, second = title_key(title).split(), title_key(other).split()
+    if first == second:
+        return bool(first)
+    if _numbers(first) != _numbers(second):
+        return False
+    if "".join(first) == "".join(second):  # multi-task, multitask
+        return len("".join(first)) >= 12
+    if _main_title(title) == second or _main_title(other) == first:
+        return min(len(first), len(second)) >= LEAST_WORDS
+    return _same_words(first, second)
+
+
+def _numbers(words: Sequence[str]) -> Counter[str]:
+    return Counter(
+        w for w in words if len(w) == 1 or w in _NUMBERS or any(map(str.isdigit, w))
+    ) - Counter("a")
+
+
+def _main_title(title: str) -> list[str]:
+    """Return the words of a title without its subtitle; empty if it has none."""
+    parts = _SUBTITLE.split(title, maxsplit=1)
+    return title_key(parts[0]).split() if len(parts) > 1 else []
+
+
+def _same_words(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the words are the same in any order, except for empty words and one spelling error per five words."""
+    first_counts, second_counts = Counter(first), Counter(second)
+    only_first = sorted(w for w in (first_counts - second_counts).elements() if w not in _EMPTY)
+    only_second = sorted(w for w in (second_counts - first_counts).elements() if w not in _EMPTY)
+    content = sum(w not in _EMPTY for w in first)
+    return (
+        content > LEAST_WORDS
+        and len(only_first) == len(only_second) <= max(1, content // 5)
+        and all(_misspelt(a, b) for a, b in zip(only_first, only_second, strict=True))
+    )
+
+
+def _misspelt(word: str, other: str) -> bool:
+    """Whether two long words differ by a spelling error; a prefix makes another word ("supervised", "unsupervised")."""
+    shortest = min(len(word), len(other))
+    most = 2 if shortest >= 10 else 1
+    return shortest >= 5 and word[:3] == other[:3] and Levenshtein.distance(word, other) <= most
+
+
+def title_codes(title: str) -> frozenset[str]:
+    """Return codes of a title; equal or similar titles share at least one.
+
+    Codes are its letters, those of its main title, and the first letters of its words, which a spelling error keeps.
+    """
+    words = title_key(title).split()
+    codes = ["".join(words)] if words else []
+    if main := _main_title(title):
+        codes.append("".join(main))
+    if len(words) > LEAST_WORDS:
+        starts = sorted([word[:3] for word in words if word not in _EMPTY])
+        codes.append(" ".join(["", *starts]))  # the other codes have no blank
+    return frozenset(codes)
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarTitles:
+    """Rows of a corpus whose titles may be the title of one reference, each list rising."""
+
+    equal: list[int]  # with an equal title, see `title_key`
+    near: list[int]  # with the `same_title`, but not an equal one
+    longer: list[int]  # with a title of which this is the main title, too short for `same_title`
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows of all three lists."""
+        return [*self.equal, *self.near, *self.longer]
+
+    def before(self, row: int) -> "SimilarTitles":
+        """Return those before a row."""
+        lists = (self.equal, self.near, self.longer)
+        return SimilarTitles(*([one for one in rows if one < row] for rows in lists))
+
+
+def similar_titles(titles: Iterable[str], corpus_titles: Iterable[str]) -> dict[str, SimilarTitles]:
+    """Return the rows of a corpus whose titles are equal or similar to each of some titles, in one pass over it."""
+    return _similar_among(titles, enumerate(corpus_titles))
+
+
+def _similar_among(
+    titles: Iterable[str], corpus_titles: Iterable[tuple[int, str]]
+) -> dict[str, SimilarTitles]:
+    """Find titles among rows of a corpus and their titles, as `similar_titles` does; rows rise."""
+    keys = {title: title_key(title) for title in titles}
+    similar = {title: SimilarTitles([], [], []) for title in keys}
+    by_code: defaultdict[str, list[str]] = defaultdict(list)
+    for title in keys:
+        for code in title_codes(title):
+            by_code[code].append(title)
+    for row, other in corpus_titles if by_code else ():
+        key = title_key(other)
+        for title in {t for code in title_codes(other) for t in by_code.get(code, ())}:
+            words = keys[title].split()
+            if keys[title] == key:
+                similar[title].equal.append(row)
+            elif same_title(title, other):
+                similar[title].near.append(row)
+            elif _main_title(other) == words and _numbers(words) == _numbers(key.split()):
+                similar[title].longer.append(row)
+    return similar
+
+
+# --- Years and authors
+
+
+class Described(Protocol):
+    """A query, a reference or a paper of a corpus, with the fields that identify a paper."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def year(self) -> int | None: ...
+    @property
+    def authors(self) -> tuple[str, ...]: ...
+
+
+def rows_of_entry(
+    entry: Described, similar: SimilarTitles, papers: Mapping[int, Described]
+) -> list[int]:
+    """Return the rows of the papers that a reference is, from those with similar titles.
+
+    Papers with an equal title are preferred, unless contradicted; a title of `LEAST_WORDS` outweighs a contradiction of
+    year or authors. Otherwise the one title whose year and authors agree is chosen; otherwise the one near title,
+    unless contradicted.
+
+    Args:
+        entry: The reference.
+        similar: The result of `similar_titles` for its title.
+        papers: The papers of these rows.
+
+    Returns:
+        Rows of papers that share one title; empty if it is not clear which.
+    """
+    if equal := [row for row in similar.equal if _has_equal_title(entry, papers[row])]:
+        return equal
+    agreeing = [row for row in (*similar.near, *similar.longer) if _agrees(entry, papers[row])]
+    rows = agreeing or similar.near
+    if len({title_key(papers[row].title) for row in rows}) > 1:
+        return []
+    return [row for row in rows if not _contradicts(entry, papers[row])]
+
+
+def is_draft_of(query: Query, paper: Paper) -> bool:
+    """Whether a draft with the title of `paper` is that paper.
+
+    Neither year nor authors may contradict it. With a title of fewer than `LEAST_WORDS` words they must also
+    have an author in common.
+    """
+    return not _contradicts(query, paper) and (
+        not _is_short(query) or bool(_shares_author(query, paper))
+    )
+
+
+def _contradicts(described: Described, paper: Described) -> bool:
+    """Whether years or authors show that two similar titles are of two papers; unknown ones contradict nothing."""
+    most = 1 if _is_short(described) else YEARS_APART
+    return (_years_apart(described, paper) or 0) > most or _shares_author(described, paper) is False
+
+
+def _has_equal_title(described: Described, paper: Described) -> bool:
+    if not _contradicts(described, paper):
+        return True
+    same_year = _years_apart(described, paper) == 0
+    return not _is_short(described) and (same_year or bool(_shares_author(described, paper)))
+
+
+def _agrees(described: Described, paper: Described) -> bool:
+    """Whether both have a year, at most one year apart, and an author's last name in common."""
+    apart = _years_apart(described, paper)
+    names = _last_names(described)
+    return apart is not None and apart <= 1 and not names.isdisjoint(_last_names(paper))
+
+
+def _is_short(described: Described) -> bool:
+    return len(title_key(described.title).split()) < LEAST_WORDS
+
+
+def _years_apart(described: Described, paper: Described) -> int | None:
+    if described.year is None or paper.year is None:
+        return None
+    return abs(described.year - paper.year)
+
+
+def _shares_author(described: Described, paper: Described) -> bool | None:
+    """Whether both have an author in common; None if the authors of one are unknown.
+
+    With a short title last names must be equal; with a longer one any parts of names, in case they were split wrongly.
+    """
+    names = _last_names if _is_short(described) else _names
+    ours, theirs = names(described), names(paper)
+    return not ours.isdisjoint(theirs) if ours and theirs else None
+
+
+def _names(described: Described) -> frozenset[str]:
+    return frozenset(
+        name for author in described.authors for name in _NAME.findall(title_key(author))
+    )
+
+
+def _last_names(described: Described) -> frozenset[str]:
+    keys = (name_key(author).split() for author in described.authors)
+    return frozenset(key[-1] for key in keys if key and len(key[-1]) > 1)
+
+
+# --- Drafts and lists in a corpus
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedQuery:
+    """A query, with the ids of its papers if it was recognised in the corpus."""
+
+    query: Query
+    notice: str = ""  # what was recognised, for the user; empty if nothing was
+
+
+def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]:
+    """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
+
+    A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged. So does one that is no
+    draft, such as a sentence.
+    """
+    pairs = list(zip(queries, query_rows(queries, papers), strict=True))
+    drafts = [q for q, rows in pairs if not rows and q.kind is QueryKind.DRAFT]
+    similar = _similar([query.title for query in drafts], papers, _equal_code)
+    return [
+        _recognised(query, papers, similar[query.title].equal)
+        if not rows and query.kind is QueryKind.DRAFT
+        else RecognisedQuery(query)
+        for query, rows in pairs
+    ]
+
+
+def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> RecognisedQuery:
+    dois = [query.doi.lower()] if query.doi else []
+    rows = sorted({row for found in rows_by_doi(dois, papers).values() for row in found})
+    matched_by = "DOI" if rows else "title"
+    if not rows:
+        candidates = papers.at(same_title)
+        rows = [row for row in same_title if is_draft_of(query, candidates[row])]
+    if not rows:
+        return RecognisedQuery(query)
+    ids = papers.ids_at(rows)
+    notice = (
+        f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
+        "and its own references are not used"
+    )
+    return RecognisedQuery(replace(query, corpus_ids=tuple(ids)), notice)
+
+
+def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
+    """Return the rows of the papers that each entry of a list matches by id, DOI or title; empty if there are none."""
+    ids = sorted({i for entry in paper_list.entries for i in entry.ids})
+    by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
+    by_doi = rows_by_doi(paper_list.ids, papers)
+    similar = _similar(paper_list.titles, papers)
+    candidates = papers.at(row for titles in similar.values() for row in titles.rows)
+    return [
+        frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
+            *(by_doi.get(id_key(i), ()) for i in entry.ids),
+            rows_of_entry(entry, similar[entry.title], candidates)
+            if entry.title in similar
+            else (),
+        )
+        for entry in paper_list.entries
+    ]
+
+
+def _equal_code(title: str) -> list[str]:
+    """Return the code that equal titles share."""
+    return ["".join(title_key(title).split())]
+
+
+def _similar(
+    titles: Sequence[str],
+    papers: Papers,
+    codes_of_title: Callable[[str], Iterable[str]] = title_codes,
+) -> dict[str, SimilarTitles]:
+    """Return the rows of a corpus with an equal or similar title, by title: those that share a code."""
+    if not papers.lookup:  # of a corpus that is being built
+        return similar_titles(titles, papers.titles())
+    codes = sorted({code for title in titles for code in codes_of_title(title)})
+    found = papers.lookup.titles.rows_of(codes)
+    rows = np.unique(np.concatenate([*found, np.zeros(0, np.int32)]))
+    texts = papers.texts("title", rows).to_pylist()
+    return _similar_among(titles, zip(rows.tolist(), texts, strict=True))
+
+
+def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
+    """Return the rows of each DOI, in the form of `id_key`, that is in the corpus: as an id or as a stated DOI."""
+    dois = sorted(filter(doi_of, ids))
+    if not papers.lookup or not dois:
+        return {}
+    rows_by_key: dict[str, set[int]] = {}
+    for doi, rows in zip(dois, papers.lookup.dois.rows_of(dois), strict=True):
+        for name in ("id", "doi"):
+            pairs = zip(rows.tolist(), papers.texts(name, rows).to_pylist(), strict=True)
+            found = {row for row, text in pairs if id_key(text) == doi}
+            rows_by_key.setdefault(doi, set()).update(found)
+    return rows_by_key
+
+
+def listed_papers(paper_list: PaperList, papers: Sequence[Paper]) -> list[frozenset[int]]:
+    """Return the positions of the papers that each entry of a list matches, as `listed_rows` does for a corpus.
+
+    A citation key that is the id of a paper with another title does not count: authors and corpora make both from the
+    same name and year.
+    """
+    by_id: dict[str, set[int]] = {}
+    for place, paper in enumerate(papers):
+        for paper_id in filter(None, (paper.id, id_key(paper.id), paper_doi(paper).lower())):
+            by_id.setdefault(paper_id, set()).add(place)
+    by_title = same_entries(paper_list.entries, papers)
+    return [
+        titles.union(
+            place
+            for i in entry.ids
+            for place in by_id.get(i, set()) | by_id.get(id_key(i), set())
+            if i != entry.key or not entry.title or same_title(entry.title, papers[place].title)
+        )
+        for entry, titles in zip(paper_list.entries, by_title, strict=True)
+    ]
+
+
+def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> list[frozenset[int]]:
+    """Return for each entry the positions of those of `others` that are the same paper by title, year and authors."""
+    titles = {entry.title for entry in entries if title_key(entry.title)}
+    similar = similar_titles(sorted(titles), [other.title for other in others])
+    by_place = dict(enumerate(others))
+    return [
+        frozenset(rows_of_entry(entry, similar[entry.title], by_place))
+        if entry.title in similar
+        else frozenset()
+        for entry in entries
+    ]
+
+
+# --- The tables of an index
+
+
+def write_tables(folder: Path, papers: Papers) -> None:
+    """Write the tables of ids, DOIs, titles and authors of an index into its folder."""
+    for name, (columns, keys, coded) in _KEYS.items():
+        codes, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
+        for number, batch in enumerate(papers.batches()):
+            of_papers = [*map(keys, *(batch[column].to_pylist() for column in columns))]
+            codes.append(coded(chain.from_iterable(of_papers)))
+            numbers = np.arange(number * BATCH, number * BATCH + len(batch), dtype=np.int32)
+            rows.append(np.repeat(numbers, [*map(len, of_papers)]))
+        write_table(folder, name, Table.of(np.concatenate(codes), np.concatenate(rows)))
+
+
+def _id_keys(docid: str) -> Collection[str]:
+    return (docid,)
+
+
+def _doi_keys(*texts: str) -> Collection[str]:
+    """Return the `id_key` of each text that is a DOI."""
+    return {doi.lower() for text in texts if text and (doi := doi_of(text))}
+
+
+def _author_codes(authors: Sequence[str] | None) -> Collection[int]:
+    return {*map(_name_code, authors or ())}
+
+
+@lru_cache(maxsize=2**16)
+def _name_code(name: str) -> int:
+    return code_of(name_key(name))
+
+
+def _as_codes(codes: Iterable[int]) -> Codes:
+    return np.fromiter(codes, np.uint64)
+
+
+# The columns of each table, the keys or codes of a paper with these values, and what makes codes of all of these.
+_KEYS: dict[str, tuple[tuple[str, ...], Callable[..., Collection[Any]], Callable[..., Codes]]] = {
+    IDS: (("id",), _id_keys, codes_of),
+    DOIS: (("id", "doi"), _doi_keys, codes_of),
+    TITLES: (("title",), title_codes, codes_of),
+    AUTHORS: (("authors",), _author_codes, _as_codes),
+}
