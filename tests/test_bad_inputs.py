@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from backports import zstd
-from support.bad_drafts import BAD_DRAFTS
 from support.tools import command_fault
 
 from citerec.cli import run
@@ -546,14 +545,6 @@ def test_a_bad_command(refused: Callable[..., None], workplace: Path, name: str)
         _write(workplace / file, content)
 
     refused(*bad.arguments, says=bad.says)
-
-
-@pytest.mark.parametrize("name", BAD_DRAFTS)
-def test_a_bad_draft(refused: Callable[..., None], workplace: Path, name: str) -> None:
-    content, says = BAD_DRAFTS[name]
-    (workplace / "draft").write_bytes(content)
-
-    refused("recommend", "--query", "draft", says=says)
 
 
 @pytest.mark.parametrize("name", HARMS)

@@ -1,11 +1,8 @@
 """A sentence that needs a reference: what is read of it, and what is recommended with and without its draft."""
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import Bm25Config
 from citerec.drafts.context import read_context, sentence_query, without_markers
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.rank.calibrate import Calibration
@@ -314,105 +311,3 @@ def test_a_sentence_without_a_match_says_so(cli: Callable[..., tuple[int, str, s
 
     assert code == 0
     assert "no word of the sentence occurs in the 5 eligible papers" in " ".join(out.split())
-
-
-# --- sentences with gold, for measuring
-
-
-@pytest.fixture(scope="module")
-def context_queries() -> ModuleType:
-    """The module of experiments/ that reads sentences with gold."""
-    spec = importlib.util.spec_from_file_location(
-        "context_queries", EXPERIMENTS / "context_queries.py"
-    )
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["context_queries"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-JATS = """<?xml version="1.0"?>
-<!-- invented -->
-<article xmlns:xlink="http://www.w3.org/1999/xlink"><front><article-meta>
-  <article-id pub-id-type="doi">10.5555/made.1</article-id>
-  <title-group><article-title>Pictures of <italic>trees</italic></article-title></title-group>
-  <pub-date><year>2022</year></pub-date><pub-date><year>2021</year></pub-date>
-  <abstract><p>We draw.</p></abstract>
-</article-meta></front><body>
-  <sec><p>Token vectors interact late (<xref ref-type="bibr" rid="r1">Doe, 2020</xref>;
-    <xref ref-type="bibr" rid="r2">Roe, 2021</xref>). This cites nothing, see
-    <xref ref-type="fig" rid="f1">Fig. 1</xref>. Large trees were drawn.<xref ref-type="bibr"
-    rid="r3">3</xref> Nobody knows this one <xref ref-type="bibr" rid="r4">4</xref>.</p></sec>
-</body><back><ref-list>
-  <ref id="r1"><element-citation><article-title>Late interaction over token vectors
-    </article-title></element-citation></ref>
-  <ref id="r2"><mixed-citation>Roe. <article-title>Sparse vectors of expanded terms</article-title>
-    </mixed-citation></ref>
-  <ref id="r3"><mixed-citation><article-title>Other title</article-title>
-    <pub-id pub-id-type="doi">10.5555/trees</pub-id></mixed-citation></ref>
-  <ref id="r4"><mixed-citation><article-title>Quarks</article-title></mixed-citation></ref>
-</ref-list></back></article>
-"""
-
-
-def test_sentences_of_a_full_text_have_the_papers_that_they_cite_as_gold(
-    context_queries: Any, index: IndexFolder, tmp_path: Path
-) -> None:
-    (tmp_path / "made.xml").write_text(JATS)
-
-    found = list(context_queries.from_jats([tmp_path / "made.xml"], index.papers))
-
-    assert [one.query.context for one in found] == [
-        "Token vectors interact late.",
-        "Large trees were drawn.",
-    ]
-    assert [one.gold for one in found] == [{"late", "sparse"}, {"trees"}]  # by title; by DOI
-    assert {one.query.title for one in found} == {"Pictures of trees"}
-    assert (found[0].query.abstract, found[0].query.year) == ("We draw.", 2021)
-    assert found[0].query.doi == "10.5555/made.1"
-
-
-@pytest.mark.parametrize(
-    "text", ["no xml", "<article><front/></article>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>']
-)
-def test_what_is_no_full_text_is_refused(context_queries: Any, tmp_path: Path, text: str) -> None:
-    (tmp_path / "bad.xml").write_text(text)
-
-    with pytest.raises(BadInputError, match=r"bad\.xml"):
-        context_queries.read_jats(tmp_path / "bad.xml")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<top>\n<num> Number: t1\n<title> Trees are drawn [CITE]\n</top>\n"
-        "<top><num>t2</num><title>No gold</title></top>\n",
-        "t1\tTrees are drawn [CITE]\n\nt2\tNo gold\n",
-    ],
-)
-def test_topics_with_gold_are_sentences(context_queries: Any, tmp_path: Path, text: str) -> None:
-    (tmp_path / "topics").write_text(text)
-    (tmp_path / "qrels").write_text("t1 0 trees 1\nt1 0 graphs 0\n")
-
-    [one] = context_queries.from_trec(tmp_path / "topics", tmp_path / "qrels")
-
-    assert one.query.title == "Trees are drawn"
-    assert one.gold == {"trees"}
-    with pytest.raises(BadInputError, match="expected an id, a tab and a sentence"):
-        (tmp_path / "bad").write_text("t1 no tab\n")
-        list(context_queries.read_topics(tmp_path / "bad"))
-
-
-def test_a_proxy_is_the_sentence_with_the_words_of_a_reference(
-    context_queries: Any, build: Build, tmp_path: Path
-) -> None:
-    abstract = "Zebras have no place here at all. We draw large trees with care here."
-    citing = {"id": "me", "title": "Mine", "abstract": abstract, "year": 2010}
-    index = build([*PAPERS, citing | {"citations": ["trees", "graphs", "zebra"]}])
-    (index.splits / "dev.ids").write_text("me\n")
-
-    [one] = context_queries.proxies(index, "dev", 5)
-
-    assert one.query.context == "We draw large trees with care here."
-    assert one.gold == {"trees"}  # "large" and "trees"; the others share one word at most

@@ -221,7 +221,7 @@ def test_what_is_no_year_is_an_error_on_its_line(year: str) -> None:
         ("", ["this is empty", "BibTeX"]),
         (" \n\t\n", ["this is empty"]),
         (b"%PDF-1.7 ...", ["a PDF", "pdftotext paper.pdf - | citerec recommend --query -"]),
-        (b"PK\x03\x04....", ["zip archive"]),
+        (b"PK\x03\x04....", ["pandoc cannot read this Word draft"]),
         (b"\x1f\x8b\x08....", ["gzip", "gunzip"]),
         (b"\x89PNG\r\n\x1a\n", ["PNG image"]),
         ("Title".encode("utf-16"), ["UTF-16", "iconv"]),

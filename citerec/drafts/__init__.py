@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from citerec.bibliography.paper_list import PaperList
     from citerec.bibliography.record import Draft, Record
     from citerec.bibliography.source import Kind
-    from citerec.drafts.document import Document
-    from citerec.drafts.formats import DocumentFormat
+    from citerec.drafts.document import Document, DocumentFormat
 
 __all__ = ["QueryFile", "parse_queries", "read_queries"]
 
@@ -31,13 +30,6 @@ _READERS = {
     "RIS": "citerec.bibliography.ris",
     "TEXT": "citerec.drafts.plain",
 }  # modules, by kind
-_DOCUMENT_READERS = {
-    "LATEX": "citerec.drafts.tex",
-    "MARKDOWN": "citerec.drafts.markdown",
-    "DOCX": "citerec.drafts.docx",
-    "PDF": "citerec.drafts.pdf",
-    "HTML": "citerec.drafts.html",
-}  # modules, by document format
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ def parse_queries(
     """
     from citerec.bibliography.record import to_query
     from citerec.bibliography.source import decode, kind_of, refuse_long
-    from citerec.drafts.formats import document_format
+    from citerec.drafts.document import document_format
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     if document := document_format(data, str(name)):
@@ -141,10 +133,17 @@ def _from_document(
 ) -> QueryFile:
     """Return the draft of a document with its references; only the reader of its format is imported."""
     from citerec.bibliography.record import to_query
-    from citerec.drafts.document import NO_TITLE, recognised
+    from citerec.drafts.document import NO_TITLE, DocumentFormat, recognised
 
-    reader = import_module(_DOCUMENT_READERS[document_format.name])
-    document: Document = replace(reader.read(data, name, file), **stated)
+    if document_format is DocumentFormat.PDF:
+        from citerec.drafts.pdf import read
+
+        document = read(data, name)
+    else:
+        from citerec.drafts import pandoc
+
+        document = pandoc.read(data, document_format, name, file)
+    document: Document = replace(document, **stated)
     if not document.title.strip():
         raise BadInputError(
             name, f"this draft ({document_format}) has no title that was found; {NO_TITLE}"

@@ -1,40 +1,33 @@
 """Makes drafts as Word documents and PDFs, good ones and harmful ones."""
 
+import subprocess
 import zipfile
+from functools import cache
 from io import BytesIO
 
-import docx
 import fpdf
-
-BODY = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>{}</w:body></w:document>'
-
-
-def word(*paragraphs: tuple[str, str], title: str = "", comments: str = "") -> bytes:
-    """Return a Word document of paragraphs: style and text."""
-    document = docx.Document()
-    for style, text in paragraphs:
-        document.add_paragraph(text, style=style or None)
-    document.core_properties.title, document.core_properties.author = title, ""
-    document.core_properties.comments = comments
-    out = BytesIO()
-    document.save(out)
-    return out.getvalue()
+import pypandoc
 
 
-def rezipped(data: bytes, **parts: str | None) -> bytes:
-    """Replace parts of a Word document; `word_document` is `word/document.xml`; None removes a part."""
-    changed = {name.replace("_", "/", 1) + ".xml": text for name, text in parts.items()}
+@cache
+def word(markdown: str) -> bytes:
+    """Return a Word document of Markdown; a title in front matter gets the style Title."""
+    command = [pypandoc.get_pandoc_path(), "-f", "markdown", "-t", "docx", "-o", "-"]
+    return subprocess.run(command, input=markdown.encode(), capture_output=True, check=True).stdout
+
+
+def rezipped(data: bytes, text: str | None) -> bytes:
+    """Replace the text of a Word document, `word/document.xml`; None removes it."""
     out = BytesIO()
     with (
         zipfile.ZipFile(BytesIO(data)) as old,
         zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new,
     ):
         for name in old.namelist():
-            if name not in changed:
+            if name != "word/document.xml":
                 new.writestr(name, old.read(name))
-        for name, text in changed.items():
-            if text is not None:
-                new.writestr(name, text)
+        if text is not None:
+            new.writestr("word/document.xml", text)
     return out.getvalue()
 
 

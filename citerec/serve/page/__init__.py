@@ -27,7 +27,7 @@ from citerec import Paper, Recommendation, Recommendations, Recommender
 from citerec import Query as Draft
 from citerec.bibliography.paper_list import PaperList, read_paper_list
 from citerec.drafts import parse_queries
-from citerec.drafts.formats import DocumentFormat, document_format
+from citerec.drafts.document import DocumentFormat, document_format
 from citerec.errors import BadInputError, CiterecError
 from citerec.export.clean import visible
 from citerec.matching import listed_rows
