@@ -124,68 +124,27 @@ class Bm25Config(Settings):
 
 
 class DenseKind(StrEnum):
-    """How the vectors of an index are searched."""
+    """How the vectors of an index are searched; see `citerec.index.vectors`."""
 
     EXACT = "exact"  # compares the query with every vector
-    HNSW = "hnsw"  # a graph of nearest neighbours over vectors of one byte per dimension
-    # inverted lists of similar vectors, compressed to a quarter of a byte per dimension
-    IVF = "ivf"
-    AUTO = "auto"  # exact up to a million papers, else hnsw
+    SQ8 = "sq8"  # with every vector as int8, and with the exact vectors of the best
+    HNSW = "hnsw"  # by a graph of nearest neighbours, and with the exact vectors of the best
+    AUTO = "auto"  # exact up to 50,000 papers, sq8 up to a million, else hnsw
 
 
 class DenseIndexConfig(Settings):
-    """How the vectors of an index are stored. `exact` reads only `kind`."""
+    """How the vectors of an index are stored."""
 
     kind: DenseKind = Field(default=DenseKind.AUTO, description="How the vectors are searched.")
-    hnsw_m: int = Field(
-        default=32, ge=2, description="hnsw: links of a vector; twice as many on the lowest layer."
-    )
     ef_construction: int = Field(
         default=200, ge=1, description="hnsw: candidates that are compared when a vector is linked."
     )
-    ef_search: int = Field(
-        default=1024,
-        ge=1,
-        description="hnsw: candidates of a search; doubled until the recall target is reached.",
-    )
-    # None for 4 * sqrt(papers), or fewer if there are too few training vectors
-    ivf_lists: int | None = Field(default=None, ge=1, description="ivf: number of lists.")
-    nprobe: int = Field(
-        default=64,
-        ge=1,
-        description="ivf: lists that a search reads; doubled until the recall target is reached.",
-    )
-    training_papers: int = Field(
-        default=262_144, ge=10_000, description="Vectors that a compression is trained on, at most."
-    )
-    recall_target: float = Field(
-        default=0.95, ge=0, le=1, description="Share of the exact search's hits, in [0, 1]."
-    )
-    recall_depth: int = Field(
-        default=RANKING_DEPTH, ge=1, description="Hits over which the recall is measured."
-    )
-    recall_queries: int = Field(
-        default=200, ge=1, description="Papers that serve as queries for it, drawn at random."
-    )
-    seed: int = Field(default=0, ge=0, description="Seed of the random draws.")
     threads: int = Field(default=0, ge=0, description="Threads of the build; 0 for all.")
-    # with several threads the links of hnsw differ between builds
-    reproducible: bool = Field(default=True, description="hnsw: link the vectors on one thread.")
 
 
 class DenseConfig(Settings):
-    """Dense retrieval, the semantic first stage: how much a search reads."""
+    """Dense retrieval, the semantic first stage."""
 
-    ef_search: int | None = Field(
-        default=None,
-        ge=1,
-        description="hnsw: candidates of a search; by default the value of the build.",
-    )
-    nprobe: int | None = Field(
-        default=None,
-        ge=1,
-        description="ivf: lists that a search reads; by default the value of the build.",
-    )
     threads: int = Field(default=0, ge=0, description="Threads of a search; 0 for all.")
 
 

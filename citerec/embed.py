@@ -62,11 +62,9 @@ def embed(
         ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
-    from citerec.index.dense.train import check_rows
-    from citerec.index.dense.write import resolve, write_dense
+    from citerec.index.vectors import write_dense
 
     papers = Papers(folder / PAPERS)
-    check_rows(resolve(config.dense.kind, len(papers)), len(papers))
     with shards_of(papers, target, encoder, config, progress) as shards:
         vectors = write_dense(
             folder / DENSE,

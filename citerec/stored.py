@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from citerec.config import DenseKind
 from citerec.corpus.papers import Papers
 from citerec.encode.projection import Projection, unit
 from citerec.encode.spec import Fingerprint, Similarity
@@ -29,7 +28,7 @@ def stored_vectors(
             unit length. Not the reverse: their length is lost.
     """
     recorded, dense = (index.manifest.settings.get(name) for name in ("encoder", "dense"))
-    if not recorded or not dense or dense["kind"] != DenseKind.EXACT:
+    if not recorded or not dense:
         return None
     made_by = Fingerprint.from_json(recorded)
     by_cosine = encoder.spec.similarity is Similarity.COSINE
@@ -37,7 +36,7 @@ def stored_vectors(
         made_by = replace(made_by, spec=replace(made_by.spec, similarity=Similarity.COSINE))
     if made_by.key != encoder.key:
         return None
-    from citerec.index.dense.read import open_dense
+    from citerec.index.vectors import open_dense
 
     vectors = open_dense(index.path / DENSE, dense, index.papers.years)
 

@@ -210,8 +210,6 @@ class QueryVector:
 
     values: "Vectors"  # shape (dim,)
     of_papers: Callable[["Rows"], "Vectors"]  # returns the vectors of rows, shape (rows, dim)
-    # see `DenseIndex.summed_directions`
-    summed: "Callable[[Rows, Rows], Vectors | None]" = lambda ends, rows: None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

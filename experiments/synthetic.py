@@ -29,8 +29,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.folder import DENSE, IndexFolder, open_index
-from citerec.index.dense.read import open_dense
-from citerec.index.dense.write import write_dense
+from citerec.index.vectors import open_dense, write_dense
 from citerec.manifest import checksums, write_manifest
 
 Rows = npt.NDArray[np.int64]

@@ -27,9 +27,8 @@ from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, IndexLockedError, ModelError, UnknownIdsError
 from citerec.folder import CITATIONS, IndexFolder, open_index, verify_index
 from citerec.index.dense.grow import grow_dense
-from citerec.index.dense.read import open_dense
-from citerec.index.dense.write import write_dense
 from citerec.index.tokens import open_tokens, write_tokens
+from citerec.index.vectors import open_dense, write_dense
 from citerec.lock import locked
 from citerec.manifest import write_manifest
 from citerec.retrieve.bm25 import Bm25Retriever

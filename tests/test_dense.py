@@ -20,9 +20,7 @@ from citerec.errors import (
     ModelError,
 )
 from citerec.folder import IndexFolder, open_index
-from citerec.index.dense.library import NAME
-from citerec.index.dense.scan import pairwise
-from citerec.index.dense.write import write_dense
+from citerec.index.vectors import NAME, pairwise, write_dense
 from citerec.manifest import checksums, write_manifest
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import mask

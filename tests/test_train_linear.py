@@ -25,7 +25,7 @@ from citerec.encode.projection import Projection, read_projection, unit, write_p
 from citerec.encode.spec import Fingerprint, Similarity, read_spec, write_spec
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import DENSE, IndexFolder, open_index
-from citerec.index.dense.read import open_dense
+from citerec.index.vectors import open_dense
 from citerec.manifest import editing_model, model_faults
 from citerec.stored import stored_vectors
 from citerec.train.data import TrainingData, load_training_data

@@ -187,11 +187,6 @@ def _report_details(report: "UpdateReport", console: ConsoleOutput) -> None:
         )
     if report.unknown:
         console.log(f"{len(report.unknown):,} ids of --delete are not in the index")
-    dense = report.manifest.settings.get("dense") or {}
-    if dense.get("kind") == DenseKind.HNSW and (
-        report.counts["removed"] or report.counts["replaced"]
-    ):
-        console.log("HNSW cannot remove vectors: its graph was built again from the stored vectors")
     for fault in report.examples:
         console.log(f"left out: {fault}")
     if report.ignored:

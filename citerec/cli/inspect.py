@@ -80,12 +80,11 @@ def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
     from citerec.encode.spec import Fingerprint
 
     fingerprint, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
-    spec, recall = fingerprint.spec, dense.get("recall")
-    approximation = f", recall@{recall['depth']} {recall['value']:.3f} of exact" if recall else ""
+    spec = fingerprint.spec
     return [
         f"     encoder  {fingerprint} from {fingerprint.source}",
         f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
-        f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}{approximation}",
+        f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}",
     ]
 
 

@@ -12,7 +12,7 @@ from orjson import OPT_SORT_KEYS, dumps
 from citerec.config import Bm25Config
 from citerec.encode.spec import Similarity
 from citerec.folder import DENSE, PAPERS, IndexFolder
-from citerec.index.dense.library import NAME as VECTORS
+from citerec.index.vectors import NAME as VECTORS
 from citerec.text import contents
 from citerec.types import Eligibility, Paper
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.errors import OpenSearchError
 from citerec.folder import DENSE, IndexFolder
-from citerec.index.dense.read import DenseIndex, open_dense
+from citerec.index.vectors import DenseIndex, open_dense
 from citerec.opensearch.bodies import (
     HELD,
     META,

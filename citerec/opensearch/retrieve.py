@@ -11,7 +11,7 @@ from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, OpenSearchError
 from citerec.folder import IndexFolder
-from citerec.index.dense.exact import RowsAndScores
+from citerec.index.vectors import RowsAndScores
 from citerec.opensearch.bodies import (
     META,
     MOST_HITS,

@@ -336,18 +336,16 @@ def compact(links: Links) -> tuple[Rows, Links]:
 def centroid_similarity(query: QueryVector, links: Links) -> Scores:
     """Return the cosine of the query's vector and the mean direction of the linked papers, shape (candidates,).
 
-    Rounded vectors are read where there are any. It is NaN for a candidate without links.
+    It is NaN for a candidate without links.
 
     Args:
         query: The vector of the query.
         links: Ones at the links of each candidate.
     """
-    sums = query.summed(links.indptr, links.indices)
-    if sums is None:
-        distinct, links = compact(links)
-        vectors = query.of_papers(distinct)
-        links.data = links.data / _lengths(vectors)[links.indices]
-        sums = links @ vectors
+    distinct, links = compact(links)
+    vectors = query.of_papers(distinct)
+    links.data = links.data / _lengths(vectors)[links.indices]
+    sums = links @ vectors
     return np.where(np.diff(links.indptr) > 0, unit(sums) @ unit(query.values), np.nan).astype(
         np.float32
     )

@@ -17,9 +17,7 @@ from citerec.errors import (
     ModelError,
 )
 from citerec.folder import DENSE, IndexFolder
-from citerec.index.dense.exact import RowsAndScores
-from citerec.index.dense.library import Vectors, on_threads
-from citerec.index.dense.read import DenseIndex, open_dense
+from citerec.index.vectors import DenseIndex, RowsAndScores, Vectors, on_threads, open_dense
 from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
 from citerec.types import Eligibility, Hits, Query, QueryVector
 
@@ -91,9 +89,7 @@ class DenseRetriever:
         self._dim = int(dense_settings["dim"])
         self._id_rank: npt.NDArray[np.int32] = index.id_rank
         with opening(index, DENSE, _is_fault):
-            self._vectors = open_dense(
-                index.path / DENSE, dense_settings, index.papers.years, self.config
-            )
+            self._vectors = open_dense(index.path / DENSE, dense_settings, index.papers.years)
         self._search: VectorSearch | DenseIndex = search or self._vectors
         self._path = index.path
 
@@ -115,8 +111,7 @@ class DenseRetriever:
 
     def query_vectors(self, queries: Sequence[Query]) -> list[QueryVector]:
         """Return the vector of each query; those of the last batch of `retrieve` are not encoded again."""
-        access = self.vectors, self._vectors.summed_directions
-        return [QueryVector(vector, *access) for vector in self._encoded(queries)]
+        return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
 
     def encode(self, queries: Sequence[Query]) -> Vectors:
         """Return the vectors of queries that always come together, shape (len(queries), dim).
@@ -146,8 +141,8 @@ class DenseRetriever:
     def search(self, vectors: Vectors, eligible: Sequence[Eligibility], k: int) -> list[Hits]:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).
 
-        A score is the inner product (cosine) or minus the Euclidean distance (L2). An exact index gives a pair of query
-        and paper the same score in any batch, bit by bit.
+        A score is the inner product (cosine) or minus the Euclidean distance (L2). A pair of query and
+        paper has the same score in any batch, bit by bit.
 
         Raises:
             IndexDamagedError: If the file of the vectors cannot be read any more.
@@ -169,7 +164,7 @@ class DenseRetriever:
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors of some papers, shape (len(rows), dim); an approximate index returns rounded ones.
+        """Return the vectors of some papers, shape (len(rows), dim).
 
         Raises:
             IndexDamagedError: If the file of the vectors cannot be read any more.

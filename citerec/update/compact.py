@@ -14,7 +14,7 @@ from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.corpus.splits import split_by_year, write_splits
 from citerec.embed import carry
-from citerec.folder import BM25, CITATIONS, DENSE, IndexFolder, open_index, verifying_on_failure
+from citerec.folder import BM25, CITATIONS, IndexFolder, open_index, verifying_on_failure
 from citerec.index.bm25 import ROWS
 from citerec.index.bm25_update import probes, update_bm25, write_updated_rows
 from citerec.index.write_postings import add_postings, old_postings
@@ -85,17 +85,13 @@ def compact_index(path: Path, config: UpdateConfig) -> UpdateReport:
 def _add_missing(folder: Path, index: IndexFolder) -> dict[str, Any]:
     """Write what an earlier version built the index without; return the changed settings.
 
-    These are the look-up tables, the citing papers and the rounded vectors.
+    These are the look-up tables and the citing papers.
     """
     if index.papers.lookup is None:
         write_tables(folder, index.papers)
     if index.graph.transpose is None:
         write_cited_by(folder / CITATIONS, transpose_of(index.graph, index.papers.years))
-    if not index.is_embedded:
-        return {}
-    from citerec.index.dense.grow import add_rounded
-
-    return {DENSE: add_rounded(folder / DENSE, index.manifest.settings[DENSE])}
+    return {}
 
 
 def _draw_splits(folder: Path, index: IndexFolder, linked: dict[str, str]) -> dict[str, int]:

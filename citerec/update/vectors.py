@@ -1,16 +1,18 @@
 """Gives the added papers of an index their vectors, by the encoder of the manifest."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.config import DenseIndexConfig
+from citerec.config import DenseIndexConfig, DenseKind
 from citerec.corpus.papers import Papers
 from citerec.embed import SHARD, EmbedConfig, forget_shards, shards_of
 from citerec.encode.config import EncodeConfig
-from citerec.encode.spec import Fingerprint
+from citerec.encode.spec import Fingerprint, Similarity
 from citerec.errors import ConfigError, EncoderMismatchError
 from citerec.folder import DENSE, PAPERS, IndexFolder
 from citerec.types import Log, Progress
@@ -18,6 +20,7 @@ from citerec.update.delta import Delta
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
+    from citerec.index.vectors import Vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +57,29 @@ def update_vectors(
         ConfigError: If another process embeds papers for the index.
         OutputError: If a file cannot be written.
     """
-    from citerec.index.dense.grow import grow_dense
+    from citerec.index.vectors import blocks_of, open_dense, write_dense
 
     old_rows = np.concatenate([np.flatnonzero(delta.kept).astype(np.int32), delta.same_text])
     settings = index.manifest.settings
-    common: dict[str, Any] = {"rows": delta.papers, "progress": progress}
-    common["threads"] = config.encode.threads
-    places = (index.dense, folder / DENSE, settings["dense"], old_rows)
+    dense = settings["dense"]
+    old = open_dense(index.dense, dense, index.papers.years)
+    common: dict[str, Any] = {"rows": delta.papers, "dim": dense["dim"], "progress": progress}
+    common["similarity"] = Similarity(dense["similarity"])
+    kind = DenseKind(dense["kind"])
+    common["config"] = DenseIndexConfig(kind=kind, threads=config.encode.threads)
     if len(old_rows) == delta.papers:
-        return {"dense": grow_dense(*places, lambda: iter(()), **common)}
+        kept = partial(blocks_of, old, old_rows)
+        return {"dense": write_dense(folder / DENSE, kept, **common)}
     encoder = open_encoder_of(index, config, log)
     how = EmbedConfig(dense=DenseIndexConfig(), resume=True, shard=config.shard)
     papers = Papers(folder / PAPERS)
     with shards_of(papers, index.path, encoder, how, progress, len(old_rows)) as shards:
-        return {"dense": grow_dense(*places, shards, **common)}
+
+        def all_vectors() -> "Iterator[Vectors]":
+            yield from blocks_of(old, old_rows)
+            yield from shards()
+
+        return {"dense": write_dense(folder / DENSE, all_vectors, **common)}
 
 
 def open_encoder_of(index: IndexFolder, config: VectorConfig, log: Log | None) -> "Encoder":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import ModelError
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.library import load
 from citerec.lab.scidocs.ranking import has_vector
 

@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from citerec.errors import BadInputError
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 from citerec.inputs import read_rows
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
 from citerec.types import Paper

@@ -13,7 +13,7 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.metadata import PaperMetadata
 
 FEATURES = (

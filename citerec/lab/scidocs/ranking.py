@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import ModelError
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 
 Rows = npt.NDArray[np.int32]
 Take = Callable[[Rows], Vectors]

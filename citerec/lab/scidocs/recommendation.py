@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import ConfigError
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.layout import Click, Floats
 from citerec.lab.scidocs.metadata import PaperMetadata
 from citerec.lab.scidocs.pairs import FEATURES, Features, pair_features

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from citerec.errors import ConfigError, ModelError
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.classify import LabelledVectors, classify
 from citerec.lab.scidocs.given import PrecomputedVectors
 from citerec.lab.scidocs.layout import (

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import CiterecError, ConfigError, writing
-from citerec.index.dense.library import Vectors
+from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.library import load, one_thread
 from citerec.types import Log
 

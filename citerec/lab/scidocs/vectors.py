@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from citerec.atomic import replacing
-from citerec.config import DenseKind
 from citerec.encode.encoder import Encoder
 from citerec.encode.spec import Fingerprint
 from citerec.errors import IndexDamagedError, writing
 from citerec.folder import IndexFolder
-from citerec.index.dense.library import Vectors
-from citerec.index.dense.read import open_dense
+from citerec.index.vectors import Vectors, open_dense
 from citerec.lab.scidocs.ranking import Take
 from citerec.types import Paper, Progress, no_progress
 
@@ -42,7 +40,7 @@ def kept_vectors(index: IndexFolder) -> Take | None:
         IndexDamagedError: If they are damaged.
     """
     settings = index.manifest.settings.get("dense")
-    if not settings or settings.get("kind") != DenseKind.EXACT:
+    if not settings:
         return None
     try:
         return open_dense(index.dense, settings, index.papers.years).vectors

@@ -1,1 +1,0 @@
-"""The vectors of an index: one faiss file, written as a stream, memory-mapped and searched."""

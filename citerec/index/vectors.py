@@ -1,0 +1,299 @@
+"""The vectors of an index: one faiss file, `dense/vectors.faiss`, whose ids are row numbers.
+
+| kind | papers (auto) | what a search reads |
+| --- | --- | --- |
+| `exact` | up to 50,000 | every vector |
+| `sq8` | up to a million | every vector as int8 (scalar quantization), the exact ones of the best |
+| `hnsw` | more | a graph of nearest neighbours over int8 vectors, the exact ones of the best |
+
+Every kind keeps the exact vectors, memory-mapped, and every score is computed from them.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib import import_module
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.config import DenseIndexConfig, DenseKind
+from citerec.encode.spec import Similarity
+from citerec.errors import ModelError, OutputError, writing
+from citerec.rules.eligible import within
+from citerec.types import Eligibility, Progress, no_progress
+
+NAME = "vectors.faiss"  # the file of the vectors in an index
+EXACT_UP_TO, SQ8_UP_TO = 50_000, 1_000_000  # papers; a flat search then takes about 0.1 s
+BLOCK = 4096  # vectors that are added at once
+FACTORIES = {DenseKind.EXACT: "Flat", DenseKind.SQ8: "SQ8", DenseKind.HNSW: "HNSW32_SQ8"}
+TRAINING = 65_536  # vectors from which the range of each dimension is taken
+NORM_SLACK = 0.01  # how far from 1 the length of a vector may be that is compared by cosine
+MARGIN = 64  # more hits than wanted, since the order by int8 vectors differs a little
+FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of its year
+GROUP = 256  # queries of one search, whose hits are in memory
+MAX_DIM = 2**16
+
+Vectors = npt.NDArray[np.float32]  # shape (n, dim)
+Rows = npt.NDArray[np.int32]
+# rows and scores, in any order
+RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]
+
+
+def load() -> Any:
+    """Import faiss, which is slow to import."""
+    return import_module("faiss")
+
+
+@contextmanager
+def on_threads(count: int) -> Generator[None]:
+    """Let faiss use `count` threads inside the block; 0 for faiss's own choice."""
+    faiss = load()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+def resolve(kind: DenseKind, rows: int) -> DenseKind:
+    """Resolve `DenseKind.AUTO` for a corpus of `rows` papers."""
+    if kind is not DenseKind.AUTO:
+        return kind
+    if rows <= EXACT_UP_TO:
+        return DenseKind.EXACT
+    return DenseKind.SQ8 if rows <= SQ8_UP_TO else DenseKind.HNSW
+
+
+def write_dense(
+    folder: Path,
+    shards: Shards,
+    *,
+    rows: int,
+    dim: int,
+    similarity: Similarity,
+    config: DenseIndexConfig | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write the vectors of a corpus into `folder`; return their settings for the manifest.
+
+    Args:
+        folder: Created if it does not exist; an existing file is replaced.
+        shards: The vectors in the order of rows: a sequence, or a function that opens them.
+        rows: The number of vectors.
+        dim: The dimension of each vector.
+        similarity: How vectors are compared; they must have unit length for cosine.
+        config: The kind of index.
+        progress: Receives how many vectors of how many are written.
+
+    Raises:
+        ModelError: If a vector is not finite, or not of unit length although compared by cosine.
+        OutputError: If the file cannot be written.
+        ValueError: If there are not `rows` vectors of `dim` dimensions.
+    """
+    config, report, faiss = config or DenseIndexConfig(), progress or no_progress, load()
+    kind, path = resolve(config.kind, rows), folder / NAME
+    metric = faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
+    exact = faiss.IndexFlat(dim, metric)
+    # the graph depends on the order in which threads link vectors
+    with on_threads(1 if kind is DenseKind.HNSW else config.threads):
+        for shard in shards() if callable(shards) else shards:
+            if shard.ndim != 2 or shard.shape[1] != dim:
+                raise ValueError(f"a shard has shape {shard.shape}, expected (n, {dim})")
+            _check_vectors(shard, exact.ntotal, similarity)
+            exact.add(np.ascontiguousarray(shard, np.float32))
+        if exact.ntotal != rows:
+            raise ValueError(f"the shards hold {exact.ntotal} vectors, expected {rows}")
+        index, stored = exact, _stored(exact)
+        if kind is not DenseKind.EXACT:
+            base = faiss.index_factory(dim, FACTORIES[kind], metric)
+            if kind is DenseKind.HNSW:
+                base.hnsw.efConstruction = config.ef_construction
+            # evenly spread rows, so that the vectors decide the result alone
+            base.train(np.ascontiguousarray(stored[:: ceil(rows / TRAINING)]))
+            for start in range(0, rows, BLOCK):
+                base.add(np.ascontiguousarray(stored[start : start + BLOCK]))
+                report("indexing vectors", min(start + BLOCK, rows), rows)
+            index = faiss.IndexRefine(base, exact)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            faiss.write_index(index, str(path))
+        except RuntimeError as error:
+            raise OutputError(f"cannot write {path}; is there space on the disk?") from error
+    report("writing vectors", rows, rows)
+    base_settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
+    return base_settings | {"bytes": path.stat().st_size, "faiss": faiss.__version__}
+
+
+def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":
+    """Open the vectors that `write_dense` wrote, memory-mapped.
+
+    Args:
+        folder: The folder that it wrote to.
+        settings: The settings that it returned.
+        years: The year of each row, shape (papers,), for eligibility.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If the file is damaged, or does not match `settings`.
+        KeyError: If `settings` is not what `write_dense` returns.
+    """
+    faiss, path = load(), folder / NAME
+    kind, similarity = DenseKind(settings["kind"]), Similarity(settings["similarity"])
+    rows, dim = int(settings["papers"]), int(settings["dim"])
+    if rows != len(years):
+        raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
+    if path.stat().st_size != settings["bytes"]:
+        raise ValueError(f"it has {path.stat().st_size} bytes, expected {settings['bytes']}")
+    try:
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    except RuntimeError as error:
+        raise ValueError("faiss cannot read it") from error
+    is_refined = isinstance(index, faiss.IndexRefine)
+    exact = faiss.downcast_index(index.refine_index) if is_refined else index
+    base = faiss.downcast_index(index.base_index) if is_refined else index
+    expected = faiss.index_factory(1, FACTORIES[kind]).__class__
+    if not isinstance(base, expected) or not isinstance(exact, faiss.IndexFlat):
+        raise ValueError(f"it is no index of the kind {kind}")
+    if {(part.ntotal, part.d) for part in (exact, base)} != {(rows, dim)}:
+        raise ValueError(f"it does not hold {rows} vectors of {dim} dimensions")
+    return DenseIndex(index, base, exact, similarity, years)
+
+
+class DenseIndex:
+    """The vectors of an index; several threads may use it."""
+
+    def __init__(
+        self, whole: Any, base: Any, exact: Any, similarity: Similarity, years: Rows
+    ) -> None:
+        """Hold `base`, which is searched, and `exact`, which has the vectors, both parts of `whole`."""
+        self._whole, self._base = whole, base  # `whole` owns the other two
+        self._exact, self._stored = exact, _stored(exact)
+        self._similarity, self._years = similarity, years
+        self._is_graph = hasattr(base, "hnsw")
+
+    def vectors(self, rows: Rows) -> Vectors:
+        """Return the vectors of some rows, shape (len(rows), dim)."""
+        return np.take(self._stored, rows, axis=0)
+
+    def nearest(
+        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
+    ) -> list[RowsAndScores]:
+        """Return rows and scores of at least the `k` best eligible papers of each query, in any order.
+
+        Scores: the inner product for cosine, minus the distance for L2. A pair of query and paper has the same score in
+        any batch, bit by bit.
+        """
+        results: list[RowsAndScores] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(
+            vectors
+        )
+        groups: dict[Eligibility, list[int]] = {}
+        for i, rule in enumerate(eligible):
+            shared = rule if len(rule.excluded) > FEW_EXCLUDED else Eligibility(rule.year_max)
+            groups.setdefault(shared, []).append(i)
+        for rule, group in groups.items():
+            keep = within(rule, self._years, np.arange(len(self._years), dtype=np.int32))
+            count = int(np.count_nonzero(keep))
+            for start in range(0, len(group) if count else 0, GROUP):
+                part = group[start : start + GROUP]
+                few = max(len(eligible[i].excluded) for i in part)
+                fetch = min(k + MARGIN + min(few, FEW_EXCLUDED) + self._more(k), count)
+                found = self._candidates(vectors[part], fetch, keep, count)
+                for i, rows in zip(part, found, strict=True):
+                    out = np.fromiter(eligible[i].excluded, np.int64, len(eligible[i].excluded))
+                    mine = rows[(rows >= 0) & ~np.isin(rows, out)].astype(np.int32)
+                    results[i] = mine, pairwise(vectors[i], self.vectors(mine), self._similarity)
+        return results
+
+    def _more(self, k: int) -> int:
+        return 0 if self._base is self._exact else k
+
+    def _candidates(
+        self, vectors: Vectors, fetch: int, keep: npt.NDArray[np.bool_], count: int
+    ) -> npt.NDArray[np.int64]:
+        """Return the rows nearest to each vector among those to keep, -1 for none, shape (queries, fetch or more)."""
+        faiss, queries = load(), np.ascontiguousarray(vectors, np.float32)
+        bits = None if count == len(keep) else np.packbits(keep, bitorder="little")
+        selector = {} if bits is None else {"sel": faiss.IDSelectorBitmap(bits)}
+        # The fewer papers are eligible, the more nodes of the graph are visited: a scan costs less then.
+        if self._is_graph and fetch < count and count * 4 > len(keep):
+            effort = max(1024, fetch) * ceil(len(keep) / count)
+            params = faiss.SearchParametersHNSW(efSearch=effort, **selector)
+            return self._base.search(queries, fetch, params=params)[1]
+        scanned = faiss.downcast_index(self._base.storage) if self._is_graph else self._base
+        threads = faiss.omp_get_max_threads()
+        if len(queries) >= threads or len(keep) < EXACT_UP_TO:
+            return scanned.search(queries, fetch, params=faiss.SearchParameters(**selector))[1]
+        return self._scanned_in_parts(scanned, queries, fetch, keep, threads)
+
+    def _scanned_in_parts(
+        self, scanned: Any, queries: Vectors, fetch: int, keep: npt.NDArray[np.bool_], threads: int
+    ) -> npt.NDArray[np.int64]:
+        """Scan a range of rows per thread: faiss uses one thread for a query."""
+        faiss = load()
+        cuts = np.linspace(0, len(keep), threads + 1).astype(int)
+
+        def part(i: int) -> tuple[Any, Any]:
+            mine = np.zeros(len(keep), np.bool_)
+            mine[cuts[i] : cuts[i + 1]] = keep[cuts[i] : cuts[i + 1]]
+            selector = faiss.IDSelectorBitmap(np.packbits(mine, bitorder="little"))
+            return scanned.search(queries, fetch, params=faiss.SearchParameters(sel=selector))
+
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(part, range(threads)))
+        scores, rows = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+        closeness = -scores if self._similarity is Similarity.L2 else scores
+        closeness = np.where(rows < 0, -np.inf, closeness)
+        best = np.argpartition(-closeness, fetch - 1, axis=1)[:, :fetch]
+        return np.take_along_axis(rows, best, axis=1)
+
+
+def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.NDArray[np.float32]:
+    """Score vectors against one query, shape (dim,); each pair is computed separately. Shape (len(vectors),).
+
+    The inner product for cosine, minus the Euclidean distance for L2.
+    """
+    faiss = load()
+    query, vectors = np.ascontiguousarray(query), np.ascontiguousarray(vectors)
+    scores, indices = np.empty(len(vectors), np.float32), np.arange(len(vectors))
+    measures = {
+        Similarity.COSINE: faiss.fvec_inner_products_by_idx,
+        Similarity.L2: faiss.fvec_L2sqr_by_idx,
+    }
+    pointers = [faiss.swig_ptr(array) for array in (scores, query, vectors, indices)]
+    measures[similarity](*pointers, len(query), 1, len(vectors))
+    return scores if similarity is Similarity.COSINE else 0 - np.sqrt(scores)
+
+
+def blocks_of(index: DenseIndex, rows: Rows) -> Iterator[Vectors]:
+    """Yield the vectors of some rows, block by block."""
+    for start in range(0, len(rows), BLOCK):
+        yield index.vectors(rows[start : start + BLOCK])
+
+
+def _stored(exact: Any) -> Vectors:
+    """Return the vectors of a flat index without copying them, shape (papers, dim)."""
+    if not exact.ntotal:
+        return np.zeros((0, exact.d), np.float32)
+    return load().rev_swig_ptr(exact.get_xb(), exact.ntotal * exact.d).reshape(-1, exact.d)
+
+
+def _check_vectors(shard: Vectors, first: int, similarity: Similarity) -> None:
+    norms = np.sqrt(np.einsum("ij,ij->i", shard, shard))
+    if len(wrong := np.flatnonzero(~np.isfinite(norms))):
+        raise ModelError(
+            f"the encoder gave paper {first + wrong[0]} a vector that is not finite; "
+            "is the model complete? try another with --encoder"
+        )
+    unequal = np.flatnonzero(np.abs(norms - 1) > NORM_SLACK)
+    if similarity is Similarity.COSINE and len(unequal):
+        raise ModelError(
+            f"the encoder gave paper {first + unequal[0]} a vector of length {norms[unequal[0]]:.3g}; "
+            "expected 1, as cosine compares them"
+        )

@@ -1,0 +1,129 @@
+"""The vectors of an index: every kind finds what a comparison with all vectors finds, with exact scores."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from citerec.config import DenseIndexConfig, DenseKind
+from citerec.encode.spec import Similarity
+from citerec.errors import ModelError
+from citerec.index import vectors
+from citerec.index.vectors import NAME, Vectors, open_dense, pairwise, resolve, write_dense
+from citerec.types import Eligibility
+
+PAPERS, DIM, K = 3000, 32, 20
+KINDS = [DenseKind.EXACT, DenseKind.SQ8, DenseKind.HNSW]
+YEARS = np.arange(PAPERS, dtype=np.int32) % 20 + 2000
+
+
+@pytest.fixture(scope="module")
+def papers() -> Vectors:
+    drawn = np.random.default_rng(0).normal(size=(PAPERS, DIM)).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def written(folder: Path, rows: Vectors, kind: DenseKind, similarity: Similarity) -> dict[str, Any]:
+    parts = [rows[:1000], rows[1000:]]
+    config = DenseIndexConfig(kind=kind)
+    shape = {"rows": len(rows), "dim": rows.shape[1]}
+    return write_dense(folder, parts, similarity=similarity, config=config, **shape)
+
+
+def best(query: Vectors, rows: Vectors, keep: npt.NDArray[np.bool_], similarity: Similarity) -> Any:
+    scores = (
+        rows @ query if similarity is Similarity.COSINE else -np.linalg.norm(rows - query, axis=1)
+    )
+    return np.argsort(np.where(keep, -scores, np.inf), kind="stable")[:K].tolist()
+
+
+@pytest.mark.parametrize("similarity", Similarity)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_finds_the_nearest_eligible_papers(
+    tmp_path: Path, papers: Vectors, kind: DenseKind, similarity: Similarity
+) -> None:
+    settings = written(tmp_path, papers, kind, similarity)
+    queries = papers[[5, 17, 18, 900]] + np.float32(0.01)
+    rules = [
+        Eligibility(),
+        Eligibility(2003),
+        Eligibility(2003, excluded=frozenset({17, 20})),
+        Eligibility(excluded=frozenset(range(800, 1000))),
+    ]
+
+    index = open_dense(tmp_path, settings, YEARS)
+    found = index.nearest(queries, rules, K)
+
+    for query, rule, (rows, scores) in zip(queries, rules, found, strict=True):
+        keep = (rule.year_max >= YEARS) if rule.year_max else np.ones(PAPERS, np.bool_)
+        keep[list(rule.excluded)] = False
+        assert keep[rows].all()
+        top = rows[np.argsort(-scores, kind="stable")][:K].tolist()
+        assert len({*top} & {*best(query, papers, keep, similarity)}) >= K - (kind is not KINDS[0])
+        assert scores.tolist() == pairwise(query, papers[rows], similarity).tolist()
+    np.testing.assert_array_equal(index.vectors(np.array([7, 2999, 7])), papers[[7, 2999, 7]])
+
+
+def test_a_pair_has_the_same_score_in_any_batch(tmp_path: Path, papers: Vectors) -> None:
+    index = open_dense(tmp_path, written(tmp_path, papers, DenseKind.SQ8, Similarity.COSINE), YEARS)
+
+    together = index.nearest(papers[:50], [Eligibility()] * 50, K)
+
+    for query, (rows, scores) in zip(papers[:50], together, strict=True):
+        [(alone, expected)] = index.nearest(query[None], [Eligibility()], K)
+        assert dict(zip(rows.tolist(), scores.tolist(), strict=True)).items() >= {
+            *zip(alone.tolist()[:K], expected.tolist()[:K], strict=True)
+        }
+
+
+def test_a_large_scan_is_shared_by_threads(
+    tmp_path: Path, papers: Vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = open_dense(tmp_path, written(tmp_path, papers, DenseKind.SQ8, Similarity.L2), YEARS)
+    with vectors.on_threads(2):
+        [(plain, _)] = index.nearest(papers[:1], [Eligibility(2009)], K)
+        monkeypatch.setattr(vectors, "EXACT_UP_TO", 10)
+        [(shared, _)] = index.nearest(papers[:1], [Eligibility(2009)], K)
+
+    assert {*shared.tolist()} == {*plain.tolist()}
+
+
+def test_nothing_is_found_where_no_paper_is_eligible(tmp_path: Path, papers: Vectors) -> None:
+    settings = written(tmp_path, papers, DenseKind.EXACT, Similarity.COSINE)
+    index = open_dense(tmp_path, settings, YEARS)
+
+    [(rows, scores)] = index.nearest(papers[:1], [Eligibility(1990)], K)
+
+    assert (len(rows), len(scores)) == (0, 0)
+
+
+def test_the_kind_follows_the_number_of_papers() -> None:
+    kinds = [resolve(DenseKind.AUTO, rows) for rows in (50_000, 50_001, 1_000_000, 1_000_001)]
+
+    assert kinds == [DenseKind.EXACT, DenseKind.SQ8, DenseKind.SQ8, DenseKind.HNSW]
+
+
+def test_wrong_vectors_are_refused(tmp_path: Path, papers: Vectors) -> None:
+    long = papers[:10] * np.float32(2)
+    with pytest.raises(ModelError, match="length 2"):
+        written(tmp_path, long, DenseKind.EXACT, Similarity.COSINE)
+    long[3, 0] = np.nan
+    with pytest.raises(ModelError, match="paper 3"):
+        written(tmp_path, long, DenseKind.EXACT, Similarity.L2)
+    with pytest.raises(ValueError, match="hold 10 vectors, expected 11"):
+        write_dense(tmp_path, [papers[:10]], rows=11, dim=DIM, similarity=Similarity.L2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_file_is_refused(tmp_path: Path, papers: Vectors, kind: DenseKind) -> None:
+    settings = written(tmp_path, papers, kind, Similarity.COSINE)
+    other = DenseKind.SQ8 if kind is not DenseKind.SQ8 else DenseKind.EXACT
+
+    for wrong in ({"kind": str(other)}, {"papers": 5}, {"dim": 31}, {"bytes": 1}):
+        with pytest.raises(ValueError, match="it "):
+            open_dense(tmp_path, settings | wrong, YEARS)
+    (tmp_path / NAME).write_bytes(b"x" * settings["bytes"])
+    with pytest.raises(ValueError, match="cannot read"):
+        open_dense(tmp_path, settings, YEARS)
