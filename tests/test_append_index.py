@@ -21,14 +21,11 @@ from hypothesis import strategies as st
 from citerec.api.recommender import Recommender
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
-from citerec.config import DenseIndexConfig, DenseKind
 from citerec.corpus.outside import outside_batches
-from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, IndexLockedError, ModelError, UnknownIdsError
 from citerec.folder import CITATIONS, IndexFolder, open_index, verify_index
-from citerec.index.dense.grow import grow_dense
 from citerec.index.tokens import open_tokens, write_tokens
-from citerec.index.vectors import open_dense, write_dense
+from citerec.index.vectors import open_dense
 from citerec.lock import locked
 from citerec.manifest import write_manifest
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -312,35 +309,6 @@ def test_only_papers_with_a_new_text_are_embedded(
     assert vectors(changed).keys() == new.keys()
     for docid, vector in vectors(changed).items():
         assert vector == pytest.approx(new[docid], abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", [DenseKind.EXACT, DenseKind.HNSW, DenseKind.IVF])
-def test_vectors_of_any_kind_are_removed_and_added(tmp_path: Path, kind: DenseKind) -> None:
-    rng = np.random.default_rng(3)
-    every = rng.standard_normal((10_400, 8)).astype(np.float32)
-    config = DenseIndexConfig(kind=kind, ef_construction=20, ivf_lists=20, hnsw_m=8)
-    made = write_dense(
-        tmp_path / "old",
-        [every[:10_200]],
-        rows=10_200,
-        dim=8,
-        similarity=Similarity.L2,
-        config=config,
-    )
-    rows = np.delete(np.arange(10_200, dtype=np.int32), [0, 7, 10_199])
-
-    settings = grow_dense(
-        tmp_path / "old", tmp_path / "new", made, rows, lambda: iter([every[10_200:]]), rows=10_397
-    )
-
-    expected = np.concatenate([every[rows], every[10_200:]])
-    opened = open_dense(tmp_path / "new", settings, np.zeros(10_397, np.int32))
-    some = rng.choice(10_397, 50, replace=False).astype(np.int32)
-    nearest = opened.nearest(expected[some], [Eligibility()] * 50, 3)
-    found = [row in hits.tolist() for row, (hits, _) in zip(some, nearest, strict=True)]
-    assert np.mean(found) >= (1 if kind is DenseKind.EXACT else 0.9)
-    errors = np.abs(opened.vectors(some) - expected[some]).mean()
-    assert errors <= {DenseKind.EXACT: 0, DenseKind.HNSW: 0.02, DenseKind.IVF: 0.4}[kind]
 
 
 def letters(texts: Sequence[str]) -> list[list[int]]:

@@ -801,7 +801,6 @@ def test_one_draft_is_searched_by_vectors_ranked_and_reranked_without_torch(
         "citerec.encode.model",
         "citerec.encode.hub",
         "citerec.corpus.readers",
-        "citerec.index.dense.approximate",
     )
     script = (
         "import sys\nfrom citerec.cli import run\n"

@@ -184,10 +184,6 @@ BAD: dict[str, tuple[list[str], str]] = {
         "no device 'cuda:7' here",
     ),
     "a device of no kind": (["encode", "--encoder", "OTHER", "--device", "abacus"], "abacus"),
-    "too few papers for ivf": (
-        ["encode", "--encoder", "OTHER", "--dense-index", "ivf"],
-        "ivf",
-    ),
     "an unknown kind": (["encode", "--encoder", "OTHER", "--dense-index", "tree"], "'tree'"),
     "tuning on test": (["tune", "--split", "test"], "use --split dev"),
     "an unknown metric": (["tune", "--metric", "bleu"], "'bleu'"),

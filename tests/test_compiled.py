@@ -24,9 +24,9 @@ def test_where_numba_is_imported_already_the_loops_are_used_at_once() -> None:
     code = """
 import numba
 from citerec.compiled import Loops
-print(Loops("citerec.index.dense.kernel", 10**9).after(1).__name__)
+print(Loops("citerec.retrieve.kernel", 10**9).after(1).__name__)
 """
-    assert run(code) == "citerec.index.dense.kernel\n"
+    assert run(code) == "citerec.retrieve.kernel\n"
 
 
 def test_without_the_loops_the_slower_way_stays() -> None:

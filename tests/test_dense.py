@@ -30,7 +30,7 @@ Vectors = npt.NDArray[np.float32]
 Build = Callable[..., IndexFolder]
 
 L2, COSINE = Similarity
-KINDS = [DenseKind.EXACT, DenseKind.HNSW, DenseKind.IVF]
+KINDS = [DenseKind.EXACT, DenseKind.SQ8, DenseKind.HNSW]
 ANYBODY = Eligibility()
 DIM = 16
 N = 10_000
@@ -140,9 +140,7 @@ def every_kind(
             folder = tmp_path_factory.mktemp(kind) / "index"
             shutil.copytree(dated.path, folder)
             vectors = some_vectors(N, unit=similarity is COSINE)
-            made[kind, similarity] = embedded(
-                open_index(folder), vectors, similarity, kind=kind, ivf_lists=30
-            )
+            made[kind, similarity] = embedded(open_index(folder), vectors, similarity, kind=kind)
         return made[kind, similarity]
 
     return get
@@ -275,23 +273,7 @@ def test_few_eligible_papers_among_many_nearer_ones_are_found(
     assert sorted(hits.rows.tolist()) == sorted(far.tolist())
 
 
-@pytest.mark.parametrize("rule", [Eligibility(2000), Eligibility(None, frozenset(range(5, N)))])
-def test_ivf_under_a_narrow_rule_is_searched_once(
-    every_kind: Callable[..., IndexFolder], rule: Eligibility
-) -> None:
-    folder = every_kind(DenseKind.IVF)
-    retriever = opened(folder, nprobe=4)
-    index: Any = retriever._vectors._index  # type: ignore[attr-defined]
-    search, searches = index.search, list[int]()
-    index.search = lambda *given, **options: searches.append(1) or search(*given, **options)
-
-    [hits] = retriever.search(some_vectors(1, seed=8), [rule], 2000)
-
-    assert len(hits) == np.count_nonzero(mask(rule, folder.papers.years))
-    assert len(searches) == 1
-
-
-@pytest.mark.parametrize("kind", [DenseKind.HNSW, DenseKind.IVF])
+@pytest.mark.parametrize("kind", [DenseKind.SQ8, DenseKind.HNSW])
 def test_a_narrow_rule_does_not_lower_the_recall(
     every_kind: Callable[..., IndexFolder], kind: DenseKind
 ) -> None:
@@ -306,19 +288,7 @@ def test_a_narrow_rule_does_not_lower_the_recall(
         found.append(float(np.mean(shares)))
 
     assert min(found[1:]) > found[0] - 0.03
-    assert found[0] > (0.95 if kind is DenseKind.HNSW else 0.6)  # ivf: 4 bytes for 16 numbers
-
-
-@pytest.mark.parametrize("effort", [{"ef_search": 1}, {"nprobe": 1}])
-def test_a_search_of_least_effort_still_brings_k_hits(
-    every_kind: Callable[..., IndexFolder], effort: dict[str, int]
-) -> None:
-    kind = DenseKind.HNSW if "ef_search" in effort else DenseKind.IVF
-    retriever = opened(every_kind(kind), **effort)
-
-    results = retriever.search(some_vectors(5, seed=8), [ANYBODY] * 5, 3000)
-
-    assert [len(hits) for hits in results] == [3000] * 5
+    assert found[0] > 0.95
 
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -33,7 +33,9 @@ NewEncoderOption = Annotated[
 ]
 DenseIndexOption = Annotated[
     DenseKind,
-    typer.Option("--dense-index", help="auto: exact up to a million papers, hnsw above."),
+    typer.Option(
+        "--dense-index", help="auto: exact up to 50,000 papers, sq8 up to a million, hnsw above."
+    ),
 ]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1.")]
 DtypeOption = Annotated[Precision, typer.Option(help="Data type of the model's computations.")]

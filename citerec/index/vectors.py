@@ -200,19 +200,28 @@ class DenseIndex:
         for rule, group in groups.items():
             keep = within(rule, self._years, np.arange(len(self._years), dtype=np.int32))
             count = int(np.count_nonzero(keep))
-            for start in range(0, len(group) if count else 0, GROUP):
-                part = group[start : start + GROUP]
-                few = max(len(eligible[i].excluded) for i in part)
-                fetch = min(k + MARGIN + min(few, FEW_EXCLUDED) + self._more(k), count)
-                found = self._candidates(vectors[part], fetch, keep, count)
-                for i, rows in zip(part, found, strict=True):
-                    out = np.fromiter(eligible[i].excluded, np.int64, len(eligible[i].excluded))
-                    mine = rows[(rows >= 0) & ~np.isin(rows, out)].astype(np.int32)
-                    results[i] = mine, pairwise(vectors[i], self.vectors(mine), self._similarity)
+            few = max(min(len(eligible[i].excluded), FEW_EXCLUDED) for i in group)
+            int8 = k if self._base is not self._exact else 0  # their order is less certain
+            fetch, pending = min(k + int8 + few + MARGIN, count), group if count else []
+            while pending:
+                unfinished: list[int] = []
+                for start in range(0, len(pending), GROUP):
+                    part = pending[start : start + GROUP]
+                    found = self._candidates(vectors[part], fetch, keep, count)
+                    for i, rows in zip(part, found, strict=True):
+                        results[i] = self._scored(vectors[i], rows, eligible[i])
+                        if fetch < count and not _is_complete(results[i][1], k):
+                            unfinished.append(i)
+                pending, fetch = unfinished, min(4 * fetch, count)
         return results
 
-    def _more(self, k: int) -> int:
-        return 0 if self._base is self._exact else k
+    def _scored(
+        self, vector: Vectors, rows: npt.NDArray[np.int64], rule: Eligibility
+    ) -> RowsAndScores:
+        """Return the hits that are not excluded, with exact scores."""
+        out = np.fromiter(rule.excluded, np.int64, len(rule.excluded))
+        hits = rows[(rows >= 0) & ~np.isin(rows, out)].astype(np.int32)
+        return hits, pairwise(vector, self.vectors(hits), self._similarity)
 
     def _candidates(
         self, vectors: Vectors, fetch: int, keep: npt.NDArray[np.bool_], count: int
@@ -252,6 +261,11 @@ class DenseIndex:
         closeness = np.where(rows < 0, -np.inf, closeness)
         best = np.argpartition(-closeness, fetch - 1, axis=1)[:, :fetch]
         return np.take_along_axis(rows, best, axis=1)
+
+
+def _is_complete(scores: npt.NDArray[np.float32], k: int) -> bool:
+    """Whether there are `k` hits, and none that was not fetched ties with the last of them."""
+    return len(scores) >= k and float(-np.partition(-scores, k - 1)[k - 1]) > float(scores.min())
 
 
 def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.NDArray[np.float32]:
