@@ -3,13 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus.papers import BATCH, NO_YEAR, Papers, write_papers
-from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.types import Paper
 from citerec.valid import id_fault
 
 WILD = st.builds(
@@ -47,21 +46,6 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
     assert opened.ids.tolist() == [paper.id for paper in papers]
     assert list(opened.titles()) == [paper.title for paper in papers]
     assert opened.rows_of([p.id for p in papers]).tolist() == list(range(len(papers)))
-
-
-def test_a_file_of_before_bibliographic_columns_opens_with_them_empty(tmp_path: Path) -> None:
-    paper = Paper(id="a", title="A", year=2019, authors=("B",), doi="10.1000/a", volume="7")
-    written(tmp_path, [paper])
-    table = pa.ipc.open_file(str(tmp_path / "papers.arrow")).read_all()
-    with pa.OSFile(str(tmp_path / "old.arrow"), "wb") as sink:
-        old = table.drop_columns(list(BIBLIOGRAPHIC))
-        with pa.ipc.new_file(sink, old.schema) as writer:
-            writer.write_table(old)
-
-    opened = Papers(tmp_path / "old.arrow")
-
-    assert opened[0] == Paper(id="a", title="A", year=2019, authors=("B",))
-    assert len(opened.doi_columns) == 1
 
 
 @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH])

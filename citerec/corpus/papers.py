@@ -1,4 +1,8 @@
-"""`papers.arrow`: the papers of an index, memory-mapped; the row number is a paper's internal id."""
+"""`papers.arrow`: the papers of an index, memory-mapped; the row number is a paper's internal id.
+
+Arrow arrays are built and read through their buffers: `pa.array`, `pa.scalar`, `to_numpy` and `fill_null` import
+pandas, which takes 0.2 s and 60 MB of a command that takes one second.
+"""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +18,6 @@ import pyarrow.compute as pc
 
 from citerec.corpus.columns import numbers, record_batch
 from citerec.corpus.lookup import Lookup
-from citerec.corpus.papertable import open_table
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 compute: Any = pc  # its functions are made at import, unknown to type checkers
@@ -32,7 +35,6 @@ SCHEMA = pa.schema(
         pa.field("year", pa.int32()),
         pa.field("authors", pa.list_(pa.string())),
         pa.field("venue", pa.string(), nullable=False),
-        # An index that was built before these columns existed does not have them.
         *(pa.field(name, pa.string(), nullable=False) for name in BIBLIOGRAPHIC),
     ]
 )
@@ -72,17 +74,13 @@ class Papers:
     """The papers of an index, read on demand from a memory-mapped file."""
 
     def __init__(self, path: Path, lookup: Lookup | None = None) -> None:
-        """Map the papers into memory.
-
-        Args:
-            path: The Arrow file.
-            lookup: Tables of its ids, DOIs, titles and authors; None if there are none: then all texts are searched.
+        """Map the papers into memory; `lookup` holds the tables of their ids, DOIs, titles and authors.
 
         Raises:
             OSError: If the file cannot be read.
             ValueError: If it is not a file that `write_papers` wrote.
         """
-        self._table: pa.Table = open_table(path, SCHEMA, BATCH)
+        self._table: pa.Table = _open_table(path)
         self.lookup = lookup
 
     def __len__(self) -> int:
@@ -99,17 +97,13 @@ class Papers:
             group_rows = list(group)
             offsets = as_rows([row - batch * BATCH for row in group_rows])
             columns = [
-                self._table[name].chunk(batch).take(offsets).to_pylist() for name in self._names
+                self._table[name].chunk(batch).take(offsets).to_pylist() for name in SCHEMA.names
             ]
-            records = zip(*columns, strict=True)
-            papers = (_paper(dict(zip(self._names, record, strict=True))) for record in records)
-            by_row.update(zip(group_rows, papers, strict=True))
+            for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
+                record: dict[str, Any] = dict(zip(SCHEMA.names, values, strict=True))
+                record["authors"] = tuple(record["authors"] or ())
+                by_row[row] = Paper(**record)
         return by_row
-
-    @cached_property
-    def _names(self) -> list[str]:
-        """The columns of the file; older indexes have fewer."""
-        return [name for name in SCHEMA.names if name in self._table.column_names]
 
     @cached_property
     def years(self) -> npt.NDArray[np.int32]:
@@ -178,24 +172,9 @@ class Papers:
         """The docids as an Arrow column, which is read on demand."""
         return self._table["id"]
 
-    @property
-    def doi_columns(self) -> list[Any]:
-        """The Arrow columns that may hold a DOI: the ids and, except in older indexes, the stated DOIs."""
-        return [self._table[name] for name in self.doi_names]
-
-    @property
-    def doi_names(self) -> tuple[str, ...]:
-        """The names of these columns."""
-        return tuple(name for name in ("id", "doi") if name in self._names)
-
-    @property
-    def title_column(self) -> Any:
-        """The titles as an Arrow column, which is read on demand."""
-        return self._table["title"]
-
     def ids_at(self, rows: Iterable[int]) -> list[str]:
         """Return the docids of some rows."""
-        return [self._value("id", int(row)) for row in rows]
+        return [self._id(int(row)) for row in rows]
 
     def ids_like(self, pattern: str) -> list[str]:
         """Return the docids in which a regular expression (RE2) has a match."""
@@ -210,57 +189,18 @@ class Papers:
     def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
         if self.lookup and len(docids) <= max(FEW_IDS, len(self) // PER_ID):
-            found = self.lookup.ids.rows_of(docids)
-            pairs = zip(docids, found, strict=True)
-            rows_of = [[row for row in rows if self._value("id", row) == i] for i, rows in pairs]
+            pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
+            rows_of = [[row for row in rows if self._id(row) == docid] for docid, rows in pairs]
             return np.array([rows[0] if rows else -1 for rows in rows_of], np.int32)
         # The requested docids are hashed, not those of the corpus: they are few.
         is_requested = compute.is_in(self.id_column, value_set=strings(docids))
-        present_ids = self.id_column.filter(is_requested).to_pylist()
-        rows = dict(
-            zip(present_ids, compute.indices_nonzero(is_requested).to_pylist(), strict=True)
-        )
+        present = self.id_column.filter(is_requested).to_pylist()
+        rows = dict(zip(present, compute.indices_nonzero(is_requested).to_pylist(), strict=True))
         return np.array([rows.get(docid, -1) for docid in docids], np.int32)
 
-    def _value(self, column: str, row: int) -> Any:
+    def _id(self, row: int) -> str:
         batch, offset = divmod(row, BATCH)
-        return self._table[column].chunk(batch)[offset].as_py()
-
-
-def _paper(record: dict[str, Any]) -> Paper:
-    record["authors"] = tuple(record["authors"] or ())
-    return Paper(**record)
-
-
-# pyarrow imports pandas for pa.array, pa.scalar, fill_null and to_numpy: 0.2 s and 60 MB of a command that takes
-# one second. So small arrays that `recommend` needs are built and read here through their buffers.
-
-
-def strings(texts: Sequence[str]) -> Any:
-    """Return strings as an Arrow array; an unpaired surrogate is kept and equals no text of the corpus."""
-    encoded = [text.encode(errors="surrogatepass") for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(
-        len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
-    )
-
-
-def codes(texts: Any) -> tuple[Any, npt.NDArray[np.int32]]:
-    """Return the distinct texts of an Arrow array, and the code of each text, shape (len(texts),)."""
-    encoded = texts.dictionary_encode()
-    numbers = np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
-    return encoded.dictionary, numbers
-
-
-def as_rows(numbers: Sequence[int]) -> Any:
-    """Return row numbers as an Arrow array."""
-    content = pa.py_buffer(np.array(numbers, np.int32))
-    return pa.Array.from_buffers(pa.int32(), len(numbers), [None, content])
-
-
-def _ends(chunk: Any) -> npt.NDArray[np.int32]:
-    """Return the offsets of the texts or lists of a chunk, shape (len(chunk) + 1,)."""
-    return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
+        return self.id_column.chunk(batch)[offset].as_py()
 
 
 def no_later(
@@ -271,3 +211,65 @@ def no_later(
     A paper of an unknown year is not known to be later, and for a query of an unknown year no paper is.
     """
     return (papers <= queries) | (queries == NO_YEAR)
+
+
+def _open_table(path: Path) -> Any:
+    """Map the table into memory, and check the offsets of its texts, which Arrow does not check.
+
+    That takes a few milliseconds per million papers; the texts are not read.
+    """
+    try:
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        if reader.schema != SCHEMA:
+            raise ValueError(f"it has other columns: {', '.join(reader.schema.names)}"[:120])
+        table = reader.read_all()
+        for name in table.column_names:
+            for number, chunk in enumerate(table[name].chunks):
+                _check(chunk, nullable=SCHEMA.field(name).nullable)
+                is_last = number == table[name].num_chunks - 1
+                if not (0 < len(chunk) <= BATCH if is_last else len(chunk) == BATCH):
+                    raise ValueError(f"batch {number} holds {len(chunk):,} papers")
+    except (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError) as error:
+        raise ValueError(" ".join(str(error).split())[:120]) from error
+    return table
+
+
+def _check(chunk: Any, *, nullable: bool) -> None:
+    chunk.validate()  # sizes of buffers
+    if chunk.null_count and not nullable:
+        raise ValueError("a text is null")
+    size = 0
+    if pa.types.is_list(chunk.type):
+        size = len(chunk.values)
+        _check(chunk.values, nullable=False)
+    elif pa.types.is_string(chunk.type):
+        size = chunk.buffers()[2].size if chunk.buffers()[2] else 0
+    if len(chunk) and not pa.types.is_integer(chunk.type):
+        ends = _ends(chunk)
+        if ends[0] < 0 or ends[-1] > size or np.any(ends[1:] < ends[:-1]):
+            raise ValueError("a text ends before it begins, or beyond its batch")
+
+
+def _ends(chunk: Any) -> npt.NDArray[np.int32]:
+    """Return the offsets of the texts or lists of a chunk, shape (len(chunk) + 1,)."""
+    return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
+
+
+def strings(texts: Sequence[str]) -> Any:
+    """Return strings as an Arrow array; an unpaired surrogate is kept and equals no text of the corpus."""
+    encoded = [text.encode(errors="surrogatepass") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = (pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+    return pa.StringArray.from_buffers(len(encoded), *buffers)
+
+
+def codes(texts: Any) -> tuple[Any, npt.NDArray[np.int32]]:
+    """Return the distinct texts of an Arrow array, and the code of each text, shape (len(texts),)."""
+    encoded = texts.dictionary_encode()
+    return encoded.dictionary, np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
+
+
+def as_rows(numbers: Sequence[int]) -> Any:
+    """Return row numbers as an Arrow array."""
+    content = pa.py_buffer(np.array(numbers, np.int32))
+    return pa.Array.from_buffers(pa.int32(), len(numbers), [None, content])

@@ -248,6 +248,8 @@ def to_beir(
         for qid, text in texts.items():
             write(orjson.dumps({"_id": qid, "text": text}, option=orjson.OPT_APPEND_NEWLINE))
     for name, qrels in gold.items():
+        if not any(qrels.values()):
+            continue  # a file of no relevant paper is none
         with write_lines(folder / "qrels" / f"{name}.tsv") as write:
             write(b"query-id\tcorpus-id\tscore\n")
             for qid, docids in qrels.items():
