@@ -19,7 +19,7 @@ import typer
 from citerec.cli.console import fail, stdout_error
 from citerec.cli.empty_paths import refuse_empty_paths
 from citerec.cli.interrupts import catch_interrupts, end_by_signals, ended_by
-from citerec.cli.settings_paths import settings_files
+from citerec.cli.settings import default_map, settings_file
 from citerec.errors import CiterecError, ConfigError
 
 # Commands that end soon: allocations until Python looks for cycles among new objects, and how many such looks until it
@@ -49,7 +49,6 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "verify": ("inspect", "verify"),
     "doctor": ("inspect", "doctor"),
     "demo": ("inspect", "demo"),
-    "config": ("config", "config"),
 }
 
 HELP = frozenset({"-h", "--help"})
@@ -129,7 +128,7 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
         refuse_empty_paths(command)
         imported()
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
-        defaults = _defaults(command, arguments)
+        defaults = _defaults(arguments)
         with command.make_context(
             "citerec", list(arguments), obj=tuple(arguments), default_map=defaults
         ) as context:
@@ -143,7 +142,7 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ConfigError as error:
-        hint = " (settings files are in use: citerec config show)" if any(defaults.values()) else ""
+        hint = " (citerec.toml sets options here)" if any(defaults.values()) else ""
         return fail(f"{error}{hint}", 2)
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, OSError) and PARSER_PRINTS & {*arguments} and not ended_by(error):
@@ -151,31 +150,13 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
         return _failed(error)
 
 
-def _defaults(command: Any, arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the defaults that settings files hold for the command of some arguments, by command.
-
-    Raises:
-        BadInputError: If a settings file cannot be read, or holds a wrong name or value.
-    """
-    files = settings_files()
-    first = arguments[0] if arguments else ""
-    if not files or first not in COMMANDS or first == "config" or HELP & {*arguments}:
+def _defaults(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the defaults that a settings file holds, by command; empty where the parser only prints."""
+    file = settings_file()
+    if file is None or PARSER_PRINTS & {*arguments} or not arguments:
         return {}
-    from citerec.cli.options import options_of
-    from citerec.cli.settings_file import defaults, settings_of, use_keys
-
-    parser, names = command.commands[first], [first]
-    if inner := getattr(parser, "commands", None):
-        if arguments[1:2] == () or arguments[1] not in inner:
-            return {}
-        parser, names = inner[arguments[1]], [first, arguments[1]]
-    name = " ".join(names)
-    settings = settings_of(name, parser, COMMANDS, files)
-    use_keys(settings)
-    found: dict[str, Any] = defaults(settings, options_of(name, parser))
-    for part in reversed(names):
-        found = {part: found}
-    return found
+    whole: Any = typer.main.get_command(make_app())  # the file may have tables of any command
+    return default_map(file, whole)
 
 
 def _failed(error: BaseException) -> int:
