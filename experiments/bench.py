@@ -30,7 +30,6 @@ from bench.starting import measure_cold_start, measure_import
 from bench.systems import SYSTEMS
 from bench.titles import STEPS as TITLES
 from bench.titles import measure_titles
-from bench.training import TRAINERS, measure_training, serve_training
 from bench.work import Work, convert_for_anserini, prepare_peers
 from bench.worker import serve
 
@@ -46,7 +45,6 @@ GROUPS = (
     "encode",
     "rerank",
     "latency",
-    "train",
     "cold",
     "import",
     "titles",
@@ -63,14 +61,12 @@ SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by h
     "encode-": serve_encoder,
     "rerank-": serve_reranker,
     "latency-": serve_latency,
-    "train-": serve_training,
     "limit-": serve_limit,
 }
 SERVED: dict[str, Callable[[Work, Path, int], list[Row]]] = {  # groups that these servers answer
     "encode": measure_encoding,
     "rerank": measure_reranking,
     "latency": measure_latency,
-    "train": measure_training,
 }
 
 
@@ -173,7 +169,7 @@ def _options() -> argparse.Namespace:
 
 
 def _workers() -> list[str]:
-    served = {"encode-": ENCODERS, "rerank-": RERANKERS, "latency-": LATENCIES, "train-": TRAINERS}
+    served = {"encode-": ENCODERS, "rerank-": RERANKERS, "latency-": LATENCIES}
     served |= {"limit-": LIMITS}
     return [*STEPS, *SYSTEMS, *(kind + name for kind, names in served.items() for name in names)]
 

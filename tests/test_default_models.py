@@ -1,6 +1,5 @@
 """The cross-encoder of the package: what `auto` means with and without it."""
 
-import importlib.util
 import json
 import shutil
 import sys
@@ -23,10 +22,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.manifest import TRAINING, seal_model
 from citerec.rerank.choose import auto_reranker, choose_reranker, open_reranker
 from citerec.rules.held_out import data_of, may_know_queries
-from citerec.train.budget.name import Budget
-from citerec.train.budget.plan import TrainPlan
-from citerec.train.budget.steps import with_clean_base
-from citerec.train.job import base_facts
+from citerec.train.record import base_facts
 
 SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)
 RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1, "--rerank-depth", 5)
@@ -176,16 +172,6 @@ def test_it_may_be_measured_on_other_papers_and_on_its_own_splits_only(
     assert auto_reranker(sample, default=True) == DEFAULT_RERANKER  # recommendations may use it
 
 
-def test_an_hour_trains_it_further(package: Path) -> None:
-    plan = TrainPlan.read(Budget.HOUR)
-    assert plan.reranker and plan.reranker.model == DEFAULT_RERANKER
-
-    shutil.rmtree(package / DEFAULT_RERANKER)
-
-    plan = TrainPlan.read(Budget.HOUR)
-    assert plan.reranker and plan.reranker.model == "minilm"
-
-
 def test_it_takes_the_place_of_an_own_one_that_was_trained_on_other_papers(
     package: Path, sample: IndexFolder, tiny_reranker_model: str
 ) -> None:
@@ -226,41 +212,3 @@ def test_a_model_that_is_trained_further_is_not_measured_where_its_base_may_know
     assert auto_reranker(sample, default=True) == str(own)  # recommendations may use it
     trained_further(("other papers", "other splits"))
     assert may_know_queries(own, sample)
-
-
-def test_a_budget_trains_no_base_further_that_may_know_test_queries(
-    package: Path, record: Record, sample: IndexFolder
-) -> None:
-    papers, splits = data_of(sample)
-    hour = TrainPlan.read(Budget.HOUR).reranker
-    logged: list[str] = []
-
-    assert hour
-    record((papers, splits))
-    assert with_clean_base(hour, sample, logged.append) == hour
-    record((papers, "other splits"))
-    assert with_clean_base(hour, sample, logged.append).model == "minilm"
-
-    [line] = logged
-    assert line.startswith("the base of the reranker is minilm: citerec-reranker was trained on")
-
-
-def test_the_record_of_a_shipped_model_names_all_indexes_that_it_learned_from(
-    sample: IndexFolder, tmp_path: Path
-) -> None:
-    file = Path(__file__).parent.parent / "experiments" / "reranker" / "ship.py"
-    spec = importlib.util.spec_from_file_location("ship", file)
-    assert spec and spec.loader
-    ship = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(ship)
-    last = {"corpus_sha256": "c", "splits_sha256": "s"}
-    (tmp_path / TRAINING).write_text(json.dumps({"index": "vis", "base": "minilm", **last}))
-
-    record = ship.training_of(tmp_path, [sample, sample])
-
-    papers, splits = data_of(sample)
-    assert record["indexes"] == [
-        {"name": "vis", **last},
-        {"name": "dense", "corpus_sha256": papers, "splits_sha256": splits},
-    ]
-    assert record["base"] == "minilm"

@@ -23,8 +23,8 @@ from citerec.errors import ConfigError, ModelDamagedError, ModelError
 from citerec.manifest import model_faults, seal_model
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.model import load_reranker
-from citerec.train.reranker.config import RerankerTraining
-from citerec.train.reranker.net import load_base
+from citerec.train.reranker import load_base
+from citerec.train.settings import RerankerTraining
 from citerec.types import Query
 
 SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)

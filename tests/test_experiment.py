@@ -531,7 +531,7 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
     base = tiny_bert(tmp_path / "base")
     for name, steps in (("one", 1), ("two", 2)):
         (tmp_path / f"{name}.toml").write_text(
-            f'model = "{base}"\nrecipe = "paper-small"\nsteps = {steps}\nbatch = 4\nqueries = 4\n'
+            f'model = "{base}"\nrecipe = "paper"\nsteps = {steps}\nbatch = 4\nqueries = 4\n'
             "query_tokens = 16\ncandidate_tokens = 16\ndev_queries = 0\nthreads = 1\n"
         )
 

@@ -35,18 +35,6 @@ QUALITY = [
     ("docs/how/bm25.md", "key terms", "bm25/{}_key", (F1,)),
     ("docs/how/bm25.md", "title", "bm25/{}_title", (F1,)),
     ("docs/how/dense.md", "MiniLM, untrained", "dense/{}_dense", (F1, R1000)),
-    (
-        "docs/how/dense.md",
-        "MiniLM, recipe `memory`, trained on vis",
-        "trained/{}_memory_dense",
-        (F1, R1000),
-    ),
-    (
-        "docs/how/dense.md",
-        "MiniLM, recipe `linear`, trained on the same corpus",
-        "trained/{}_linear_dense",
-        (F1, R1000),
-    ),
     ("docs/how/fusion.md", "BM25", "bm25/{}", (F1,)),
     ("docs/how/fusion.md", "MiniLM", "dense/{}_dense", (F1,)),
     ("docs/how/fusion.md", "RRF of both", "dense/{}_rrf", (F1,)),
@@ -63,13 +51,6 @@ QUALITY = [
         (F1,),
     ),
 ]
-RERANKING = {  # first cell of the row: the row of results, on vis
-    "BM25": "bm25/vis",
-    "BM25, best 100 reranked": "reranker/vis_bm25_100",
-    "RRF": "dense/vis_rrf",
-    "RRF, best 100 reranked by the cross-encoder alone": "reranker/vis_rrf100_alone",
-    "RRF, best 100 reranked, weight tuned": "reranker/vis_rrf100",
-}
 CROSS_ENCODER = {  # first cell of the row: rows of results, on each corpus that has one
     "fused list": "dense/{}_rrf",
     "reranked by one that has not seen the corpus": "models/{}_8_left-out_reranker",
@@ -79,12 +60,6 @@ CROSS_ENCODER = {  # first cell of the row: rows of results, on each corpus that
     "default learning-to-rank model": "ranker/{}_ranker",
     "the same, reranked by `citerec-reranker`": "models/{}_9_ranker_reranked",
     "the same, its best 25 reranked": "models/{}_9_ranker_reranked_25",
-}
-LINEAR = {  # first cell of the row: rows of results, on each of four corpora
-    "RRF of BM25 and MiniLM": "dense/{}_rrf",
-    "RRF of BM25 and the map": "trained/{}_linear_rrf",
-    "default ranker over BM25 and MiniLM": "ranker/{}_ranker",
-    "default ranker over BM25 and the map": "trained/{}_linear_ranker",
 }
 FOUR = ("vis", "biomed", "ecology", "labour")  # the columns of these tables
 SPEED = [  # page, first cell of the row, rows of the benchmark, in the order of the figures
@@ -182,11 +157,6 @@ def test_a_figure_of_quality_is_that_of_its_row(
     assert_shown(figures(cells), expected)
 
 
-@pytest.mark.parametrize("label", RERANKING)
-def test_a_figure_of_reranking_is_that_of_its_row(label: str) -> None:
-    assert_shown(figures(row("docs/how/reranking.md", label)), metrics(RERANKING[label], (F1, MRR)))
-
-
 @pytest.mark.parametrize("page", ["docs/how/reranking.md", "citerec/rerank/default/README.md"])
 @pytest.mark.parametrize("label", CROSS_ENCODER)
 def test_a_figure_of_the_cross_encoder_is_that_of_its_row(page: str, label: str) -> None:
@@ -198,14 +168,6 @@ def test_a_figure_of_the_cross_encoder_is_that_of_its_row(page: str, label: str)
     assert_shown(
         figures([*shown.values()]), [value for one in results for value in metrics(one, (F1, MRR))]
     )
-
-
-@pytest.mark.parametrize("label", LINEAR)
-def test_a_figure_of_the_linear_map_is_that_of_its_row(label: str) -> None:
-    results = [LINEAR[label].format(corpus) for corpus in FOUR]
-
-    expected = [value for one in results for value in metrics(one, (F1, MRR, R1000))]
-    assert_shown(figures(row("docs/how/dense.md", label)), expected)
 
 
 def test_each_row_of_the_benchmark_has_a_name_of_its_own() -> None:

@@ -18,8 +18,8 @@ from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.row import read_experiment
 from citerec.lab.experiment.run import run_experiment
-from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.train import train_ranker
+from citerec.train.ranker import train_ranker
+from citerec.train.settings import RankerTraining
 
 Build = Callable[..., IndexFolder]
 PAPERS = [

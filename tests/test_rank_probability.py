@@ -22,8 +22,8 @@ from citerec.rank.features import FEATURES
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.recommend import BatchRecommender
 from citerec.text import percentage
-from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
-from citerec.train.ranker.examples import RankerExamples
+from citerec.train.boost import TopLists, fitted, measured_at_top
+from citerec.train.ranker_examples import RankerExamples
 from citerec.types import Query
 
 CALIBRATION = Calibration(scale=2.0, offset=-1.0)

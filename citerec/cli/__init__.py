@@ -38,7 +38,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "mcp": ("mcp", "mcp"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
-    "train": ("train_index", "train"),
+    "train": ("train", "train"),
     "train-encoder": ("train", "train_encoder"),
     "train-reranker": ("train", "train_reranker"),
     "train-ranker": ("train", "train_ranker"),

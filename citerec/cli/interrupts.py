@@ -1,6 +1,5 @@
 """SIGTERM and SIGHUP end a command as Ctrl-C does: it removes unfinished files; a training logs how to resume it."""
 
-import os
 import shlex
 import signal
 import sys
@@ -67,25 +66,18 @@ def _numbers() -> list[signal.Signals]:
 @contextmanager
 def interruptible(target: Path, console: ConsoleOutput, ctx: typer.Context) -> Generator[None]:
     """Log what an interrupted training saved, and the command that resumes it."""
-    from citerec.train.workspace import Workspace
-
     try:
         yield
     except KeyboardInterrupt:
-        workspace = Workspace.for_model(target)
-        if not workspace.is_there():
-            console.log("the training had not started; nothing is saved")
-        else:
-            step = workspace.step
-            saved = f"the checkpoint of update {step:,}" if step else "the preparation so far"
-            console.log(f"saved {saved} in {workspace.folder}; resume: {resuming_command(ctx)}")
+        folder = target.absolute().with_name(f".{target.name}.training")
+        last = max((int(one.name[11:]) for one in folder.glob("checkpoint-*")), default=0)
+        saved = f"the checkpoint of update {last:,}" if last else "what was prepared"
+        console.log(f"{saved} is kept; resume: {resuming_command(ctx)}")
         raise
 
 
 def resuming_command(ctx: typer.Context) -> str:
     """Return the command line that resumes this training."""
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        return "the same torchrun command with --resume"
     arguments: tuple[str, ...] = ctx.find_root().obj or tuple(sys.argv[1:])
     resume = () if "--resume" in arguments else ("--resume",)
     return shlex.join(("citerec", *arguments, *resume))

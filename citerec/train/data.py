@@ -4,8 +4,7 @@ Dev and test queries are never read in training, neither as queries nor as posit
 of the train queries are known.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +17,7 @@ from citerec.corpus.splits import SPLITS, gold_citations
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.folder import IndexFolder
-from citerec.rules.held_out import HELD_OUT, held_out, held_out_rows, train_rows
-from citerec.train.joined import JoinedIndexes, TrainingIndex
+from citerec.rules.held_out import held_out_rows, train_rows
 from citerec.train.lists import Flags, Lists, Pairs, Rows
 from citerec.types import Eligibility, Query
 
@@ -28,9 +26,9 @@ CHUNK = 4096  # queries whose lists are built at once
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The train queries of an index, or of several, and the papers that may be positives or negatives."""
+    """The train queries of an index, and the papers that may be positives or negatives."""
 
-    index: TrainingIndex
+    index: IndexFolder
     queries: Rows  # shape (queries,), rising
     pool: Flags  # papers that may be positives or negatives, shape (papers,)
     cited: Lists  # the references of each query, of any year
@@ -57,7 +55,7 @@ class TrainingData:
         return csr_array((ones, (citing, references.indices)), shape=(self.papers, self.papers))
 
     def eligible(self, queries: Rows, rows: npt.NDArray[np.integer]) -> Flags:
-        """Return which rows are in the index of their query and of no later year.
+        """Return which rows are of no later year than their query.
 
         Args:
             queries: The rows of the queries.
@@ -66,10 +64,7 @@ class TrainingData:
         Returns:
             Flags in the broadcast shape. A query or a paper without a year is not restricted.
         """
-        allowed = no_later(self.years[rows], self.years[queries])
-        if isinstance(self.index, JoinedIndexes):
-            allowed &= self.index.number[rows] == self.index.number[queries]
-        return allowed
+        return no_later(self.years[rows], self.years[queries])
 
     def rules(self, queries: Rows) -> list[Eligibility]:
         """Return which papers may be candidates of some train queries: no dev or test query, none of a later year."""
@@ -83,6 +78,13 @@ class TrainingData:
             Eligibility(year if year != NO_YEAR else None, of_year[year] | {row})
             for year, row in zip(years, queries.tolist(), strict=True)
         ]
+
+    def sampled(self, count: int, seed: int) -> "TrainingData":
+        """Return the data of `count` random queries; of all for 0."""
+        if not count or count >= len(self.queries):
+            return self
+        drawn = np.random.default_rng([seed, 5]).choice(len(self.queries), count, replace=False)
+        return self.only(np.sort(drawn))
 
     def only(self, chosen: npt.NDArray[np.integer]) -> "TrainingData":
         """Return the training data of some queries.
@@ -98,20 +100,6 @@ class TrainingData:
             self.gold.at(chosen),
         )
 
-    def by_index(self) -> Iterator["IndexPart"]:
-        """Yield the part of each index."""
-        if not isinstance(self.index, JoinedIndexes):
-            yield IndexPart(self.index, 0, np.arange(len(self.queries)), self)
-            return
-        for number, index in enumerate(self.index.parts):
-            start, end = self.index.starts[number : number + 2].tolist()
-            chosen = np.flatnonzero((self.queries >= start) & (self.queries < end))
-            part = self.only(chosen)
-            queries, pool = part.queries - np.int32(start), self.pool[start:end]
-            lists = part.cited.shifted(-start), part.gold.shifted(-start)
-            data = TrainingData(index, queries, pool, *lists)
-            yield IndexPart(index, start, chosen, data)
-
     def forbidden(self, positives: Lists) -> Pairs:
         """Return the pairs (query, paper) that are never negatives: references, positives, and the query itself."""
         return Pairs(
@@ -125,16 +113,6 @@ class TrainingData:
             np.concatenate([self.cited.indices, positives.indices, self.queries]),
             self.papers,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class IndexPart:
-    """The part of the training data that is of one index."""
-
-    index: IndexFolder
-    start: int  # the joined row of its first paper
-    numbers: npt.NDArray[np.int64]  # of its queries, shape (queries,), rising
-    data: TrainingData  # with the rows of the index
 
 
 @dataclass(frozen=True)
@@ -169,41 +147,12 @@ def load_dev_task(index: IndexFolder, split: str = "dev") -> EvalSet | None:
         return None
 
 
-def load_training_data(index: TrainingIndex) -> TrainingData:
-    """Load the train queries of an index, or of several.
-
-    A dev or test query of one index is no query, positive or negative in another: papers are compared by id and title.
+def load_training_data(index: IndexFolder) -> TrainingData:
+    """Load the train queries of an index.
 
     Raises:
-        ConfigError: If an index has no train queries, or they cite no eligible paper.
+        ConfigError: If it has no train queries, or they cite no eligible paper.
     """
-    if not isinstance(index, JoinedIndexes):
-        return _load(index)
-    parts: list[TrainingData] = []
-    for one in index.parts:
-        held = held_out([other for other in index.parts if other is not one], HELD_OUT)
-        papers = one.papers
-        parts.append(
-            _without(_load(one), held.allowed_mask(papers.ids.tolist(), [*papers.titles()]))
-        )
-    starts = index.starts[:-1].tolist()
-    shifted = [part.queries + np.int32(start) for part, start in zip(parts, starts, strict=True)]
-    return TrainingData(
-        index,
-        np.concatenate(shifted),
-        np.concatenate([part.pool for part in parts]),
-        Lists.joined([p.cited.shifted(start) for p, start in zip(parts, starts, strict=True)]),
-        Lists.joined([p.gold.shifted(start) for p, start in zip(parts, starts, strict=True)]),
-    )
-
-
-def _without(data: TrainingData, allowed: Flags) -> TrainingData:
-    """Return the data without the papers that are held out in another index."""
-    data = replace(data.only(np.flatnonzero(allowed[data.queries])), pool=data.pool & allowed)
-    return replace(data, gold=data.gold.where(data.pool[data.gold.indices]))
-
-
-def _load(index: IndexFolder) -> TrainingData:
     train, held_out = _split_rows(index)
     years = index.papers.years
     pool = np.ones(len(years), np.bool_)

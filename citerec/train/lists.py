@@ -56,10 +56,6 @@ class Lists:
         """The list number of each entry, shape (entries,)."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
-    def shifted(self, by: int) -> "Lists":
-        """Return the lists with a number added to every row."""
-        return Lists(self.indptr, self.indices + np.int32(by))
-
     def where(self, keep: Flags) -> "Lists":
         """Return the lists with only the flagged entries; `keep` has shape (entries,)."""
         return Lists.of(self.segment_ids[keep], self.indices[keep], len(self))

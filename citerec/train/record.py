@@ -10,16 +10,16 @@ import orjson
 from citerec.atomic import check_name
 from citerec.cache import sha256_of_files
 from citerec.encode.model import weights_files
-from citerec.encode.source import is_name, recorded_folder
+from citerec.encode.source import ModelSource, find_model, is_name, recorded_folder
 from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder
 from citerec.manifest import TRAINING, seal_model
 from citerec.provenance import provenance, versions
-from citerec.rules.held_out import data_of
-from citerec.train.joined import JoinedIndexes, TrainingIndex, parts_of
-from citerec.train.settings import RENAMED, TrainingSettings
+from citerec.rules.held_out import BASES, data_of, recorded_indexes
+from citerec.types import Log
 
-LOCAL = frozenset({"model", "teacher", "vectors"})  # settings that may name a folder or file
+LOCAL = frozenset({"model"})  # settings that may name a folder
+PACKAGES = ("torch", "transformers", "sentence-transformers", "accelerate")
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
@@ -47,28 +47,16 @@ def check_target(output: Path, spec: str, *, force: bool) -> None:
         raise ModelExistsError(output)
 
 
-def corpus_facts(index: TrainingIndex) -> dict[str, Any]:
-    """Return the facts of a training record that identify the papers and splits of an index, or of several."""
-    if isinstance(index, JoinedIndexes):
-        named = [{"name": one.manifest.name} | corpus_facts(one) for one in index.parts]
-        return {"indexes": named}
+def corpus_facts(index: IndexFolder) -> dict[str, Any]:
+    """Return the facts of a training record that identify the papers and splits of an index."""
     corpus, splits = data_of(index)
     return {"corpus_sha256": corpus, "splits_sha256": splits}
 
 
-def selection_facts(dev_index: TrainingIndex | None) -> dict[str, Any]:
-    """Return the entry of a training record for the index whose dev queries selected the weights; empty for None."""
-    return {} if dev_index is None else {"selected_on": corpus_facts(dev_index)}
-
-
-def encoder_of(index: TrainingIndex) -> str | None:
-    """Return the sha256 of the weights of the encoder of an index; None without vectors.
-
-    For several indexes the checksums of their encoders are joined; None if no index has vectors.
-    """
-    recorded = [one.manifest.settings.get("encoder") for one in parts_of(index)]
-    weights = [encoder["weights"] if encoder else "none" for encoder in recorded]
-    return ", ".join(dict.fromkeys(weights)) if any(recorded) else None
+def encoder_of(index: IndexFolder) -> str | None:
+    """Return the sha256 of the weights of the encoder of an index; None without vectors."""
+    recorded = index.manifest.settings.get("encoder")
+    return recorded["weights"] if recorded else None
 
 
 def encoder_folder(index: IndexFolder) -> Path | None:
@@ -78,7 +66,7 @@ def encoder_folder(index: IndexFolder) -> Path | None:
 
 
 def training_record(
-    facts: Mapping[str, Any], settings: Mapping[str, Any], packages: Iterable[str]
+    facts: Mapping[str, Any], settings: Mapping[str, Any], packages: Iterable[str] = PACKAGES
 ) -> dict[str, Any]:
     """Return the content of training.json.
 
@@ -99,33 +87,18 @@ def read_training(model: Path) -> dict[str, Any]:
         return {}
 
 
-def was_trained_so(
-    model: Path, settings: TrainingSettings, recorded: Mapping[str, Any], facts: Mapping[str, Any]
-) -> bool:
-    """Return whether the record of a model has some settings and facts.
-
-    The record has only the name of a base model, teacher or file of vectors in a folder.
-
-    Args:
-        model: The model folder.
-        settings: The settings; those of earlier versions must have had the value that is now fixed.
-        recorded: The settings as JSON values.
-        facts: Entries of the record; a mapping in them may lack entries of the record.
-    """
+def was_trained_so(model: Path, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Return whether the record of a model has some settings and facts; of a base in a folder it has only the name."""
     record = read_training(model)
     try:
-        former = dict(record["provenance"]["settings"])
+        recorded = dict(record["provenance"]["settings"])
     except (KeyError, TypeError):
         return False
-    for name, value in settings.REMOVED.items():
-        if name in former and former[name] == value:
-            del former[name]
-    former = {RENAMED.get(name, name): value for name, value in former.items()}
-    expected = orjson.loads(orjson.dumps(dict(recorded)))
+    expected = orjson.loads(orjson.dumps(dict(settings)))
     for name in LOCAL & expected.keys():
-        if former.get(name) == Path(expected[name]).name:
-            expected[name] = former[name]
-    return former == expected and _includes(record, facts)
+        if recorded.get(name) == Path(expected[name]).name:
+            expected[name] = recorded[name]
+    return recorded == expected and _includes(record, facts)
 
 
 def _includes(recorded: Any, facts: Any) -> bool:
@@ -139,7 +112,7 @@ def _includes(recorded: Any, facts: Any) -> bool:
     return recorded == facts
 
 
-def has_weights(name: str, index: TrainingIndex, sha256: str | None) -> bool:
+def has_weights(name: str, index: IndexFolder, sha256: str | None) -> bool:
     """Return whether a model has these weights; true if they are unknown or the model is in no local folder.
 
     Args:
@@ -154,6 +127,41 @@ def has_weights(name: str, index: TrainingIndex, sha256: str | None) -> bool:
         return sha256_of_files(weights_files(folders[0])) == sha256
     except ModelError:
         return False
+
+
+def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
+    """Return the base model of a training.
+
+    Raises:
+        ConfigError: If it has an adapter.
+        ModelError: If it cannot be found.
+    """
+    source = find_model(model, base=index.path, log=log)
+    if source.adapter:
+        raise ConfigError(
+            f"{model} has an adapter, which cannot be trained further; choose its base model with --model"
+        )
+    return source
+
+
+def base_facts(
+    source: ModelSource, weights: str, index: IndexFolder, teachers: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """Return the entries of a training record for the base model and the index.
+
+    What base model and teachers were trained on is recorded, too: the new model may know their queries.
+
+    Args:
+        source: The base model; of one in a folder, the name is recorded without its path.
+        weights: The sha256 of its weights.
+        index: The training data.
+        teachers: The folders of the models whose scores the new model learned.
+    """
+    local = recorded_folder(source.location, base=index.path) is not None
+    base = source.folder.name if local else source.name
+    named = {"base": base, "weights": weights, "index": index.manifest.name}
+    earlier = recorded_indexes([source.folder, *teachers])
+    return named | corpus_facts(index) | ({BASES: earlier} if earlier else {})
 
 
 def finish_folder(folder: Path, record: Mapping[str, Any], card: str) -> None:
@@ -215,14 +223,11 @@ tags:
 def data_section(record: Mapping[str, Any]) -> str:
     """Return the section of a model card on the training data: the index, and the counts of a training record."""
     lines = [f"- {count:,} {name.replace('_', ' ')}" for name, count in record["counts"].items()]
-    indexes = record.get("indexes") or [{**record, "name": record["index"]}]
-    corpora = [f"Index {one['name']}, corpus sha256 {one['corpus_sha256']}." for one in indexes]
-    return (
-        "\n\n".join(corpora)
-        + "\n\n"
-        + "\n".join(lines or ["None."])
-        + "\n\nThe training papers contain no dev or test query of the data."
-    )
+    return f"""Index {record["index"]}, corpus sha256 {record["corpus_sha256"]}.
+
+{chr(10).join(lines)}
+
+The training papers contain no dev or test query of the data."""
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> str:

@@ -19,11 +19,9 @@ from citerec.manifest import CARD, editing_model
 from citerec.rank.calibrate import TOP, Calibration
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
-from citerec.train.ranker.calibrate import TopLists, fitted, measured_at_top
-from citerec.train.ranker.config import RankerTraining
-from citerec.train.ranker.examples import RankerExamples
-from citerec.train.ranker.gather import Gatherer
-from citerec.train.ranker.queries import dev_queries
+from citerec.train.boost import TopLists, fitted, measured_at_top
+from citerec.train.ranker_examples import Gatherer, RankerExamples, dev_queries
+from citerec.train.settings import RankerTraining
 
 HEADING = "## Probabilities"
 NEXT = "## Ablations"

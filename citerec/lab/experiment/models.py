@@ -51,8 +51,8 @@ def trained_encoder(
     settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
 ) -> str:
     """Train the encoder of a row on its index, unless it exists; return its folder."""
-    from citerec.train.encoder.config import EncoderTraining
-    from citerec.train.encoder.train import train_encoder, was_trained_so
+    from citerec.train.encoder import train_encoder, was_trained_so
+    from citerec.train.settings import EncoderTraining
 
     model = index.models / name
     config = EncoderTraining.read(settings, {})
@@ -68,8 +68,8 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
     """
     if not experiment.train_reranker:
         return experiment.reranker
-    from citerec.train.reranker.config import RerankerTraining
-    from citerec.train.reranker.train import train_reranker, was_trained_so
+    from citerec.train.reranker import train_reranker, was_trained_so
+    from citerec.train.settings import RerankerTraining
 
     settings = Path(experiment.train_reranker)
     config = RerankerTraining.read(settings, {})
@@ -89,8 +89,8 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
     """
     if experiment.system not in RANKED or not experiment.train_ranker:
         return experiment.ranker or str(DEFAULT)
-    from citerec.train.ranker.config import RankerTraining
-    from citerec.train.ranker.train import train_ranker, was_trained_so
+    from citerec.train.ranker import train_ranker, was_trained_so
+    from citerec.train.settings import RankerTraining
 
     settings = Path(experiment.train_ranker)
     config = RankerTraining.read(settings, {})

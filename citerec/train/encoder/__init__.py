@@ -1,1 +1,0 @@
-"""Training of the encoder on citations: papers that cite each other get similar vectors."""

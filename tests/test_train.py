@@ -1,0 +1,454 @@
+"""Training an encoder and a cross-encoder: what they learn from, what they leave, how they go on; all in order."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.tiny import tiny_bert
+
+from citerec.cli import run
+from citerec.corpus.splits import read_ids
+from citerec.encode.opening import open_encoder
+from citerec.errors import ConfigError, ModelExistsError
+from citerec.folder import IndexFolder, open_index
+from citerec.manifest import model_faults
+from citerec.rerank.cross_encoder import open_cross_encoder
+from citerec.rerank.spec import read_reranker_spec
+from citerec.rules.held_out import may_know_queries, trained_on_other_data
+from citerec.train import encoder, reranker
+from citerec.train.all import Budget, IndexTraining, TrainPlan
+from citerec.train.candidates import CandidateFinder, CandidateLists, labelled
+from citerec.train.data import TrainingData, load_training_data
+from citerec.train.encoder import EncoderExamples, train_encoder
+from citerec.train.lists import Lists
+from citerec.train.measures import f1_and_reciprocal_rank, platt
+from citerec.train.mine import MINE_TO, cited_by_cited, mined
+from citerec.train.reranker import MISSING, RerankerExamples, loss_of, train_reranker
+from citerec.train.settings import EncoderTraining, RerankerTraining
+from citerec.train.trainer import Workspace
+from citerec.types import Query, no_progress
+
+Build = Callable[..., IndexFolder]
+
+# id: (year, cites). By year: ten papers, of which the oldest eight may be train queries, x is dev, y is test.
+GRAPH = {
+    "a": (2000, ""),
+    "b": (2001, "a"),
+    "c": (2002, "a b"),
+    "d": (2003, "c"),  # c cites a and b
+    "e": (2004, "b d"),  # b cites a; d cites c
+    "f": (2005, "e"),
+    "g": (2006, ""),
+    "h": (2007, "x"),  # which came later
+    "x": (2008, "a h"),
+    "y": (2009, "x d"),
+}
+
+
+@pytest.fixture
+def graph(build: Build) -> TrainingData:
+    papers = [
+        {"id": i, "title": f"Paper {i}", "year": year, "citations": cites.split()}
+        for i, (year, cites) in GRAPH.items()
+    ]
+    return load_training_data(build(papers))
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("models") / "base", seed=5)
+
+
+def encoding(base: Path, **given: Any) -> EncoderTraining:
+    few = {"dev_queries": 10, "dev_pool": 60, "examples": 2, "hard": 1, "batch": 16, "threads": 1}
+    few |= {"max_tokens": 24, "learning_rate": 1e-3, "model": str(base), "queries": 60}
+    return EncoderTraining.of(few | given)
+
+
+def reranking(base: Path, **given: Any) -> RerankerTraining:
+    few = {"query_tokens": 24, "candidate_tokens": 24, "dev_queries": 5, "dev_depth": 10}
+    few |= {"depth": 15, "batch": 16, "queries": 20, "learning_rate": 1e-3, "epochs": 1}
+    return RerankerTraining.of(few | {"model": str(base), "threads": 1, "freeze_layers": 0} | given)
+
+
+def named(data: TrainingData, lists: Lists) -> dict[str, set[str]]:
+    ids = data.index.papers.ids_at
+    return {q: set(ids(lists[i].tolist())) for i, q in enumerate(ids(data.queries.tolist()))}
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    from safetensors.numpy import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def assert_same_weights(one: Path, other: Path) -> None:
+    a, b = weights(one), weights(other)
+    assert a.keys() == b.keys()
+    assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def stopping_at(update: int) -> Callable[..., None]:
+    """Return a progress callback that presses Ctrl-C after an update."""
+
+    def progress(task: str, done: int, total: int) -> None:
+        if task == "training" and done == update:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return progress
+
+
+# --- what may be learned from
+
+
+def test_queries_are_train_papers_and_no_dev_or_test_query_is_in_the_pool(
+    graph: TrainingData,
+) -> None:
+    assert named(graph, graph.gold) == {
+        "b": {"a"},
+        "c": {"a", "b"},
+        "d": {"c"},
+        "e": {"b", "d"},
+        "f": {"e"},
+    }
+    pool = graph.index.papers.ids_at(np.flatnonzero(graph.pool).tolist())
+    assert pool == ["a", "b", "c", "d", "e", "f"]  # f is the latest query, of 2005
+
+
+def test_hard_negatives_are_cited_by_the_cited_and_neither_cited_nor_oneself(
+    graph: TrainingData,
+) -> None:
+    assert named(graph, cited_by_cited(graph)) == {
+        "b": set(),  # a cites nothing
+        "c": set(),  # b cites a, which c cites, too
+        "d": {"a", "b"},
+        "e": {"a", "c"},
+        "f": {"b", "d"},
+    }
+
+
+def test_mined_negatives_are_uncited_papers_of_the_pool(
+    sample_index: IndexFolder, tiny_model: str
+) -> None:
+    data = load_training_data(sample_index).sampled(20, 0)
+
+    lists = mined(data, open_encoder(tiny_model), threads=1, progress=no_progress)
+
+    assert 0 < lists.lengths.max() <= MINE_TO
+    queries = data.queries[lists.segment_ids]
+    assert data.pool[lists.indices].all() and data.eligible(queries, lists.indices).all()
+    assert not data.forbidden(data.gold).holds(queries, lists.indices).any()
+
+
+@pytest.mark.parametrize("recipe", ["specter", "strong"])
+def test_an_example_is_a_query_one_of_its_positives_and_negatives_that_it_does_not_cite(
+    graph: TrainingData, base: Path, recipe: str
+) -> None:
+    how = encoding(base, recipe=recipe, examples=3, hard=1)
+    examples = EncoderExamples.of(graph, how, cited_by_cited(graph))
+
+    drawn, again = examples.drawn(), examples.drawn()
+
+    positives = {(int(q), int(p)) for q, p in drawn[:, :2]}
+    gold = zip(graph.queries[graph.gold.segment_ids], graph.gold.indices, strict=True)
+    assert positives <= {(int(q), int(p)) for q, p in gold}
+    assert not examples.forbidden.holds(drawn[:, :1], drawn[:, 2:]).any()
+    assert np.array_equal(drawn, again)
+    assert len(drawn) == (3 * 5 if recipe == "specter" else 7)  # three of each, or each positive
+
+
+def test_without_a_positive_there_is_nothing_to_learn(build: Build) -> None:
+    lonely = build([{"id": f"p{n}", "title": f"Paper {n}", "year": 2000 + n} for n in range(10)])
+
+    with pytest.raises(ConfigError):
+        load_training_data(lonely)
+
+
+@pytest.fixture(scope="session")
+def found(sample_index: IndexFolder, base: Path) -> CandidateLists:
+    data = load_training_data(sample_index)
+    finder = CandidateFinder(sample_index, reranking(base), print)
+    return finder.train(data, 15, no_progress)
+
+
+def test_candidates_hold_no_dev_or_test_query_and_nobody_later(
+    sample_index: IndexFolder, found: CandidateLists
+) -> None:
+    data, lists = load_training_data(sample_index), found.lists
+    queries = data.queries[lists.segment_ids]
+    held = {*read_ids(sample_index.splits / "dev.ids"), *read_ids(sample_index.splits / "test.ids")}
+
+    assert not held & {*sample_index.papers.ids_at(np.unique(lists.indices).tolist())}
+    assert data.eligible(queries, lists.indices).all() and (queries != lists.indices).all()
+
+
+def test_added_positives_and_negatives_come_from_elsewhere(
+    sample_index: IndexFolder, found: CandidateLists, base: Path
+) -> None:
+    data = load_training_data(sample_index)
+    plain = labelled(data, found, reranking(base))
+
+    positives = labelled(data, found, reranking(base, positives="all"))
+    negatives = labelled(data, found, reranking(base, negatives="random", random_negatives=4))
+
+    assert plain.cited.sum() < positives.cited.sum() <= data.cited.lengths.sum()
+    added = len(negatives.cited) - len(plain.cited)
+    assert 0 < added <= 4 * len(data.queries) and negatives.cited.sum() == plain.cited.sum()
+
+
+def test_a_list_is_a_cited_candidate_and_negatives_of_the_same_list(
+    sample_index: IndexFolder, found: CandidateLists, base: Path
+) -> None:
+    how = reranking(base, recipe="strong", list_negatives=3, teacher="fused")
+    labels = labelled(load_training_data(sample_index), found, how)
+    examples = RerankerExamples(labels, how)
+
+    first = examples.places.copy()
+    examples.begin(1)
+
+    of = labels.candidates.lists.segment_ids
+    present = first != MISSING
+    assert labels.cited[first[:, 0]].all() and labels.usable[first[:, 1:][present[:, 1:]]].all()
+    assert ((of[first] == of[first[:, :1]]) | ~present).all()
+    assert first.shape == examples.places.shape and not np.array_equal(first, examples.places)
+
+
+def test_losses_of_lists_read_labels_teacher_and_the_first_stage() -> None:
+    import torch
+
+    how = RerankerTraining.of({"recipe": "strong", "first_stage_weight": 1.0, "distill": 0.0})
+    cited, there = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[True, True, False]])
+    zero, ahead = torch.zeros(1, 3), torch.tensor([[5.0, 0.0, 0.0]])
+    tensors = {"cited": cited, "there": there, "teacher": ahead, "first_stage": zero}
+
+    plain = loss_of(zero, how, **tensors)
+    known = loss_of(zero, how, **tensors | {"first_stage": ahead})
+    taught = loss_of(zero, how.model_copy(update={"distill": 1.0}), **tensors)
+
+    assert float(plain) == pytest.approx(np.log(2))  # of the two that are there
+    assert float(known) < 0.01 < float(plain) < float(taught)
+
+
+def test_measures_and_calibration() -> None:
+    cited = np.array([False, True, False, True])
+    scores = np.array([4.0, 3.0, 2.0, 1.0])
+
+    assert f1_and_reciprocal_rank(scores, cited, 4) == (2 * 2 / (20 + 4), 0.5)
+    assert f1_and_reciprocal_rank(np.zeros(4), cited, 4)[1] == pytest.approx(1 / 3)  # ties: worst
+    scale, offset = platt(-scores, cited)
+    assert scale > 0 and platt(scores, np.zeros(4, bool)) == (1, 0) and np.isfinite(offset)
+
+
+# --- settings
+
+
+def test_options_override_a_file_which_overrides_the_recipe(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('recipe = "strong"\nbatch = 8\nsteps = 9\n')
+
+    read = RerankerTraining.read(file, {"epochs": 3, "seed": None})
+    paper = RerankerTraining.of({})
+
+    assert (read.batch, read.steps, read.epochs, read.list_negatives) == (8, 0, 3, 7)
+    assert (paper.steps, paper.batch, paper.depth, paper.query_tokens) == (300_000, 128, 10, 256)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "named"),
+    [
+        (EncoderTraining, {"epoch": 1}, "epoch"),
+        (EncoderTraining, {"recipe": "best"}, "recipe"),
+        (EncoderTraining, {"hard": 9}, "hard"),
+        (EncoderTraining, {"batch": 10, "device_batch": 4}, "device_batch"),
+        (EncoderTraining, {"learning_rate": float("inf")}, "learning_rate"),
+        (RerankerTraining, {"loss": "softmax"}, "list_negatives"),
+        (RerankerTraining, {"query_tokens": 500}, "query_tokens"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(kind: Any, given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        kind.of(given, "file.toml: ")
+
+
+# --- the models
+
+
+def test_an_encoder_learns_goes_on_after_ctrl_c_and_opens_everywhere(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    how, whole, broken = encoding(base), tmp_path / "whole", tmp_path / "broken"
+    lines: list[str] = []
+
+    report = train_encoder(sample_index, whole, how, log=lines.append)
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(sample_index, broken, how, progress=stopping_at(3))
+    last = Workspace.for_model(broken).checkpoint
+    with pytest.raises(ConfigError):
+        train_encoder(sample_index, broken, encoding(base, seed=1), resume=True)
+    train_encoder(sample_index, broken, how, resume=True)
+
+    assert last and last.name == "checkpoint-3"
+    assert_same_weights(whole, broken)
+    [saved] = [point for point in report.history if point.step == report.step]
+    assert report.after == saved.dev and saved.loss is not None and len(lines) == 3
+    assert [*tmp_path.glob(".*")] == [] and model_faults(whole) == []
+    paper = sample_index.papers.at([0])[0]
+    own = open_encoder(str(whole)).encode([paper])
+    theirs = SentenceTransformer(str(whole)).encode([f"{paper.title}[SEP]{paper.abstract}"])
+    assert np.allclose(own, theirs, atol=1e-2)
+    record = json.loads((whole / "training.json").read_bytes())
+    assert str(tmp_path) not in json.dumps(record) and record["counts"]["train_queries"] == 60
+    assert encoder.was_trained_so(whole, sample_index, how)
+    assert not encoder.was_trained_so(whole, sample_index, encoding(base, seed=1))
+    assert may_know_queries(whole, sample_index)
+    with pytest.raises(ModelExistsError):
+        train_encoder(sample_index, whole, how)
+
+
+def test_the_strong_recipe_improves_an_encoder_on_dev(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    how = encoding(base, recipe="strong", similarity="cosine", pooling="mean", epochs=2, queries=0)
+
+    report = train_encoder(sample_index, tmp_path / "encoder", how)
+
+    assert report.after["mrr"] > report.before["mrr"]
+
+
+@pytest.mark.parametrize("recipe", ["paper", "strong"])
+def test_a_reranker_learns_goes_on_after_ctrl_c_and_opens_everywhere(
+    dense_sample: IndexFolder, base: Path, tmp_path: Path, recipe: str
+) -> None:
+    from sentence_transformers import CrossEncoder
+
+    given = {"list_negatives": 3, "batch": 4} if recipe == "strong" else {}
+    how = reranking(base, recipe=recipe, steps=4, eval_steps=2, **given)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+
+    report = train_reranker(dense_sample, whole, how)
+    with pytest.raises(KeyboardInterrupt):
+        train_reranker(dense_sample, broken, how, progress=stopping_at(3))
+    train_reranker(dense_sample, broken, how, resume=True)
+
+    assert_same_weights(whole, broken)
+    assert [point.step for point in report.history] == [0, 2, 4]
+    assert model_faults(whole) == [] and reranker.was_trained_so(whole, dense_sample, how)
+    assert read_reranker_spec(whole).is_calibrated
+    rows = np.arange(5)
+    papers = dense_sample.papers.at(rows.tolist())
+    opened = open_cross_encoder(str(whole), dense_sample)
+    own = opened.score(dense_sample, [Query.of(papers[0])], [rows.astype(np.int32)])[0]
+    texts = [f"{one.title} {one.abstract}".strip() for one in papers.values()]
+    theirs = CrossEncoder(str(whole)).predict([(texts[0], text) for text in texts])
+    assert len(own) == len(theirs) == 5  # long pairs are cut otherwise there
+    assert not trained_on_other_data(whole, dense_sample)
+
+
+def test_a_training_that_diverges_writes_no_model(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    how = encoding(base, learning_rate=1e30, dev_queries=0, queries=20)
+
+    with pytest.raises(ConfigError, match="diverged"):
+        train_encoder(sample_index, tmp_path / "encoder", how)
+
+    assert [*tmp_path.iterdir()] == []
+
+
+# --- the command line
+
+
+def test_commands_write_into_the_index_and_say_what_was_learned(
+    sample_index: IndexFolder, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = Path(shutil.copytree(sample_index.path, tmp_path / "index"))
+    few = ["--model", str(base), "--queries", "20", "--threads", "1", "--steps", "2"]
+    file = tmp_path / "few.toml"
+    file.write_text("dev_queries = 5\neval_steps = 2\n")
+    command = ["--index", str(index), "--config", str(file), *few]
+
+    assert run(["train-reranker", *command, "--batch", "4"]) == 2  # 512 positions are too many
+    assert "positions" in capsys.readouterr().err
+    file.write_text("dev_queries = 5\neval_steps = 2\nquery_tokens = 24\ncandidate_tokens = 24\n")
+    assert run(["train-reranker", *command, "--batch", "4"]) == 0
+    assert "dev f1" in capsys.readouterr().out
+    assert run(["train-reranker", *command]) == 2  # the model exists
+    assert (index / "models" / "reranker" / "model.safetensors").is_file()
+
+
+# --- all in order
+
+SETTINGS = """[encoder]
+model = "{base}"
+epochs = 1
+queries = 20
+max_tokens = 24
+dev_queries = 8
+dev_pool = 40
+
+[reranker]
+model = "{base}"
+query_tokens = 24
+candidate_tokens = 24
+queries = 15
+depth = 10
+steps = 2
+eval_steps = 2
+batch = 4
+dev_queries = 5
+dev_depth = 10
+
+[ranker]
+trees = 3
+least_rows = 5
+queries = 15
+dev_queries = 8
+rerank_depth = 5
+"""
+
+
+def test_an_hour_trains_every_model_and_uses_those_that_are_better(
+    dense_sample: IndexFolder, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = Path(shutil.copytree(dense_sample.path, tmp_path / "index"))
+    file = tmp_path / "tiny.toml"
+    file.write_text(SETTINGS.format(base=base))
+    command = ["train", "--index", str(index), "--budget", "hour", "--config", str(file)]
+
+    assert run([*command, "--dry-run"]) == 0
+    planned = capsys.readouterr().out
+    assert run([*command, "--threads", "1", "--force"]) == 0
+    out = capsys.readouterr().out
+    assert run([*command, "--threads", "1"]) == 0
+    again = capsys.readouterr().err
+
+    assert "recipe strong" in planned and "train-ranker" in planned
+    assert out.count(" used") == 3
+    used = open_index(index)
+    for name in ("encoder", "reranker", "ranker"):
+        assert model_faults(used.models / name) == []
+    assert used.manifest.settings["encoder"]["source"].endswith("models/encoder")
+    assert again.count("already") == 3 and "training the" not in again
+
+
+def test_a_ranker_that_is_not_better_is_not_used(sample_index: IndexFolder, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(sample_index.path, tmp_path / "index"))
+    file = tmp_path / "tiny.toml"
+    file.write_text("[ranker]\ntrees = 1\nleast_rows = 2000\nqueries = 10\ndev_queries = 8\n")
+    plan = TrainPlan.read(Budget.MINUTES, file, {"threads": 1})
+
+    [report] = IndexTraining(path=index, plan=plan).run()
+
+    assert not report.is_used and not (index / "models" / "ranker").exists()
+    assert (index / "models" / "ranker-new").is_dir()
+    with pytest.raises(ConfigError):
+        file.write_text("[encoder]\n")
+        TrainPlan.read(Budget.MINUTES, file)
