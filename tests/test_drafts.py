@@ -121,6 +121,32 @@ def test_accents_formulas_and_marks_become_text() -> None:
     )
 
 
+def test_the_text_and_the_citations_of_unknown_commands_are_kept(tmp_path: Path) -> None:
+    text = titled(
+        r"\begin{abstract}We \added{rank \citex{two}} papers \SI{3}{\percent} faster than before, and"
+        r" better.\end{abstract}\added{As \cite{one} says.}\bibliography{refs}",
+        title=r"\vspace{-2cm}On \unknown{Ranks}\tnoteref{t}",
+    )
+
+    file = read_queries(write(tmp_path, draft=text, refs=BIB))
+
+    assert file.queries[0].title == "On Ranks"
+    assert file.queries[0].abstract == "We rank papers 3 % faster than before, and better."
+    assert set(titles(file)) == {"The one paper", "The two paper"}
+
+
+def test_the_title_and_the_authors_of_icml_are_read_and_today_is_no_year() -> None:
+    text = (
+        r"\documentclass{article}\begin{document}\twocolumn[\icmltitle{Deep Ranking}\begin{icmlauthorlist}"
+        r"\icmlauthor{Ada Lovelace}{x}\icmlauthor{Bo Xu}{y}\end{icmlauthorlist}]\date{\today} Text."
+    )
+
+    [query] = parse(text).queries
+
+    assert (query.title, query.authors) == ("Deep Ranking", ("Ada Lovelace", "Bo Xu"))
+    assert query.year is None
+
+
 def test_comments_and_what_iffalse_hides_are_not_read() -> None:
     hidden = r"""\iffalse \cite{a} \fi
     % \cite{c} \input{gone}

@@ -106,6 +106,7 @@ def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> st
         return _INCLUDE.sub(lambda match: included(match, active), source)
 
     source = _CAPITAL_CITE.sub(r"\\cite", expanded(text, ()))
+    source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
     source = _with_environment(_DOTLESS.sub(r"\\\1{\2}", source))
     if _DOCUMENT_CLASS.search(source):  # unfinished drafts may lack either line
         begin = "" if _DOCUMENT.search(source) else "\n\\begin{document}"

@@ -19,14 +19,14 @@ from citerec.bibliography.paper_list import entries_by_key
 from citerec.bibliography.record import one_line
 from citerec.drafts.document import LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.drafts.latex import decode_latex, flatten, formatted_references
-from citerec.drafts.references import EVERY_KEY, Bibliography
+from citerec.drafts.references import Bibliography
 from citerec.errors import BadInputError, MissingExtraError, extra
 
 MAX_SECONDS = 30  # a thesis of 300 pages takes 2
 MAX_INPUT = 16 * 2**20  # bytes
 _INSTEAD = "give --title and --abstract, or pass its text"
 _READERS = {
-    DocumentFormat.LATEX: "latex",
+    DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
     DocumentFormat.DOCX: "docx",
     DocumentFormat.HTML: "html",
@@ -50,10 +50,18 @@ _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
 _NO_NAME = re.compile(
     r"[@/\\{}]|anonymous|universit|institut|department|corresponding", re.IGNORECASE
 )
-_LEFT_OUT = {"Cite", "Note", "RawInline", "RawBlock", "Image", "Table", "Figure", "CodeBlock"}
+_LEFT_OUT = {"Cite", "Note", "RawBlock", "Image", "Table", "Figure", "CodeBlock"}
 _SPACES = {"Space", "SoftBreak", "LineBreak", "HorizontalRule"}
 _QUOTES = {"SingleQuote": "‘’", "DoubleQuote": "“”"}
 MAX_FIRST_LINE = 300  # characters of a first line that stands for a title
+_RAW_CITE = re.compile(
+    r"\\[A-Za-z]*cite[a-z]*\*?\s*(?:\[[^\[\]]{0,300}\]\s*){0,2}\{([^{}]{1,9000})\}"
+)
+_RAW_TEXT = re.compile(r"\\[A-Za-z]+\*?\s*(?:\{[^{}]*\})?\{.*[^\W\d_].*\}", re.DOTALL)
+_NO_TEXT = re.compile(
+    r"\\(?:[vh]space|vskip|hskip|[a-z]*cite|label|index|footnote|thanks|todo|email|affiliation|address|color|setlength"
+    r"|marginpar|[a-z]*(?:ref|note|notetext|mark)(?![a-z])|includegraphics|orcid|inst|institute|keywords|title|author|begin|pagestyle|thispagestyle)"
+)
 _BODY = 50  # paragraphs that may stand for an abstract
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([A-Za-z0-9_-]{1,30})", re.IGNORECASE)
 
@@ -108,6 +116,7 @@ _PRELUDE = "".join(
         r"\newcommand{\And}{\and}\newcommand{\AND}{\and}\newcommand{\thanks}[1]{}",
         r"\newcommand{\icmltitle}[1]{\title{#1}}\newcommand{\mlsystitle}[1]{\title{#1}}",
         r"\newcommand{\inst}[1]{}\newcommand{\orcidID}[1]{}\newcommand{\corref}[1]{}",
+        r"\newcommand{\icmlauthor}[2]{\author{#1}}\newcommand{\today}{}",  # in the sandbox it is 1970
         r"\newcommand{\IEEEmembership}[1]{}\newcommand{\IEEEauthorrefmark}[1]{}",
     )
 )
@@ -262,10 +271,14 @@ class _Tree:
 
     def cited_keys(self) -> list[str]:
         """Return the citation keys in order, each once; `*` stands for all."""
-        cites = [*_nodes([self.meta.get("abstract"), *self.blocks], "Cite")]
-        cites += _nodes(self.meta.get("nocite"), "Cite")
-        keys = (one["citationId"] for cite in cites for one in cite["c"][0])
-        return [key.strip() or EVERY_KEY for key in dict.fromkeys(keys)]
+        keys: list[str] = []
+        for part in (self.meta.get("abstract"), self.blocks, self.meta.get("nocite")):
+            for node in _nodes(part, "Cite", "RawInline", "RawBlock"):
+                if node["t"] == "Cite":
+                    keys += (one["citationId"] for one in node["c"][0])
+                else:  # within a command that pandoc does not know
+                    keys += (k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(","))
+        return list(dict.fromkeys(key for one in keys if "#" not in one and (key := one.strip())))
 
 
 def _flat(blocks: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -284,18 +297,18 @@ def _paragraphs(blocks: Iterable[Any]) -> Iterator[str]:
             yield text
 
 
-def _nodes(value: Any, kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a type in reading order."""
+def _nodes(value: Any, *kinds: str) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of some types in reading order."""
     if isinstance(value, list):
         for one in cast("list[Any]", value):
-            yield from _nodes(one, kind)
+            yield from _nodes(one, *kinds)
     elif isinstance(value, dict):
         node = cast("dict[str, Any]", value)
-        if node.get("t") == kind:
+        if node.get("t") in kinds:
             yield node
         for one in node.values():
             if isinstance(one, (list, dict)):
-                yield from _nodes(one, kind)
+                yield from _nodes(one, *kinds)
 
 
 def _plain(meta: Mapping[str, Any]) -> Any:
@@ -330,12 +343,8 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
         yield line_break if kind == "LineBreak" else " "
     elif kind in {"Str", "MetaString"}:
         yield content
-    elif kind == "MetaBool":
-        yield str(content)
-    elif kind == "Code":
-        yield content[1]
-    elif kind == "Math":
-        yield to_text(f"${content[1]}$") if content[0]["t"] == "InlineMath" else " "
+    elif kind in {"Code", "Math", "RawInline"}:
+        yield _source(kind, content)
     elif kind == "Quoted":
         quotes = _QUOTES[content[0]["t"]]
         yield quotes[0] + "".join(_pieces(content[1], line_break)) + quotes[1]
@@ -345,3 +354,14 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
         yield from _pieces(content, line_break)
         if kind in {"Para", "Plain", "Header", "LineBlock"}:
             yield " "
+
+
+def _source(kind: str, content: Any) -> str:
+    """Return the text of code, of a formula, or of a command of LaTeX that pandoc does not know."""
+    if kind == "Code":
+        return content[1]
+    if kind == "Math":
+        return to_text(f"${content[1]}$") if content[0]["t"] == "InlineMath" else " "
+    latex = content[1] if content[0] == "latex" else ""
+    is_text = _RAW_TEXT.match(latex) and not _NO_TEXT.match(latex)
+    return to_text(_RAW_CITE.sub("", latex)) if is_text else ""
