@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from citerec.corpus.readers import Located, detect_format, read_papers
-from citerec.corpus.readers.fields import CONTROL, Fields
+from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.source import Source, find_source, sha256_of, size_of
 from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.inputs import MAX_LINE, read_lines, zstd
@@ -145,36 +143,6 @@ def test_each_format_is_told_by_its_keys_and_read_to_the_same_paper(
     assert [replace(p, **dict.fromkeys(PRINTED, "")) for p in papers(source, found)] == [BERT]
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_what_bibliographies_print_is_read_from_every_format(
-    name: str, write_jsonl: Callable[..., Path]
-) -> None:
-    theirs = {"url": "s2Url", "volume": "journalVolume", "pages": "journalPages"}
-    printed = {theirs.get(k, k) if name == "openresearch" else k: v for k, v in PRINTED.items()}
-    record = {**RECORDS[name]}
-    if name == "beir":
-        record["metadata"] = {**record["metadata"], **printed}
-    else:
-        record |= printed
-
-    [paper] = papers(find_source(write_jsonl([record])), name)
-
-    assert paper == replace(BERT, **PRINTED)
-
-
-def test_what_is_no_text_counts_as_missing_in_the_fields_that_bibliographies_print() -> None:
-    paper = fields(
-        id="a",
-        title="A",
-        volume=7,
-        type=["Review", "Journal Article"],
-        pages={"first": 1},
-        doi=None,
-    ).paper()
-
-    assert paper == Paper(id="a", title="A", volume="7", type="Review")
-
-
 @pytest.mark.parametrize(
     ("name", "record"),
     [
@@ -211,15 +179,6 @@ def test_a_beir_passage_without_a_title_is_a_paper(write_jsonl: Callable[..., Pa
     assert read(path)[0].paper == Paper(id="x", title="", abstract="Some passage.")
 
 
-def test_a_format_that_is_named_is_not_guessed(write_jsonl: Callable[..., Path]) -> None:
-    path = write_jsonl([CITEOMATIC])
-
-    paper = read(path, "canonical")[0].paper
-
-    assert isinstance(paper, Paper)
-    assert paper.citations == ()
-
-
 def test_a_format_that_there_is_not_lists_those_that_there_are(
     write_jsonl: Callable[..., Path],
 ) -> None:
@@ -242,13 +201,6 @@ def test_the_format_is_that_of_the_first_record_that_can_be_taken(
     path = write_jsonl([{"id": "no title"}, BEIR])
 
     assert detect_format(find_source(path), skip_bad=True) == "beir"
-
-
-def test_a_corpus_without_one_record_of_any_format_names_its_first_fault(tmp_path: Path) -> None:
-    path = a_file(tmp_path, b'{"x": 1}\nnonsense\n')
-
-    with pytest.raises(BadInputError, match="no format that citerec reads"):
-        detect_format(find_source(path), skip_bad=True)
 
 
 def test_a_shard_of_another_format_faults_where_it_begins(
@@ -284,11 +236,6 @@ def test_a_year_may_be_written_in_several_ways(year: Any) -> None:
     assert fields(year=year).year() == 2019
 
 
-@pytest.mark.parametrize("year", [None, ""])
-def test_a_year_may_be_unknown(year: Any) -> None:
-    assert fields(year=year).year() is None
-
-
 @pytest.mark.parametrize("year", ["MMXIX", 0, -5, 10_000, 2019.5, True, [2019], "٢٠١٩", 1e300])
 def test_what_is_no_year_is_a_wrong_type(year: Any) -> None:
     with pytest.raises(BadRecordError, match=r"line 7: 'year' must be a year") as caught:
@@ -316,10 +263,6 @@ def test_what_is_no_id_is_refused(docid: Any, fault: str) -> None:
         fields(id=docid).id()
 
 
-def test_an_id_may_be_any_other_text() -> None:
-    assert fields(id="10.1/é 😀\u2028x").id() == "10.1/é 😀\u2028x"
-
-
 @pytest.mark.parametrize(
     ("record", "fault"),
     [
@@ -345,25 +288,11 @@ def test_a_field_of_a_wrong_type_is_named(
     assert fault in str(located.paper)
 
 
-def test_authors_without_a_name_are_left_out() -> None:
-    authors = ["Ada  Lovelace ", "", {"name": "Alan Turing"}, {"ids": []}]
-
-    assert fields(authors=authors).names("authors") == ("Ada Lovelace", "Alan Turing")
-
-
 def test_control_characters_become_blanks() -> None:
     record = fields(title="a\x00b\x1b[31mc", abstract="\x01line\none\x9f")
 
     assert record.title() == "a b [31mc"
     assert record.text("abstract") == "line\none"
-
-
-@given(st.text(max_size=30))
-def test_no_title_keeps_a_control_character(text: str) -> None:
-    title = fields(title=text).title()
-
-    assert CONTROL.search(title) is None
-    assert title == " ".join(title.split())
 
 
 # --- Lines.
@@ -479,15 +408,6 @@ def test_packing_is_known_by_content_whatever_the_name(
     assert ids(a_file(tmp_path, PACKED[kind], name)) == ["a", "b"]
 
 
-@pytest.mark.parametrize("kind", PACKED)
-def test_a_packed_shard_is_found_in_a_folder_without_a_telling_name(
-    tmp_path: Path, kind: str
-) -> None:
-    a_file(tmp_path, PACKED[kind], "shards/000")
-
-    assert ids(tmp_path / "shards") == ["a", "b"]
-
-
 def many(count: int) -> bytes:
     return b"".join(
         json.dumps({"id": f"p{i}", "title": f"{i * 7919 % 10007}"}).encode() + b"\n"
@@ -525,16 +445,6 @@ def test_a_damaged_file_is_a_fault(tmp_path: Path, pack: Callable[[bytes], bytes
 
     with pytest.raises(BadInputError, match=r"the file is (damaged|cut off) after line"):
         list(read_lines(path))
-
-
-@pytest.mark.parametrize("kind", PACKED)
-def test_no_cut_of_a_packed_file_raises_anything_else(tmp_path: Path, kind: str) -> None:
-    for length in range(len(PACKED[kind])):
-        path = a_file(tmp_path, PACKED[kind][:length])
-        try:
-            list(read_lines(path))
-        except BadInputError as fault:
-            assert fault.path == path
 
 
 # --- Files and folders.
@@ -646,11 +556,3 @@ def test_the_checksum_of_one_file_is_its_own_and_of_a_folder_covers_every_shard(
     # printf '{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n' | sha256sum
     assert alone == "d8e611eddff80782d4ba37e061db7d3eb1ba2f31e2a70a70f975e9fa1c172481"
     assert len({alone, both, changed}) == 3
-
-
-def test_a_folder_may_hold_names_that_are_no_utf8(tmp_path: Path) -> None:
-    for number in range(2):
-        a_file(tmp_path, TWO, f"shards/\udcff{number}.jsonl")
-
-    assert ids(tmp_path / "shards") == ["a", "b", "a", "b"]
-    assert len(sha256_of(find_source(tmp_path / "shards"))) == 64

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from citerec.bibliography.inverted_index import restored
 from citerec.bibliography.markup import plain_text
 from citerec.build import BuildConfig, build_index
-from citerec.corpus.papers import Papers
 from citerec.corpus.readers import aminer, detect_format, json_stream, openalex, read_papers
 from citerec.corpus.readers.files import Broken, StreamFaultError
 from citerec.corpus.readers.json_stream import first_keys, json_records
@@ -368,18 +367,6 @@ def test_dumps_without_papers_and_further_files_are_named(tmp_path: Path) -> Non
     assert log[0] == "left out tldrs.gz: neither papers nor abstracts, citations or paper-ids"
 
 
-def test_an_index_of_joined_dumps_has_the_citations(tmp_path: Path, java: None) -> None:
-    folder = s2_folder(tmp_path / "dump", abstracts=ABSTRACTS, citations=CITATIONS)
-
-    report = build_index(folder, tmp_path / "index", BuildConfig())
-
-    assert report.manifest.corpus["format"] == "s2ag"
-    assert report.manifest.counts["citations"] == 1
-    assert report.manifest.counts["unknown_references"] == 1
-    assert Papers(tmp_path / "index" / "papers.arrow")[0].abstract == "We count."
-    assert not [path for path in tmp_path.rglob("*") if "joining" in path.name]
-
-
 # --- AMiner
 
 DESIGN = Paper(
@@ -456,19 +443,6 @@ def test_version_13_is_the_notation_of_mongodb_with_keys_missing(tmp_path: Path)
     )
 
 
-def test_numbers_of_extended_json_are_numbers(tmp_path: Path) -> None:
-    record = {
-        **AMINER_V10,
-        "id": {"$oid": "53e9"},
-        "year": {"$numberInt": "2013"},
-        "references": [7],
-    }
-
-    paper = one(write(tmp_path / "a.json", lines(record)))
-
-    assert (paper.id, paper.year, paper.citations) == ("53e9", 2013, ("7",))
-
-
 def test_canonical_papers_with_further_keys_stay_canonical(tmp_path: Path) -> None:
     record = {"id": "a", "title": "A", "citations": ["b"], "references": ["c"], "n_citation": 1}
 
@@ -503,24 +477,6 @@ def test_an_article_of_pubmed_is_read_with_markup_labels_and_nested_references(
             )
         ],
     )
-
-
-@pytest.mark.parametrize(
-    ("title", "vernacular", "expected"),
-    [
-        ("[Trees of the north].", "Bäume des Nordens.", "Trees of the north."),
-        ("[Not Available].", "Bäume des Nordens.", "Bäume des Nordens."),
-        ("", "Bäume", "Bäume"),
-        ("[A] and [B]", "", "[A] and [B]"),
-    ],
-)
-def test_a_translated_title_is_without_brackets(
-    tmp_path: Path, title: str, vernacular: str, expected: str
-) -> None:
-    more = f"<VernacularTitle>{vernacular}</VernacularTitle>"
-    path = write(tmp_path / "p.xml", PUBMED.format(article(1, title, more=more)))
-
-    assert one(path).title == expected
 
 
 def test_later_versions_replace_earlier_ones_and_deletions_delete(tmp_path: Path) -> None:

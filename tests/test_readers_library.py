@@ -10,12 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from citerec.build import BuildConfig, build_index
 from citerec.corpus.readers import detect_format, read_papers
-from citerec.corpus.readers.exports import Reference, author_key, split_references, wos_reference
+from citerec.corpus.readers.exports import Reference, wos_reference
 from citerec.corpus.readers.files import Located
 from citerec.corpus.readers.source import find_source
 from citerec.errors import BadInputError, BadRecordError
@@ -143,12 +140,6 @@ def test_a_broken_bibtex_entry_is_a_fault_with_its_line_and_the_next_is_read(wri
     assert str(found[4].paper).endswith("line 6: this record has no title")
 
 
-def test_a_key_that_two_different_bibtex_entries_have_gives_two_records(write: Write) -> None:
-    first, second = papers(write("@misc{a, title={A}}\n@misc{a, title={B}}\n", "refs.bib"))
-
-    assert (first.id, second.id) == ("a", "a")  # the collector refuses or skips the second
-
-
 # --- RIS
 
 RIS = (
@@ -249,20 +240,6 @@ def test_csl_json_is_read_in_every_layout(write: Write, text: str) -> None:
         ),
         Paper(id="b", title='Brace } in " a title', year=1999, type="book"),
     ]
-
-
-def test_faults_of_csl_name_the_line_of_the_item(write: Write) -> None:
-    text = (
-        '[\n{"id": "a", "title": "A", "author": 7},\n\n{"id": "b", "title": "B" "issued": 1},\n'
-        '{"id": "c", "title": "C", "issued": {}}]'
-    )
-
-    _, found = read(write(text, "library.json"))
-
-    assert [x.line for x in found] == [2, 4, 5]
-    assert '"author" must be a list of names' in str(found[0].paper)
-    assert "not JSON" in str(found[1].paper)
-    assert isinstance(found[2].paper, Paper)
 
 
 def test_json_lines_with_citations_are_not_taken_for_csl(write: Write) -> None:
@@ -427,19 +404,6 @@ def test_references_of_web_of_science_are_linked_by_doi_and_by_place(
     ]
 
 
-def test_an_index_of_an_export_has_its_citations_and_logs_how_many(
-    write: Write, tmp_path: Path
-) -> None:
-    log: list[str] = []
-
-    report = build_index(write(WOS, "savedrecs.txt"), tmp_path / "i", BuildConfig(), log=log.append)
-
-    counts = report.manifest.counts
-    assert report.manifest.corpus["format"] == "wos"
-    assert (counts["papers"], counts["citations"], counts["unknown_references"]) == (6, 3, 1)
-    assert log[0].startswith("references: 2 linked by DOI, 1 by first author")
-
-
 def test_references_are_linked_across_the_files_of_a_folder(write: Write) -> None:
     head, *blocks = WOS.split("PT J\n")
     for number, block in enumerate(blocks):
@@ -449,15 +413,6 @@ def test_references_are_linked_across_the_files_of_a_folder(write: Write) -> Non
 
     assert len(found) == 6
     assert next(p for p in found if p.id == "WOS:000000001").citations == LINKED
-
-
-def test_a_wos_row_that_is_cut_off_is_a_fault(write: Write) -> None:
-    text = as_table(WOS).rstrip().rsplit("\t", 3)[0]
-
-    [fault] = faults(write(text, "savedrecs.txt"))
-
-    assert "line 7: " in fault
-    assert "columns; the header has" in fault
 
 
 @pytest.mark.parametrize(
@@ -594,18 +549,6 @@ def test_a_scopus_row_with_too_many_columns_names_the_line_where_it_begins(write
     assert str(found[4].paper).endswith("line 7: 2 columns; the header has 17")
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("A B., T; and more, J, (2001); C D., U, (2002)", 2),
-        ("A B., no year; C D., U, (2002)", 2),
-        (";;  ;", 0),
-    ],
-)
-def test_a_semicolon_in_a_title_does_not_end_a_reference(text: str, pieces: int) -> None:
-    assert len(split_references(text)) == pieces
-
-
 # --- arXiv
 
 ARXIV = {
@@ -646,25 +589,6 @@ def test_the_snapshot_of_arxiv_is_read(write: Write) -> None:
 # --- Linking
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("Smith, John A.", "smith j"),
-        ("Smith JA", "smith j"),
-        ("Smith J.A.", "smith j"),
-        ("Smith J. A.", "smith j"),
-        ("Müller, Jörg", "muller j"),
-        ("O'Hara-Lee, K", "oharalee k"),
-        ("[Anonymous]", ""),
-        ("", ""),
-        ("Plato", ""),
-        ("World Health Organization", ""),
-    ],
-)
-def test_names_of_authors_are_compared_by_family_and_initial(name: str, key: str) -> None:
-    assert author_key(name) == key
-
-
 # --- Everything
 
 
@@ -691,24 +615,6 @@ def test_hostile_texts_are_read_in_linear_time(write: Write, content: str, name:
         read(write(content, name))
 
     assert time.process_time() - start < 3
-
-
-@settings(max_examples=60)
-@given(
-    st.sampled_from(
-        ["@article{a,title={", "TY  - JOUR\nTI  - ", "FN ISI\nPT J\nTI ", '[{"title": "']
-    ),
-    st.text(max_size=60),
-)
-def test_no_text_is_more_than_a_fault(
-    tmp_path_factory: pytest.TempPathFactory, start: str, text: str
-) -> None:
-    path = tmp_path_factory.mktemp("wild") / "x"
-    path.write_bytes(f"{start}{text}\n}}".encode(errors="surrogatepass"))
-    try:
-        read(path)
-    except BadInputError as fault:
-        assert str(path) in str(fault)
 
 
 BAD = {
