@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
-from citerec.errors import OutputError, writing
+from citerec.errors import IndexLockedError, OutputError, writing
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
 MAX_NAME = 150  # bytes of a folder's name: 255 less the longest prefix and suffix of a workspace
@@ -26,16 +26,12 @@ _numbers = count()
 
 
 @contextmanager
-def building(target: Path, *, kept: Path | None = None) -> Generator[Path]:
+def building(target: Path) -> Generator[Path]:
     """Yield a temporary folder next to `target`, which replaces `target` when the block ends without an error.
 
     If the block fails or is interrupted, the temporary folder is removed and `target` stays as it was.
     Temporary folders of killed builds of `target` are removed. If `target` is a link, its destination is replaced.
     If two builds of one folder run at once, the one that ends last counts.
-
-    Args:
-        target: The folder.
-        kept: The path to which the folder that was at `target` is moved; None if it is removed.
 
     Raises:
         OutputError: If the folder cannot be created or moved.
@@ -48,7 +44,7 @@ def building(target: Path, *, kept: Path | None = None) -> Generator[Path]:
             _remove_leftovers(target)
             with _workspace(target) as workspace:
                 yield workspace
-                replace_folder(workspace, target, kept)
+                replace_folder(workspace, target)
         finally:
             for folder in created:  # only those that this build made, and only if empty
                 with suppress(OSError):
@@ -79,6 +75,31 @@ def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Lock a folder that is about to be replaced, by a file next to it; readers need no lock.
+
+    Raises:
+        IndexLockedError: If another process has locked it.
+        OutputError: If the lock cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    target = destination(folder)
+    with writing(target):
+        lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise IndexLockedError(folder) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # before it is released: a waiting process opens a new file
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 def destination(target: Path) -> Path:
@@ -158,14 +179,14 @@ def _remove_leftovers(target: Path) -> None:
         if not folder.name.startswith(prefix) or not pid.isdigit():
             continue
         # Containers share process ids: the id of this process does not prove that it made the folder.
-        if workspace in _in_use or (int(pid) != os.getpid() and is_alive(int(pid))):
+        if workspace in _in_use or (int(pid) != os.getpid() and _is_alive(int(pid))):
             continue
         if folder.name.endswith(_ASIDE) and not target.exists():
             folder.rename(target)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     """Whether a process of this host exists."""
     try:
         os.kill(pid, 0)
@@ -176,8 +197,8 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def replace_folder(workspace: Path, target: Path, kept: Path | None = None) -> None:
-    """Move `workspace` to `target`; a folder that was at `target` is moved to `kept`, or removed."""
+def replace_folder(workspace: Path, target: Path) -> None:
+    """Move `workspace` to `target`; a folder that was at `target` is removed."""
     if not target.exists():
         with suppress(OSError):  # another build may create it in between; then it is replaced below
             workspace.rename(target)
@@ -185,7 +206,7 @@ def replace_folder(workspace: Path, target: Path, kept: Path | None = None) -> N
     if not target.exists():
         workspace.rename(target)  # raises with the reason
     elif _exchange(workspace, target):
-        _put_away(workspace, kept)
+        shutil.rmtree(workspace, ignore_errors=True)
     else:
         aside = workspace.with_name(f"{workspace.name}{_ASIDE}")
         target.rename(aside)
@@ -194,15 +215,7 @@ def replace_folder(workspace: Path, target: Path, kept: Path | None = None) -> N
         except BaseException:
             aside.rename(target)
             raise
-        _put_away(aside, kept)
-
-
-def _put_away(replaced: Path, kept: Path | None) -> None:
-    if kept is None:
-        shutil.rmtree(replaced, ignore_errors=True)
-    else:
-        kept.parent.mkdir(exist_ok=True)
-        replaced.rename(kept)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _exchange(a: Path, b: Path) -> bool:

@@ -1,44 +1,61 @@
-"""Builds an index folder from a corpus: reads the corpus once and writes papers and Lucene's index in parallel."""
+"""Builds an index folder from a corpus, or a new one from an old one and what is added and removed.
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+The corpus is read once: papers, citations and Lucene's index are written in parallel. An index that grows is built anew
+beside the old one, from its papers, so that it is what a build of all papers gives; only vectors of texts that the old
+index holds are taken from it.
+"""
+
+import hashlib
+from collections.abc import Iterator, Set
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from os import cpu_count, fsencode
+from itertools import chain, groupby
+from os import fsencode
 from os.path import realpath
 from pathlib import Path
-from typing import Any
+from shutil import copytree
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.atomic import building, check_name, check_writable
+from citerec.atomic import building, check_name, check_writable, locked
 from citerec.config import DenseIndexConfig
 from citerec.corpus.citedby import transposed, write_cited_by
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, spill_references, write_graph
+from citerec.corpus.outside import outside_batches
 from citerec.corpus.papers import Papers, write_papers
 from citerec.corpus.readers import Located, detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source, sha256_of
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import (
+    QUERIES,
+    read_ids,
     shipped_queries,
     shipped_splits,
     split_by_year,
     write_queries,
     write_splits,
 )
+from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
 from citerec.encode.config import EncodeConfig
-from citerec.errors import ConfigError, IndexExistsError
-from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS
-from citerec.index.bm25_thread import Bm25Thread, bm25_thread
-from citerec.java import PATIENT, start_jvm
+from citerec.encode.spec import Fingerprint
+from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
+from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS, IndexFolder, open_index
+from citerec.index.bm25 import Bm25Builder
+from citerec.java import start_jvm
 from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.matching import write_tables
 from citerec.shards import ShardEncoder
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
-LUCENE_BATCH = 4096  # papers handed to Lucene at once
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+
+BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +64,8 @@ class BuildConfig:
 
     format: str = "auto"
     force: bool = False  # replace an existing index
-    skip_bad: bool = False  # skip invalid records
-    threads: int = 0  # for Lucene; 0 for one per processor
+    skip_bad: bool = False  # skip invalid records, and ids to remove that are not in the index
+    threads: int = 0  # of the encoder and of the index of vectors; 0 for one per processor
     heap: str | None = None  # memory limit of the JVM, such as "2g"
     encoder: str | None = None  # name, hub id or folder; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
@@ -70,6 +87,39 @@ class BuildReport:
     manifest: Manifest
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
+    changes: dict[str, int] = field(default_factory=dict[str, int])  # added, replaced, removed
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """The index that a change starts from."""
+
+    index: IndexFolder
+    removed: Set[str]  # ids of papers that are not taken over
+
+    def papers(self, but: Set[str]) -> Iterator[Located]:
+        """Yield the papers that stay, except for those with the ids `but`, with all their references."""
+        index, place = self.index, self.index.path / PAPERS
+        outside = groupby(_outside(index.path / CITATIONS), key=lambda item: item[0])
+        row_outside, ids_outside = next(outside, (-1, iter(())))
+        for start in range(0, len(index.papers), BATCH):
+            rows = range(start, min(start + BATCH, len(index.papers)))
+            cited, counts = index.graph.lists(np.arange(rows.start, rows.stop, dtype=np.int32))
+            ids = iter(index.papers.ids_at(cited))
+            for (row, paper), count in zip(index.papers.at(rows).items(), counts, strict=True):
+                references = [next(ids) for _ in range(int(count))]
+                if row == row_outside:
+                    references += [docid for _, docid in ids_outside]
+                    row_outside, ids_outside = next(outside, (-1, iter(())))
+                if paper.id not in self.removed and paper.id not in but:
+                    stated = replace(paper, citations=tuple(references))
+                    yield Located(place, row + 1, stated)
+
+
+def _outside(folder: Path) -> Iterator[tuple[int, str]]:
+    """Yield the references that are no citations of the graph: the citing row, rising, and the id."""
+    for batch in outside_batches(folder):
+        yield from zip(batch["row"].to_pylist(), batch["id"].to_pylist(), strict=True)
 
 
 def build_index(
@@ -90,48 +140,73 @@ def build_index(
 
     Raises:
         IndexExistsError: If the folder exists and `config.force` is not set.
+        IndexLockedError: If another process is building it.
         BadInputError: If the corpus cannot be read, or a record is invalid and `skip_bad` is not set.
         ModelError: If there is no such encoder.
         OutputError: If the folder cannot be written.
     """
     source = check_inputs(corpus, index, force=config.force)
-    progress = progress or no_progress
-    name = config.format
-    if name == "auto":
-        name = detect_format(source, skip_bad=config.skip_bad)
     encoder = None
     if config.encoder:
         from citerec.encode.opening import open_encoder
 
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
-    start_jvm(config.heap, more=PATIENT)
-    with building(index) as folder:
-        collector = Collector(config.skip_bad)
-        records = read_papers(source, name, bytes_read(source, progress), log or no_log, folder)
-        with bm25_thread(folder, config.threads or cpu_count() or 1) as bm25:
-            _read(folder, records, collector, bm25, corpus=source.path)
-            bm25.finish(collector.rows, log)
-            _finish(folder, source, collector, progress)
-            documents, sums = bm25.result()
-        collector.counts["bm25_documents"] = documents
-        vectors: dict[str, Any] = {"encoder": None}
-        if encoder:
-            how = EmbedConfig(
-                dense=config.dense,
-                resume=config.resume,
-                shard=config.shard,
-                elsewhere=config.elsewhere,
-            )
-            vectors = embed(folder, index, encoder, how, progress)
-        carry_models(index, folder)
-        sums = checksums(folder, known=sums)
-        name_of_index = Path(realpath(index)).name
-        manifest = _manifest(source, name, name_of_index, collector, vectors, sums)
-        write_manifest(folder, manifest)
+    with building(index) as folder, locked(index):
         check_target(index, force=config.force)  # another build may have finished in between
-    if encoder:
-        forget_shards(index)
-    return BuildReport(index, manifest, tuple(collector.examples), source.ignored)
+        report = _build(folder, index, source, None, encoder, config, progress, log)
+    forget_shards(index)
+    return report
+
+
+def grow_index(
+    index: Path,
+    config: BuildConfig,
+    *,
+    corpus: Path | None = None,
+    removed: Path | None = None,
+    progress: Progress | None = None,
+    log: Log | None = None,
+) -> BuildReport:
+    """Add the papers of a corpus to an index, and remove others: the new index replaces the old one at once.
+
+    A paper whose id is in the index replaces that paper. The splits stay, so that models that were trained on them can
+    be evaluated.
+
+    Args:
+        index: The index.
+        config: How the corpus is read; the encoder, if named, must be that of the index.
+        corpus: A file, or a folder of shards; None to add nothing.
+        removed: A file of ids, one per line; None to remove nothing.
+        progress: As in `build_index`.
+        log: As in `build_index`.
+
+    Raises:
+        IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
+        IndexLockedError: If another process is changing it.
+        BadInputError: If the corpus or the ids cannot be read, or a record is invalid and `skip_bad` is not set.
+        ConfigError: If ids to remove are not in the index and `skip_bad` is not set, or no paper would be left.
+        ModelError: If the encoder of the index does not exist any more, or another one is named.
+        OutputError: If the folder cannot be written.
+    """
+    source = find_source(corpus) if corpus else None
+    ids = read_ids(removed) if removed else []
+    open_index(index)  # before anything is locked or written
+    with building(index) as folder, locked(index):
+        old = open_index(index)
+        rows = old.papers.rows_of(ids)
+        unknown = [docid for docid, row in zip(ids, rows, strict=True) if row < 0]
+        if unknown and not config.skip_bad:
+            raise ConfigError(
+                f"{len(unknown):,} ids to delete are not in {index}: {shown(unknown[0])} is the first; "
+                "nothing was changed (--skip-bad skips them)"
+            )
+        if unknown and log:
+            log(f"{len(unknown):,} ids of --delete are not in the index")
+        encoder = _encoder_of(old, config, log)
+        removal = _Old(old, {*ids})
+        report = _build(folder, index, source, removal, encoder, config, progress, log)
+    forget_shards(index)
+    return report
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
@@ -185,89 +260,190 @@ def check_target(index: Path, *, force: bool) -> None:
         raise IndexExistsError(index)
 
 
-def _read(
+def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> "Encoder | None":
+    """Open the encoder of an index that grows; None if it has no vectors."""
+    if not index.is_embedded:
+        if config.encoder:
+            raise ConfigError(
+                f"{index.path} has no vectors; add papers without --encoder, or embed all of them: "
+                f"citerec encode --index {index.path} --encoder {config.encoder}"
+            )
+        return None
+    from citerec.encode.opening import open_encoder, reopen
+
+    fingerprint = Fingerprint.from_json(index.manifest.settings["encoder"])
+    if config.encoder is None:
+        return reopen(fingerprint, index.path, config.encode, log=log)
+    encoder = open_encoder(config.encoder, config.encode, base=index.path, log=log)
+    if encoder.fingerprint.key != fingerprint.key:
+        name = encoder.fingerprint.name
+        raise EncoderMismatchError(index.path, found=name, expected=str(fingerprint))
+    return encoder
+
+
+def _build(
+    folder: Path,
+    index: Path,
+    source: Source | None,
+    old: _Old | None,
+    encoder: "Encoder | None",
+    config: BuildConfig,
+    progress: Progress | None,
+    log: Log | None,
+) -> BuildReport:
+    """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
+    progress, log = progress or no_progress, log or no_log
+    start_jvm(config.heap)
+    collector, format_name = Collector(config.skip_bad), config.format
+    records: Iterator[Located] = iter(())
+    if source:
+        if format_name == "auto":
+            format_name = detect_format(source, skip_bad=config.skip_bad)
+        records = read_papers(source, format_name, bytes_read(source, progress), log, folder)
+    with Bm25Builder(folder) as bm25:
+        tokens, added = _write_papers(folder, records, old, collector, bm25)
+        if not collector.rows:
+            of = f"{source.path} holds no valid paper" if source else f"{index} would have no paper"
+            raise ConfigError(f"{of}; no index was built")
+        progress("finishing", 0, 2)
+        _write_derived(folder, collector, source, old)
+        progress("finishing", 1, 2)
+        collector.counts["bm25_tokens"] = tokens.result()
+        progress("finishing", 2, 2)
+    vectors: dict[str, Any] = {"encoder": None}
+    if encoder:
+        how = EmbedConfig(
+            dense=_dense_config(old, config),
+            resume=config.resume,
+            shard=config.shard,
+            elsewhere=config.elsewhere,
+        )
+        vectors = embed(folder, index, encoder, how, progress)
+    carry_models(index, folder)
+    manifest = _manifest(folder, index, source, format_name, old, collector, vectors)
+    write_manifest(folder, manifest)
+    changes: dict[str, int] = {}
+    if old:
+        before = old.index.papers.rows_of(list(collector.rows)[:added]) if added else np.zeros(0)
+        replaced = int(np.count_nonzero(before >= 0))
+        removed = len(old.index.papers) - (len(collector.rows) - added) - replaced
+        changes = {"added": added - replaced, "replaced": replaced, "removed": removed}
+    ignored = source.ignored if source else ()
+    return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
+
+
+def _dense_config(old: _Old | None, config: BuildConfig) -> DenseIndexConfig:
+    """Return how vectors are stored: as in the old index, if there is one."""
+    if old is None:
+        return config.dense
+    from citerec.config import DenseKind
+
+    return DenseIndexConfig(
+        kind=DenseKind(old.index.manifest.settings["dense"]["kind"]), threads=config.threads
+    )
+
+
+def _write_papers(
     folder: Path,
     records: Iterator[Located],
+    old: _Old | None,
     collector: Collector,
-    bm25: Bm25Thread,
-    *,
-    corpus: Path,
-) -> None:
-    """Stream the records into papers.arrow, the graph and Lucene."""
+    bm25: Bm25Builder,
+) -> tuple["Future[int]", int]:
+    """Stream the papers into papers.arrow, the graph and Lucene; return Lucene's end, and how many are of `records`."""
     with (
         spill_references(folder / "references.tmp") as spill,
         write_papers(folder / PAPERS) as papers,
     ):
         batch: list[Paper] = []
-        for located in records:
+        added = 0
+
+        def write(located: Located) -> None:
             if (paper := collector.add(located)) is None:
-                continue
+                return
             papers.add(paper)
             spill.add(len(collector.rows) - 1, paper.citations)
             batch.append(paper)
-            if len(batch) == LUCENE_BATCH:
+            if len(batch) == BATCH:
                 bm25.add(batch)
-                batch = []
-        if not collector.rows:
-            raise ConfigError(f"{corpus} holds no valid paper; no index was built")
+                batch.clear()
+
+        for located in records:
+            write(located)
+        added = len(collector.rows)
+        for located in old.papers({*collector.rows}) if old else ():
+            write(located)
         bm25.add(batch)
+        finished = bm25.finish()
         spill.close()
         graph = write_graph(folder / CITATIONS, spill, collector.rows)
     collector.counts.update(asdict(graph))
+    return finished, added
 
 
-def _finish(folder: Path, source: Source, collector: Collector, progress: Progress) -> None:
-    """Write what depends on all papers, except for Lucene's part: the order of docids, tables, the splits."""
-    progress("finishing", 0, 3)
+def _write_derived(
+    folder: Path, collector: Collector, source: Source | None, old: _Old | None
+) -> None:
+    """Write what depends on all papers: the order of docids, citing papers, tables, the splits."""
     ids = list(collector.rows)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     np.save(folder / ID_RANK, rank)
-    progress("finishing", 1, 3)
     papers, graph = Papers(folder / PAPERS), open_graph(folder / CITATIONS, len(ids))
-    years = papers.years
-    write_cited_by(folder / CITATIONS, transposed(graph, years))
+    write_cited_by(folder / CITATIONS, transposed(graph, papers.years))
     write_tables(folder, papers)
-    progress("finishing", 2, 3)
-    queries = shipped_queries(source.folder)
-    splits = queries.splits if queries else shipped_splits(source.folder)
-    if queries:
-        write_queries(folder / SPLITS, queries)
-    collector.counts["shipped_splits"] = splits is not None
-    if splits and not queries:
-        named = [docid for split in splits.values() for docid in split]
+    if old:
+        copytree(old.index.splits, folder / SPLITS)
+        splits = {name: read_ids(folder / SPLITS / f"{name}.ids") for name in SPLIT_NAMES}
+        queries = (folder / SPLITS / QUERIES).is_file()
+        shipped = not old.index.manifest.settings["splits"].startswith("by year")
+    else:
+        assert source
+        stored = shipped_queries(source.folder)
+        splits = stored.splits if stored else shipped_splits(source.folder)
+        queries, shipped = stored is not None, splits is not None
+        splits = splits or split_by_year(ids, papers.years, graph)
+        if stored:
+            write_queries(folder / SPLITS, stored)
+        write_splits(folder / SPLITS, splits)
+    collector.counts["shipped_splits"] = shipped
+    if (shipped or old) and not queries:
+        named = chain.from_iterable(splits.values())
         collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
-    if splits is None:
-        splits = split_by_year(ids, years, graph)
-    write_splits(folder / SPLITS, splits)
     collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
-    progress("finishing", 3, 3)
 
 
 def _manifest(
-    source: Source,
+    folder: Path,
+    index: Path,
+    source: Source | None,
     format_name: str,
-    name: str,
+    old: _Old | None,
     collector: Collector,
     vectors: dict[str, Any],
-    sums: dict[str, str],
 ) -> Manifest:
     shipped = collector.counts.pop("shipped_splits")
+    sha256 = sha256_of(source) if source else ""
+    corpus: dict[str, Any] = {"files": len(source.files) if source else 0, "sha256": sha256}
+    if old:
+        before = old.index.manifest
+        history = "\n".join([before.corpus["sha256"], sha256, *sorted(old.removed)])
+        digest = hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest()
+        corpus["files"] += before.corpus["files"]
+        corpus = {**before.corpus, **corpus, "sha256": digest, "base_sha256": before.lineage}
+    elif source:
+        corpus["path"] = fsencode(source.path).decode(errors="replace")
+        corpus["format"] = format_name
     return Manifest(
-        name=name,
+        name=Path(realpath(index)).name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         citerec=version("citerec"),
-        corpus={
-            "path": fsencode(source.path).decode(errors="replace"),
-            "format": format_name,
-            "files": len(source.files),
-            "sha256": sha256_of(source),
-        },
+        corpus=corpus,
         counts=dict(collector.counts),
         settings={
             "bm25": {"analysis": "english (Porter, stop words)", "text": "title + abstract"},
             "splits": "shipped" if shipped else "by year, 80/10/10",
             **vectors,
         },
-        checksums=sums,
+        checksums=checksums(folder),
     )

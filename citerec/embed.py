@@ -8,20 +8,19 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.atomic import building
+from citerec.atomic import building, locked
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, open_index
-from citerec.lock import locked, try_lock
-from citerec.manifest import CACHES, MODELS, checksums, read_manifest, write_manifest
+from citerec.manifest import MODELS, checksums, read_manifest, write_manifest
 from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
 from citerec.stored import MappedShards
 from citerec.types import Paper, Progress, no_progress
@@ -59,7 +58,6 @@ def embed(
         progress: Receives how many papers are embedded.
 
     Raises:
-        ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
     from citerec.index.vectors import write_dense
@@ -89,11 +87,10 @@ def embed_anew(
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
         IndexLockedError: If another process is changing the index.
         IndexReplacedError: If a build put another index in its place meanwhile.
-        ConfigError: If another process embeds papers for the same index.
         OutputError: If a file cannot be written.
     """
     open_index(path)  # before anything is locked or written
-    with locked(path), building(path) as folder:
+    with building(path) as folder, locked(path):
         index = open_index(path)
         config = replace(config, elsewhere=MappedShards.of(index, encoder) or config.elsewhere)
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
@@ -107,8 +104,6 @@ def embed_anew(
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
         carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
-        for name in CACHES:
-            carry(path / name, folder / name)
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
     forget_shards(path)
@@ -117,10 +112,6 @@ def embed_anew(
 def carry_models(index: Path, folder: Path) -> None:
     """Copy the models that were trained on an index into the folder that will replace it."""
     for model in sorted((index / MODELS).glob("*")):
-        if model.is_symlink():
-            (folder / MODELS).mkdir(exist_ok=True)
-            (folder / MODELS / model.name).symlink_to(model.readlink())
-            continue
         carry(model, folder / MODELS / model.name)  # including a training that can be resumed
 
 
@@ -167,7 +158,8 @@ def shards_of(
         A function that reads the shards.
     """
     store = shard_folder(target)
-    with writing(store), _locked(store):
+    with writing(store):
+        store.mkdir(parents=True, exist_ok=True)
         if not config.resume:
             for old in store.glob("*.npy"):
                 old.unlink()
@@ -249,21 +241,3 @@ def _key(encoder: "Encoder", papers: list[Paper], elsewhere: ShardEncoder | None
         fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)
         digest.update(repr(fields).encode(errors="surrogatepass"))
     return digest.hexdigest()
-
-
-@contextmanager
-def _locked(store: Path) -> Generator[None]:
-    """Lock a folder of shards for this process; an empty folder is removed at the end."""
-    store.mkdir(parents=True, exist_ok=True)
-    with (store / "lock").open("w") as lock:
-        if try_lock(lock.fileno()) is False:
-            raise ConfigError(f"another process embeds papers into {store}; wait until it is done")
-        for leftover in store.glob(".*.tmp"):
-            leftover.unlink(missing_ok=True)
-        try:
-            yield
-        finally:
-            if store.is_dir() and not any(store.glob("*.npy")):
-                (store / "lock").unlink(missing_ok=True)
-                with suppress(OSError):
-                    store.rmdir()

@@ -1,17 +1,16 @@
-"""Checks the entries of a folder that may have been downloaded: names stay inside it, and only files are read.
+"""The files of a folder that may have been downloaded: their names, kinds and checksums.
 
-An index and a model name their files in records of citerec (`manifest.json`, `checksums.json`, `ranker.json`) and of
-those of other libraries. Each name is checked here before it becomes a path.
+An index and a model name their files in records (`manifest.json`, `checksums.json`, `ranker.json`, and those of other
+libraries). Each name is checked here before it becomes a path.
 """
 
 import errno
-import os
+import hashlib
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from citerec.text import normalized
 
 MAX_RECORD = 2**26  # bytes of a record in JSON
 MAX_NAME = 1024  # bytes of a path within a folder
@@ -39,66 +38,14 @@ def name_fault(name: object) -> str | None:
 
 
 def name_faults(names: Collection[object]) -> list[str]:
-    """Return the faults of the names in a record, one line each.
-
-    Two names that differ in case only are a fault, too: they are one file on some systems. So is a name that is both a
-    file and a folder.
-    """
-    if wrong := [f"{shown(name)} {fault}" for name in names if (fault := name_fault(name))]:
-        return wrong
-    first: dict[str, str] = {}
-    for name in map(str, names):
-        other = first.setdefault(normalized("NFC", name).casefold(), name)
-        if other is not name:
-            wrong.append(f"{shown(other)} and {shown(name)} differ in case only")
-    folders = {parent for key in first for parent in _parents(key)}
-    return wrong + [
-        f"{shown(first[key])} is a file and a folder" for key in sorted(folders & {*first})
-    ]
+    """Return the faults of the names in a record, one line each."""
+    return [f"{shown(name)} {fault}" for name in names if (fault := name_fault(name))]
 
 
 def shown(name: object) -> str:
     """Return a name for a message: quoted and shortened."""
     text = ascii(name)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def entry_faults(
-    folder: Path, names: Iterable[str], *, links_into: Path | None = None
-) -> dict[str, str]:
-    """Return the fault of each name that is not a file of a folder: missing, a link, or of another kind.
-
-    The folder itself may be a link; entries inside it may not, except for links into `links_into`.
-    """
-    parents: dict[str, str | None] = {}
-    faults = ((name, _entry_fault(folder, name, parents, links_into)) for name in names)
-    return {name: fault for name, fault in faults if fault}
-
-
-def entries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and kind of every entry of a folder, recursively; links are not followed.
-
-    Kinds: "file", "link", "folder" (yielded if it is empty, hidden or cannot be read) and "special" (a pipe, a
-    socket, a device).
-    """
-    pending = _listed(folder)
-    while pending:
-        path = pending.pop()
-        try:
-            mode = path.lstat().st_mode
-        except FileNotFoundError:  # removed since its folder was listed, by a rebuild, perhaps
-            continue
-        name = path.relative_to(folder).as_posix()
-        if not stat.S_ISDIR(mode):
-            yield name, _kind(mode)
-            continue
-        try:
-            inside = _listed(path)
-        except OSError:
-            inside = []
-        if not inside or path.name.startswith("."):
-            yield name, "folder"
-        pending += inside
 
 
 def read_record(path: Path) -> bytes:
@@ -123,53 +70,78 @@ def is_regular(path: Path) -> bool:
         return False
 
 
-def _entry_fault(
-    folder: Path, name: str, parents: dict[str, str | None], links_into: Path | None
-) -> str | None:
-    for parent in _parents(name):
-        if parent not in parents:
-            parents[parent] = _fault(folder / parent, "folder", links_into)
-        if fault := parents[parent]:
-            return "is missing" if fault == "is missing" else f"is missing: {parent} {fault}"
-    return _fault(folder / name, "file", links_into)
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _fault(path: Path, kind: str, links_into: Path | None) -> str | None:
-    try:
+def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
+    """Return the sha256 of files of a folder, by name."""
+    ordered = sorted(names)
+    with ThreadPoolExecutor(4) as pool:  # hashing releases Python's lock
+        return dict(zip(ordered, pool.map(sha256_of, map(folder.joinpath, ordered)), strict=True))
+
+
+def sizes_of(folder: Path, names: Collection[str]) -> dict[str, int]:
+    """Return the sizes of files of a folder in bytes, by name."""
+    return {name: (folder / name).stat().st_size for name in sorted(names)}
+
+
+def entries(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and kind ("file", "link", "special") of every entry of a folder; links are not followed."""
+    for path in sorted(folder.iterdir()):
         mode = path.lstat().st_mode
-        if (
-            stat.S_ISLNK(mode)
-            and links_into
-            and path.resolve().is_relative_to(links_into.resolve())
-        ):
-            mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return "is missing"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    actual = "folder" if stat.S_ISDIR(mode) else _kind(mode)
-    names = {
-        "link": "a link",
-        "special": "a pipe or a device",
-        "folder": "a folder",
-        "file": "a file",
-    }
-    return None if actual == kind else f"is {names[actual]}, expected a {kind}"
+        if stat.S_ISDIR(mode):
+            yield from ((f"{path.name}/{name}", kind) for name, kind in entries(path))
+        else:
+            kind = "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "special"
+            yield path.name, kind
 
 
-def _kind(mode: int) -> str:
-    if stat.S_ISLNK(mode):
-        return "link"
-    return "file" if stat.S_ISREG(mode) else "special"
+def file_faults(
+    folder: Path,
+    sums: Mapping[str, str],
+    sizes: Mapping[str, int],
+    *,
+    whole: bool,
+    links: bool = False,
+) -> list[str]:
+    """Compare files with their recorded sizes and checksums; return the faults, one line each.
+
+    Args:
+        folder: The folder of the files.
+        sums: The sha256 of each file, by its path within the folder.
+        sizes: The bytes of each file.
+        whole: Whether every file is read; otherwise only the sizes are compared.
+        links: Whether files may be links, as in the cache of a hub.
+    """
+    wrong: dict[str, str] = {}
+    for name in sums:
+        file = folder / name
+        parents = [folder / parent for parent in Path(name).parents if parent.parts]
+        if not links and any(path.is_symlink() for path in (file, *parents)):
+            wrong[name] = "is a link, expected a file"
+        elif not is_regular(file):
+            wrong[name] = "is not a file" if file.exists() else "is missing"
+        elif file.stat().st_size != sizes.get(name):
+            wrong[name] = "is not what was written"
+    if whole:
+        found = checksums_of(folder, sums.keys() - wrong.keys())
+        wrong |= {n: "is not what was written" for n, sha256 in found.items() if sha256 != sums[n]}
+    return [f"{name} {wrong[name]}" for name in sums if name in wrong]
 
 
-def _listed(folder: Path) -> list[Path]:
-    with os.scandir(folder) as directory:
-        # a stack: the first entry is the last of the list
-        return sorted((Path(entry.path) for entry in directory), reverse=True)
+def unexpected(folder: Path, known: Collection[str], *, but: str = "") -> list[str]:
+    """Return the entries of a folder that do not belong to it, one line each.
 
-
-def _parents(name: str) -> list[str]:
-    """Return the folders above a path, outermost first."""
-    parts = name.split("/")
-    return ["/".join(parts[:end]) for end in range(1, len(parts))]
+    Args:
+        folder: The folder.
+        known: The files that belong to it.
+        but: A folder of it whose files are not examined.
+    """
+    return [
+        f"{name} does not belong to it" if kind == "file" else f"{name} is a {kind} entry"
+        for name, kind in entries(folder)
+        if kind != "file" or (name not in known and not (but and name.startswith(f"{but}/")))
+    ]

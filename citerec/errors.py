@@ -2,7 +2,6 @@
 
 CiterecError
 ├── ConfigError             an invalid option or setting
-│   └── UnknownIdsError         ids to remove that are not in the index
 ├── InvalidValueError       an invalid paper or query, such as one without a title
 ├── PaperNotFoundError      a paper that the corpus does not have
 ├── BadInputError           a file that cannot be read in the expected format
@@ -11,7 +10,7 @@ CiterecError
 ├── IndexExistsError        a build would replace an index without --force
 ├── IndexFormatError        an index folder of another format version
 ├── IndexDamagedError       a file of an index is missing or was changed
-├── IndexReplacedError      a build replaced an index while it was being opened
+├── IndexReplacedError      a build replaced an index while it was being read
 ├── IndexLockedError        another process is changing an index
 ├── ModelError              a model that does not exist or cannot be used
 │   ├── ModelDamagedError       a file of a model is missing or was changed
@@ -22,6 +21,7 @@ CiterecError
 ├── OutputError             a folder or file that cannot be written, or a full disk
 ├── ClusterError            a Ray cluster that cannot be reached, or whose workers fail
 ├── OpenSearchError         an OpenSearch server that does not answer, or not completely
+├── ServerError             the server that CITEREC_SERVER names does not answer
 └── JavaError               no Java that can run Lucene
 """
 
@@ -46,19 +46,6 @@ class CiterecError(Exception):
 
 class ConfigError(CiterecError):
     """An invalid option or setting."""
-
-
-class UnknownIdsError(ConfigError):
-    """Ids to remove that are not in an index."""
-
-    def __init__(self, index: Path, ids: tuple[str, ...]) -> None:
-        listed = ", ".join(shown(docid) for docid in ids[:5])
-        more = f" and {len(ids) - 5:,} more" if len(ids) > 5 else ""
-        super().__init__(
-            f"{len(ids):,} ids to delete are not in {index}: {listed}{more}; "
-            "nothing was changed (--skip-bad skips them)"
-        )
-        self.index, self.ids = index, ids
 
 
 class InvalidValueError(CiterecError):
@@ -128,19 +115,12 @@ class IndexDamagedError(CiterecError):
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
         if all(fault.startswith("models/") for fault in faults):  # a rebuild would keep them
             advice = f"train the model again, or remove it from {index / 'models'}"
-        for name in ("tokens", "postings"):
-            if all(fault.startswith(f"{name}/") for fault in faults):
-                advice = f"remove {index / name}; it is rebuilt when needed"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.index, self.faults = index, faults
 
 
-class PostingsError(CiterecError):
-    """The postings of a Lucene index cannot be stored exactly; Lucene itself can search it."""
-
-
 class IndexReplacedError(CiterecError):
-    """A build replaced an index while it was being opened."""
+    """A build replaced an index while it was being read."""
 
     def __init__(self, index: Path) -> None:
         super().__init__(f"{index} was replaced while it was opened; run this again")
@@ -150,11 +130,11 @@ class IndexReplacedError(CiterecError):
 class IndexLockedError(CiterecError):
     """Another process is changing an index."""
 
-    def __init__(self, index: Path, owner: str) -> None:
+    def __init__(self, index: Path) -> None:
         super().__init__(
-            f"{index} is being changed by {owner}; wait until it is done, then run this again"
+            f"{index} is being changed by another process; wait until it is done, then run this again"
         )
-        self.index, self.owner = index, owner
+        self.index = index
 
 
 class ModelError(CiterecError):
@@ -210,6 +190,17 @@ class ClusterError(CiterecError):
 
 class OpenSearchError(CiterecError):
     """An OpenSearch server that does not answer, or not completely, or whose index holds other papers."""
+
+
+class ServerError(CiterecError):
+    """The server that the user names does not answer."""
+
+    def __init__(self, named: str, reason: str) -> None:
+        super().__init__(
+            f"the server {named} (CITEREC_SERVER) does not answer: {reason}; start one: citerec serve, "
+            "or work without: --no-server"
+        )
+        self.named, self.reason = named, reason
 
 
 class JavaError(CiterecError):

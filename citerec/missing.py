@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from citerec.errors import ConfigError
-from citerec.folder import verifying_on_failure
 from citerec.pipeline import DiversityStage, Pipeline, depth_for
 from citerec.rank.missing import (
     SeedCandidates,
@@ -125,11 +124,10 @@ class MissingReferences:
             replace(list_query(), id=f"list{number}") for number in range(1, len(rows) + 1)
         ]
         rules = eligible(queries, self._recommender.index.papers, year_max=year_max, excluded=out)
-        with verifying_on_failure(self._recommender.index):
-            for start in range(0, len(rows), READ_AT_ONCE):
-                part = slice(start, start + READ_AT_ONCE)
-                batch = QueryBatch(queries[part], rules[part], [sorted(one) for one in rows[part]])
-                yield from self._results(batch, explain=explain)
+        for start in range(0, len(rows), READ_AT_ONCE):
+            part = slice(start, start + READ_AT_ONCE)
+            batch = QueryBatch(queries[part], rules[part], [sorted(one) for one in rows[part]])
+            yield from self._results(batch, explain=explain)
 
     def _results(self, batch: QueryBatch, *, explain: bool) -> Iterator[BatchResult]:
         recommender, k = self._recommender, self._recommender.config.k

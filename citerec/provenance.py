@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from citerec.machine import about_cpu, processor
+
 PACKAGES = (
     "citerec",
     "pyserini",
@@ -21,20 +23,17 @@ PACKAGES = (
     "faiss-cpu",
     "lightgbm",
     "scikit-learn",
+    "gensim",
 )
 
 
 def provenance(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what is needed to reproduce a result, as JSON values.
-
-    Args:
-        settings: The settings of the run.
-    """
+    """Return what is needed to reproduce a result, as JSON values."""
     return {
         "versions": {"python": platform.python_version()} | versions(PACKAGES),
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "processor": _processor(),
+            "processor": processor(about_cpu())[0] or platform.processor() or "unknown",
             "cores": os.cpu_count(),
         },
         "settings": settings,
@@ -53,15 +52,6 @@ def versions(packages: Iterable[str]) -> dict[str, str | None]:
     return installed
 
 
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
-
-
 def _commit() -> str | None:
     """Return the commit of the checkout that citerec runs from; None for an installed package.
 
@@ -70,16 +60,15 @@ def _commit() -> str | None:
     package = Path(__file__).parent
     if not (package.parent / ".git").exists():
         return None
-    commit = _git(package, "rev-parse", "--short=12", "HEAD").stdout.strip()
-    if not commit:
-        return None
-    changed = _git(package, "status", "--porcelain", "--", ".").stdout.strip()
-    return f"{commit}-dirty" if changed else commit
+    commit = _git(package, "rev-parse", "--short=12", "HEAD")
+    changed = _git(package, "status", "--porcelain", "--", ".")
+    return (f"{commit}-dirty" if changed else commit) or None
 
 
-def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except OSError:
-        return subprocess.CompletedProcess(command, 1, "", "")
+        return ""
+    return done.stdout.strip()

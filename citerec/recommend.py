@@ -9,7 +9,7 @@ from citerec.config import RecommendConfig
 from citerec.describe import describe_cascade, describe_settings
 from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder, verifying_on_failure
+from citerec.folder import IndexFolder
 from citerec.matching import recognise
 from citerec.no_results import (
     explain_no_results,
@@ -203,24 +203,23 @@ class BatchRecommender:
         progress: Progress = no_progress,
     ) -> Iterator[BatchResult]:
         """Yield the results of queries that each have options of their own; see `stream`."""
-        with verifying_on_failure(self.index):
-            for start in range(0, len(queries), AT_ONCE):
-                now = slice(start, start + AT_ONCE)
-                read = [read_query(query) for query in queries[now]]
-                recognised = recognise(read, self.index.papers)
-                part = [one.query for one in recognised]
-                notices = iter([self._logged(one.notice) for one in recognised])
-                rules = eligible_each(part, self.index.papers, options[now])
-                batch = QueryBatch(part, rules, [sorted(one.cited) for one in options[now]])
-                explains = (one.explain for one in options[now])
-                for group, candidates in self.pipeline.run(batch, progress):
-                    pairs = zip(group.queries, candidates, strict=True)
-                    best = [self._best(*pair) for pair in pairs]
-                    papers = with_papers(self.index.papers, best)
-                    for query, ranked, items in zip(group.queries, best, papers, strict=True):
-                        shown = self._explained(query, ranked, items) if next(explains) else items
-                        weak = self._weak_notice(query, ranked)
-                        yield BatchResult(shown, tuple(filter(None, (next(notices), weak))))
+        for start in range(0, len(queries), AT_ONCE):
+            now = slice(start, start + AT_ONCE)
+            read = [read_query(query) for query in queries[now]]
+            recognised = recognise(read, self.index.papers)
+            part = [one.query for one in recognised]
+            notices = iter([self._logged(one.notice) for one in recognised])
+            rules = eligible_each(part, self.index.papers, options[now])
+            batch = QueryBatch(part, rules, [sorted(one.cited) for one in options[now]])
+            explains = (one.explain for one in options[now])
+            for group, candidates in self.pipeline.run(batch, progress):
+                pairs = zip(group.queries, candidates, strict=True)
+                best = [self._best(*pair) for pair in pairs]
+                papers = with_papers(self.index.papers, best)
+                for query, ranked, items in zip(group.queries, best, papers, strict=True):
+                    shown = self._explained(query, ranked, items) if next(explains) else items
+                    weak = self._weak_notice(query, ranked)
+                    yield BatchResult(shown, tuple(filter(None, (next(notices), weak))))
 
     def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
         """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""

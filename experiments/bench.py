@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.encoding import ENCODERS, measure_encoding, serve_encoder
-from bench.indexing import index_lucene_alone, index_with_anserini, measure_indexing
+from bench.indexing import index_with_anserini, measure_indexing
 from bench.latency import STAGES as LATENCIES
 from bench.latency import measure_latency, serve_latency
 from bench.limits import LIMITS, serve_limit
 from bench.measure import Row, SkippedError, log
-from bench.postings import measure_postings, store_again
+from bench.postings import measure_postings
 from bench.report import record, write_page
 from bench.reranking import SYSTEMS as RERANKERS
 from bench.reranking import measure_reranking, serve_reranker
@@ -53,8 +53,6 @@ STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
-    "lucene": index_lucene_alone,
-    "store": store_again,
     **TITLES,
 }
 SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by how their names begin
@@ -109,11 +107,10 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
         rows, compared = measure_search(work, Path(__file__), _step("prepare", work), rounds)
         more = {"compared": compared}
     elif group == "postings":
-        steps = _step("prepare", work), _step("store", work)
-        rows, compared = measure_postings(work, Path(__file__), *steps, rounds)
+        rows, compared = measure_postings(work, Path(__file__), _step("prepare", work), rounds)
         more = {"compared": compared}
     elif group == "index":
-        steps = _step("convert", work), _step("lucene", work), _step("anserini", work)
+        steps = _step("convert", work), _step("anserini", work)
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
     elif group in SERVED:
         rounds = min(rounds, RERANK_ROUNDS) if group == "rerank" else rounds

@@ -98,12 +98,8 @@ def measured(path: Path) -> dict[str, Any]:
     from citerec.compiled import preload
     from citerec.config import RecommendConfig
     from citerec.folder import open_index
-    from citerec.java import start_jvm
     from citerec.rank.trees import load
-    from citerec.retrieve.bm25 import needs_lucene
 
-    if needs_lucene(open_index(path)):
-        start_jvm(None)
     watch, before = Stopwatch(), memory()
     index = watch.timed("open index", open_index)(path)
     config = RecommendConfig(reranker="none", few_queries=True)

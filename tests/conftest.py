@@ -50,8 +50,8 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """A JVM without its second compiler, which costs more here than it saves: a test makes few calls."""
-    start_jvm(quick=True)
+    """A running JVM."""
+    start_jvm()
 
 
 @pytest.fixture(scope="session")

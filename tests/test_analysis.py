@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from citerec.folder import IndexFolder
-from citerec.index.analysis import analyze
-from citerec.index.lucene_analysis import analyze_by_lucene
+from citerec.index.analysis import analyze_by_lucene, analyze_in_python
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 PIECES = ["a", "b", "X", "1", "2", "'", "’", ".", ",", ";", ":", "_", "-", " ", "é", "ß", "µ", "Ω"]
@@ -46,20 +45,20 @@ ENDINGS = [
 @example("a" * 255 + " " + "b" * 256)
 @example("__a __b__ ___ c__d _e")
 def test_terms_are_lucenes(java: None, text: str) -> None:
-    terms = analyze(text)
+    terms = analyze_in_python(text)
 
     if terms is not None:
         assert terms == analyze_by_lucene(text)
 
 
 def test_texts_of_other_characters_are_left_to_lucene() -> None:
-    assert analyze("citation analysis of the naïve") == ["citat", "analysi", "naïv"]
+    assert analyze_in_python("citation analysis of the naïve") == ["citat", "analysi", "naïv"]
     for text in ("深度学习", "a\u0301", "☕", "Σ", "\u200b", "a\u00adb"):
-        assert analyze(text) is None
+        assert analyze_in_python(text) is None
 
 
 def test_a_long_run_of_underscores_is_read_once() -> None:
-    assert analyze("_" * 500_000 + " trees") == [
+    assert analyze_in_python("_" * 500_000 + " trees") == [
         "tree"
     ]  # read once for each, this would take an hour
 
@@ -100,7 +99,7 @@ def test_terms_of_every_text_of_five_corpora_are_lucenes(java: None) -> None:
 
     for text in texts():
         total += 1
-        if (terms := analyze(text)) is not None:
+        if (terms := analyze_in_python(text)) is not None:
             covered += 1
             assert terms == analyze_by_lucene(text), text[:80]
 

@@ -1,19 +1,47 @@
-"""Finding, opening and verifying index folders, also while they are replaced."""
+"""Finding, opening and verifying index folders, also while they are replaced, damaged or made to harm."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import orjson
+import pyarrow as pa
 import pytest
-from support.sealing import reseal
 
-from citerec.errors import IndexDamagedError, IndexFormatError, IndexNotFoundError
+from citerec.cli import run
+from citerec.config import RecommendConfig
+from citerec.corpus.papers import SCHEMA
+from citerec.encode.source import find_model
+from citerec.entries import entries, name_fault, read_record
+from citerec.errors import (
+    CiterecError,
+    IndexDamagedError,
+    IndexFormatError,
+    IndexNotFoundError,
+    ModelDamagedError,
+    ModelError,
+)
 from citerec.folder import IndexFolder, find_index, open_index, verify_index
-from citerec.manifest import NAME
+from citerec.manifest import (
+    FORMAT,
+    MODEL_SUMS,
+    NAME,
+    check_model,
+    checksums,
+    model_faults,
+    read_manifest,
+    seal_model,
+    sealed,
+    write_manifest,
+)
+from citerec.retrieve.hybrid import open_hybrid
 
 REBUILDS = """
 import sys
@@ -26,9 +54,30 @@ for corpus in [few, many] * 3:
 
 
 @pytest.fixture
-def copy(sample_index: IndexFolder, tmp_path: Path) -> Path:
-    """A copy of the sample index that may be harmed."""
-    return Path(shutil.copytree(sample_index.path, tmp_path / "copy"))
+def copy(dense_sample: IndexFolder, tmp_path: Path) -> Path:
+    """A copy of an index with vectors, for harm."""
+    folder = tmp_path / "copy"
+    return Path(shutil.copytree(dense_sample.path, folder, ignore=shutil.ignore_patterns("models")))
+
+
+@pytest.fixture
+def model(tiny_model: str, tmp_path: Path) -> Path:
+    """A model, sealed as our trainers do."""
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    seal_model(folder)
+    return folder
+
+
+def reseal(index: Path) -> None:
+    """Write the manifest anew for the files that are there now, as somebody would who offers it for download."""
+    write_manifest(index, replace(read_manifest(index), checksums=checksums(index)))
+
+
+def forge(index: Path, **changes: Any) -> None:
+    """Change parts of a manifest, and seal it."""
+    content: dict[str, Any] = orjson.loads((index / NAME).read_bytes())
+    del content["seal"]
+    (index / NAME).write_bytes(sealed(content | changes))
 
 
 def flip(file: Path, place: int) -> None:
@@ -37,7 +86,7 @@ def flip(file: Path, place: int) -> None:
     file.write_bytes(content)
 
 
-def test_an_open_index_knows_its_parts(sample_index: IndexFolder) -> None:
+def test_an_open_index_has_its_parts(sample_index: IndexFolder) -> None:
     index = open_index(sample_index.path)
 
     count = index.manifest.counts["papers"]
@@ -45,62 +94,7 @@ def test_an_open_index_knows_its_parts(sample_index: IndexFolder) -> None:
     assert len(index.papers) == len(index.graph.indptr) - 1 == count
     assert len(index.graph.indices) == index.manifest.counts["citations"]
     assert in_order == sorted(in_order)
-    assert (index.bm25 / "rows.npy").is_file()
-    assert (index.splits / "train.ids").is_file()
-
-
-def test_an_index_is_whole_after_it_was_built(sample_index: IndexFolder) -> None:
     assert verify_index(sample_index.path) == sample_index.manifest
-
-
-def test_a_flipped_byte_is_found_wherever_it_is(copy: Path) -> None:
-    files = [file for file in sorted(copy.rglob("*")) if file.is_file() and file.stat().st_size]
-    places = [
-        (file, place)
-        for file in files
-        for place in {0, file.stat().st_size // 2, file.stat().st_size - 1}
-    ]
-
-    for file, place in places:
-        flip(file, place)
-        with pytest.raises((IndexDamagedError, IndexFormatError)) as caught:
-            verify_index(copy)
-        flip(file, place)
-
-        assert file.name in str(caught.value)
-
-    assert len(places) > 30
-    assert copy / NAME in files
-    assert verify_index(copy)
-
-
-def test_a_missing_file_is_found_on_opening(copy: Path) -> None:
-    (copy / "splits" / "dev.ids").unlink()
-
-    with pytest.raises(IndexDamagedError, match=r"splits/dev.ids is missing; rebuild it"):
-        open_index(copy)
-
-
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [
-        ("papers.arrow", "papers.arrow"),
-        ("citations/indptr.npy", "citations"),
-        ("citations/indices.npy", "citations"),
-        ("id_rank.npy", "id_rank.npy"),
-    ],
-)
-@pytest.mark.parametrize("content", [b"", b"nonsense", b"ARROW1\0\0", b"\x93NUMPY\x01\x00\x02\0{}"])
-def test_a_part_that_cannot_be_made_out_is_damage(
-    copy: Path, name: str, part: str, content: bytes
-) -> None:
-    (copy / name).write_bytes(content)
-
-    with pytest.raises(IndexDamagedError, match=f"{name} is not what was written; rebuild it"):
-        open_index(copy)
-    reseal(copy)  # as somebody would who offers it for download
-    with pytest.raises(IndexDamagedError, match=rf"{part} cannot be read \(.+\); rebuild it"):
-        open_index(copy)
 
 
 def test_an_open_index_stays_what_it_is_when_it_is_removed(copy: Path) -> None:
@@ -110,6 +104,295 @@ def test_an_open_index_stays_what_it_is_when_it_is_removed(copy: Path) -> None:
 
     assert index.papers[0].title
     assert index.graph.citing.shape == index.graph.indices.shape
+
+
+# --- Damage.
+
+
+def test_verify_finds_a_flipped_byte_in_any_file(copy: Path) -> None:
+    files = [file for file in sorted(copy.rglob("*")) if file.is_file() and file.stat().st_size]
+
+    for file in files:
+        for place in (0, file.stat().st_size - 1):
+            flip(file, place)
+            with pytest.raises((IndexDamagedError, IndexFormatError)) as caught:
+                verify_index(copy)
+            flip(file, place)
+            assert file.name in str(caught.value)
+
+    assert {"manifest.json", "papers.arrow", "docs.npy"} <= {file.name for file in files}
+    assert verify_index(copy)
+
+
+def test_every_flipped_bit_of_the_manifest_is_found(copy: Path) -> None:
+    for place in range(0, (copy / NAME).stat().st_size, 7):
+        flip(copy / NAME, place)
+        with pytest.raises((IndexDamagedError, IndexFormatError)):
+            read_manifest(copy)
+        flip(copy / NAME, place)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"7", b"{}", b'{"format": 2}', b"\xff"])
+def test_what_is_no_manifest_is_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / NAME).write_bytes(content)
+
+    with pytest.raises(IndexDamagedError, match=r"manifest\.json"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("found", [0, 1, FORMAT + 1, "2", None])
+def test_another_format_says_how_to_rebuild(copy: Path, found: object) -> None:
+    forge(copy, format=found)
+
+    with pytest.raises(IndexFormatError, match="rebuild it: citerec index"):
+        open_index(copy)
+
+
+def test_a_missing_file_is_found_on_opening(copy: Path) -> None:
+    (copy / "splits" / "dev.ids").unlink()
+
+    with pytest.raises(IndexDamagedError, match=r"splits/dev.ids is missing; rebuild it"):
+        open_index(copy)
+
+
+@pytest.mark.parametrize("command", ["info", "verify", "recommend"])
+@pytest.mark.parametrize("name", ["papers.arrow", "citations/indices.npy", "manifest.json"])
+def test_damage_is_one_line_that_names_the_file_and_what_to_do(
+    copy: Path, capsys: pytest.CaptureFixture[str], command: str, name: str
+) -> None:
+    content = (copy / name).read_bytes()
+    (copy / name).write_bytes(content[: len(content) // 2])
+    draft = ["--title", "Citations"] if command == "recommend" else []
+
+    assert run([command, "--index", str(copy), *draft]) == 2
+
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert name in shown.err
+    assert "rebuild it: citerec index CORPUS --index" in shown.err
+
+
+# --- Names, links and pipes of an index that was downloaded.
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "bm25/_0.cfs", "a b/Ü.txt", "...a", ".x"])
+def test_a_path_inside_a_folder_is_a_name(name: str) -> None:
+    assert name_fault(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", None, 7, "..", "../x", "a/../b", "a/..", "/etc/passwd", "a//b", "a/", "./a", "."),
+        *("a\\b", "..\\x", "C:x", "a:stream", "a\0b", "a\nb", "a\x1b[2J", "\u202ea", "\ud800"),
+        *("nul", "CON.txt", "a/Aux", "com1.bin", "a.", "a ", "b/c. ", "x" * 1025),
+    ],
+)
+def test_what_leads_out_or_means_another_file_elsewhere_is_no_name(name: object) -> None:
+    assert name_fault(name)
+
+
+@pytest.mark.parametrize("name", ["../victim", "/tmp/victim", "a/../../victim"])
+def test_an_index_that_names_a_file_elsewhere_is_refused(copy: Path, name: str) -> None:
+    forge(copy, checksums={**read_manifest(copy).checksums, name: "0" * 64})
+
+    for check in (open_index, verify_index):
+        with pytest.raises(IndexDamagedError, match="not a path inside the folder"):
+            check(copy)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"name": name} for name in ("../x", "a/b", "/x", "", ".", 7)),  # reports/<name>-test
+        *({"counts": {"papers": "many"}}, {"counts": 7}, {"corpus": {"path": "x"}}),
+        *({"settings": []}, {"checksums": {"papers.arrow": 7}}, {"checksums": []}),
+        *({"sizes": {"papers.arrow": "1"}}, {"created": None}),
+    ],
+)
+def test_a_manifest_of_other_types_is_refused(copy: Path, changes: dict[str, Any]) -> None:
+    forge(copy, **changes)
+
+    with pytest.raises(IndexDamagedError, match=r"manifest\.json"):
+        open_index(copy)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"encoder": 7}, {"encoder": {"name": "x"}}, {"dense": None}, {"dense": []}]
+)
+def test_what_a_manifest_states_of_vectors_is_checked(copy: Path, settings: dict[str, Any]) -> None:
+    forge(copy, settings={**read_manifest(copy).settings, **settings})
+
+    with pytest.raises(IndexDamagedError, match=r"manifest\.json"):
+        open_index(copy)
+
+
+@pytest.mark.parametrize("part", ["papers.arrow", "citations", "bm25/rows.npy", "models"])
+def test_a_link_in_place_of_a_part_is_refused(copy: Path, tmp_path: Path, part: str) -> None:
+    if part == "models":
+        (tmp_path / "elsewhere").mkdir()
+    else:
+        shutil.move(copy / part, tmp_path / "elsewhere")
+    (copy / part).symlink_to(tmp_path / "elsewhere")
+
+    for check in (open_index, verify_index):
+        with pytest.raises(IndexDamagedError, match="link"):
+            check(copy)
+
+
+def test_verify_names_what_does_not_belong_to_an_index(copy: Path) -> None:
+    os.mkfifo(copy / "pipe")
+    (copy / "link").symlink_to("/etc/passwd")
+    (copy / "citations" / "more").write_text("")
+    (copy / "models" / ".reranker.training").mkdir(parents=True)  # it can be resumed
+    (copy / "models" / "notes.txt").write_text("")
+
+    with pytest.raises(IndexDamagedError) as caught:
+        verify_index(copy)
+
+    named = {fault.split()[0] for fault in caught.value.faults}
+    assert named == {"pipe", "link", "citations/more", "models/notes.txt"}
+
+
+def test_nobody_waits_at_a_pipe(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copy / NAME).unlink()
+    os.mkfifo(copy / NAME)
+
+    with pytest.raises(OSError, match="not a file"):
+        read_record(copy / NAME)
+    assert run(["info", "--index", str(copy)]) == 2
+    assert "manifest.json cannot be read" in capsys.readouterr().err
+
+
+# --- Arrays whose checksums fit.
+
+
+def change(name: str, how: Callable[[Any], Any]) -> Callable[[Path], None]:
+    """Return what changes the numbers of an array of an index."""
+    return lambda index: np.save(index / name, how(np.load(index / name)))
+
+
+def put(place: int, value: float) -> Callable[[Any], Any]:
+    def harm(numbers: Any) -> Any:
+        numbers[place] = value
+        return numbers
+
+    return harm
+
+
+def without_a_column(index: Path) -> None:
+    with pa.OSFile(str(index / "papers.arrow"), "wb") as sink:
+        schema = pa.schema([SCHEMA.field("id"), SCHEMA.field("title")])
+        with pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(pa.record_batch([["a"], ["b"]], schema=schema))
+
+
+def pickled(index: Path) -> None:
+    np.save(index / "id_rank.npy", np.array([{}] * 300, object), allow_pickle=True)
+
+
+def cut_off(name: str) -> Callable[[Path], None]:
+    return lambda index: os.truncate(index / name, (index / name).stat().st_size // 2)
+
+
+INDPTR, INDICES, RANK = "citations/indptr.npy", "citations/indices.npy", "id_rank.npy"
+ROWS, ENDS = "bm25/rows.npy", "postings/indptr.npy"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        *(
+            change(INDPTR, put(5, 2**40)),
+            change(INDPTR, put(0, -1)),
+            change(INDPTR, lambda a: a[:-1]),
+        ),
+        change(INDPTR, lambda a: a.astype(np.int32)),
+        *(change(INDICES, put(7, 2**30)), change(INDICES, put(7, -1))),
+        *(change(INDICES, lambda a: a[::-1].copy()), change(INDICES, lambda a: a.reshape(1, -1))),
+        *(change(RANK, put(0, 301)), change(RANK, lambda a: a * 0), pickled, without_a_column),
+        *(
+            change(ROWS, put(3, 10**6)),
+            change(ROWS, lambda a: a * 0),
+            change(ROWS, lambda a: a[:-1]),
+        ),
+        *(change(ENDS, put(3, -1)), change(ENDS, put(-1, 2**40))),
+        *(cut_off("dense/vectors.faiss"), cut_off("papers.arrow"), cut_off("postings/docs.npy")),
+    ],
+)
+def test_arrays_that_lead_beyond_themselves_are_refused_though_their_checksums_fit(
+    copy: Path, harm: Callable[[Path], None]
+) -> None:
+    harm(copy)
+    reseal(copy)
+
+    with pytest.raises(CiterecError, match="rebuild it"):
+        open_hybrid(open_index(copy), RecommendConfig(ranker="none"))
+
+
+# --- Models.
+
+
+def test_a_model_is_checked_when_it_is_opened_and_by_every_byte_when_it_is_verified(
+    model: Path,
+) -> None:
+    content = (model / "config.json").read_bytes()
+
+    (model / "config.json").write_bytes(content + b" ")
+    with pytest.raises(ModelDamagedError, match=r"config.json is not what was written"):
+        find_model(str(model))
+    (model / "config.json").write_bytes(content[:-1] + b" ")
+    check_model(model)
+    assert model_faults(model) == ["config.json is not what was written"]
+    (model / "config.json").unlink()
+    with pytest.raises(ModelDamagedError, match=r"config.json is missing"):
+        find_model(str(model))
+
+
+def test_a_model_of_other_software_opens_without_checksums(model: Path) -> None:
+    (model / MODEL_SUMS).unlink()
+    assert find_model(str(model)).folder == model
+
+    (model / "training.json").write_text("{}")  # a model that we trained has checksums
+    with pytest.raises(ModelDamagedError, match=r"checksums.json is missing"):
+        check_model(model)
+
+
+def test_its_model_card_may_be_edited(model: Path) -> None:
+    (model / "README.md").write_text("One")
+    seal_model(model)
+    (model / "README.md").write_text("Another")
+
+    check_model(model)
+
+
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [
+        ("model.safetensors.index.json", {"weight_map": {"a": "../x.safetensors"}}),
+        ("tokenizer_config.json", {"vocab_file": "/etc/passwd"}),
+        ("tokenizer_config.json", {"tokenizer_file": "../../../../../../../../etc/passwd"}),
+    ],
+)
+def test_a_model_names_no_file_outside_its_folder(
+    model: Path, record: str, content: dict[str, object]
+) -> None:
+    (model / record).write_text(json.dumps(content))
+    seal_model(model)
+
+    with pytest.raises(ModelError, match="not a path inside the"):
+        find_model(str(model))
+
+
+def test_entries_are_listed_by_kind(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b").write_text("")
+    (tmp_path / "link").symlink_to("/etc")
+
+    assert list(entries(tmp_path)) == [("link", "link"), ("sub/b", "file")]
+
+
+# --- Readers while it is rebuilt.
 
 
 def test_readers_see_a_whole_index_all_through_its_rebuilds(

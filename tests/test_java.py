@@ -19,24 +19,12 @@ VARIABLES = (
     *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "LC_ALL"),
 )
 HEAVY = {"torch", "faiss", "pyserini", "ranx", "jnius", "pyarrow", "numpy"}
-SEARCH = """
-import sys, tempfile
-from pathlib import Path
-from citerec.index.bm25 import Bm25Builder, open_reader
+ANALYSE = """
+import sys
+from citerec.index.analysis import analyze_by_lucene
 from citerec.java import java_class
-from citerec.types import Paper
-
-def lucene(name):
-    return java_class("org.apache.lucene." + name)
-
-folder = Path(tempfile.mkdtemp()) / (sys.argv[1] if len(sys.argv) > 1 else "bm25")
-builder = Bm25Builder(folder, threads=1)
-builder.add([Paper(id="luhn", title="Automatic abstracts"), Paper(id="price", title="Networks")])
-builder.close()
-searcher = lucene("search.IndexSearcher")(open_reader(folder))
-network = lucene("search.TermQuery")(lucene("index.Term")("contents", "network"))
-found = java_class("io.anserini.search.ScoredDocs").fromTopDocs(searcher.search(network, 5), searcher)
-print(*found.docids, java_class("java.lang.System").getProperty("java.home"))
+java_class("java.nio.file.Paths").get(sys.argv[1] if len(sys.argv) > 1 else "bm25")
+print(*analyze_by_lucene("networks"), java_class("java.lang.System").getProperty("java.home"))
 """
 
 
@@ -86,61 +74,21 @@ def the_last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
-def test_lucene_runs_on_the_packaged_java_without_a_word_on_stdout_or_stderr() -> None:
-    child = in_a_child(SEARCH)
+def test_lucene_runs_on_the_packaged_java_without_a_word_whatever_the_system_has(
+    java_17: Path,
+) -> None:
+    bad = {"JAVA_HOME": java_17, "JVM_PATH": java_17 / LIBJVM[0], "PATH": "/nowhere"}
 
-    assert (child.stdout, child.stderr) == (f"price {packaged()}\n", "")
+    child = in_a_child(ANALYSE, **bad)
 
-
-def test_a_java_home_that_is_too_old_is_passed_over(java_17: Path) -> None:
-    child = in_a_child(SEARCH, JAVA_HOME=java_17)
-
-    assert (child.stdout, child.stderr) == (f"price {packaged()}\n", "")
-
-
-def test_no_java_of_the_system_is_needed() -> None:
-    hidden = "import citerec.java\nciterec.java.USUAL_FOLDERS = ()\n"
-
-    child = in_a_child(hidden + SEARCH, PATH="/nowhere")
-
-    assert (child.stdout, child.stderr) == (f"price {packaged()}\n", "")
-
-
-def test_citerec_java_home_wins_over_a_bad_java_home(tmp_path: Path) -> None:
-    child = in_a_child(SEARCH, CITEREC_JAVA_HOME=packaged(), JAVA_HOME=tmp_path / "gone")
-
-    assert (child.stdout, child.stderr) == (f"price {packaged()}\n", "")
-
-
-def test_a_path_to_another_jvm_library_is_not_followed(java_17: Path) -> None:
-    child = in_a_child(SEARCH, JVM_PATH=java_17 / LIBJVM[0])
-
-    assert (child.stdout, child.stderr) == (f"price {packaged()}\n", "")
+    assert (child.stdout, child.stderr) == (f"network {packaged()}\n", "")
 
 
 @pytest.mark.parametrize("locale", ["C", "xx_XX.UTF-8"])
 def test_a_folder_beyond_ascii_is_opened_under_any_locale(locale: str) -> None:
-    child = in_a_child(SEARCH, "légende", LC_ALL=locale)
+    child = in_a_child(ANALYSE, "légende", LC_ALL=locale)
 
-    assert child.stdout == f"price {packaged()}\n"
-
-
-def test_java_25_runs_lucene_as_quietly() -> None:
-    homes = sorted(JVMS.glob("*25*"))
-    if not homes:
-        pytest.skip(f"there is no Java 25 under {JVMS}")
-
-    child = in_a_child(SEARCH, CITEREC_JAVA_HOME=homes[0])
-
-    assert (child.stdout, child.stderr) == (f"price {homes[0]}\n", "")
-
-
-def test_a_jvm_that_cannot_start_leaves_stdout_clean() -> None:
-    child = in_a_child(SEARCH, JAVA_TOOL_OPTIONS="--add-modules=no.such.module")
-
-    assert child.returncode != 0
-    assert child.stdout == ""
-    assert "no.such.module not found" in child.stderr
+    assert child.stdout == f"network {packaged()}\n"
 
 
 def test_a_jvm_library_that_does_not_load_points_to_the_doctor(tmp_path: Path) -> None:
@@ -196,26 +144,6 @@ with ThreadPoolExecutor(8) as pool:
     child = in_a_child(program)
 
     assert (child.stdout, child.stderr) == ("1\n", "")
-
-
-def test_a_static_method_outlives_others_of_its_class() -> None:
-    program = """
-import gc
-from citerec.java import java_class, start_jvm, static_method
-
-start_jvm(more=["-Xcheck:jni"])  # ends the process where a method is called on a freed class
-signature = "(Ljava/lang/String;)Ljava/lang/Integer;"
-first = static_method("java.lang.Integer", "valueOf", signature)
-static_method("java.lang.Integer", "valueOf", signature)
-gc.collect()
-reused = [java_class("java.util.ArrayList")() for _ in range(2000)]
-print("the number", first("8"))
-"""
-
-    child = in_a_child(program)
-
-    assert child.returncode == 0
-    assert "the number 8" in child.stdout
 
 
 def test_a_class_that_is_not_there_is_a_java_error() -> None:

@@ -20,7 +20,6 @@ from citerec.rank.features import (
     reciprocal_ranks,
     standardised,
 )
-from citerec.retrieve.bm25 import BY_LUCENE
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.retrieve.sentences import LEAST_WORDS, MOST, sentence_queries
 from citerec.rules.eligible import eligible
@@ -168,11 +167,7 @@ def test_rare_words_of_a_title_count_more(build: Callable[..., IndexFolder]) -> 
     assert shares == pytest.approx([common / (common + rare), 1, 0])
 
 
-@pytest.mark.parametrize("scorer", ["postings", "lucene"])
-def test_a_sentence_scores_papers_as_a_search_does(
-    dense_sample: IndexFolder, scorer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(BY_LUCENE, scorer)
+def test_a_sentence_scores_papers_as_a_search_does(dense_sample: IndexFolder) -> None:
     retriever = open_hybrid(dense_sample, RecommendConfig(), print)
     query = Query.of(dense_sample.papers[0])
     [rule] = eligible([query], dense_sample.papers)

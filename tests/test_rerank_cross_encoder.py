@@ -16,7 +16,6 @@ from citerec.build import BuildConfig, build_index
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder, open_index
-from citerec.index.tokens import FreshTokens, TokenStore
 from citerec.rerank import cross_encoder
 from citerec.rerank.cross_encoder import CrossEncoder, open_cross_encoder
 from citerec.rerank.model import RerankerParts
@@ -231,47 +230,6 @@ def test_auto_takes_openvino_where_it_is_installed(folder: Path) -> None:
 # --- the tokens of candidates
 
 
-def test_tokens_are_kept_in_the_index(folder: Path, index: IndexFolder) -> None:
-    told: list[str] = []
-    open_cross_encoder(str(folder), None, F32).score(index, QUERIES, ROWS)
-
-    assert len(list((index.path / "tokens").iterdir())) == 1
-
-    again = open_cross_encoder(str(folder), None, F32)
-    again.score(index, QUERIES, ROWS, lambda what, *_: told.append(what))
-    assert "cutting" not in told
-
-
-def test_a_few_candidates_of_many_papers_are_cut_as_they_come(
-    folder: Path, build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = build([{"id": str(n), "title": f"paper {n}"} for n in range(60)])
-    reranker = open_cross_encoder(str(folder), None, F32)
-    monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
-
-    few = reranker.score(index, QUERIES[:1], [ROWS[0]])  # 4 of 60: less than a tenth
-    assert not (index.path / "tokens").exists()
-
-    reranker.score(index, QUERIES[:1], [ROWS[0]])  # the same again: none is cut
-    assert not (index.path / "tokens").exists()
-
-    many = reranker.score(index, QUERIES[:1], [np.array([3, 0, 1, 2], np.int32)])  # 6 of 60 by now
-    assert isinstance(reranker._of_indexes[-1].tokens, TokenStore)
-    assert many[0][[0, 1]] == pytest.approx(few[0][[1, 3]], abs=1e-5)
-
-
-def test_of_very_many_papers_so_many_are_enough(
-    folder: Path, build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = build([{"id": str(n), "title": f"paper {n}"} for n in range(100)])
-    monkeypatch.setattr(cross_encoder, "SMALL_INDEX", 50)
-    monkeypatch.setattr(cross_encoder, "MANY_PAPERS", 3)  # less than a tenth of 100
-
-    open_cross_encoder(str(folder), None, F32).score(index, QUERIES[:1], [ROWS[0]])
-
-    assert (index.path / "tokens").exists()
-
-
 def test_a_query_that_is_asked_about_part_by_part_is_cut_once(
     folder: Path, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,26 +247,6 @@ def test_a_query_that_is_asked_about_part_by_part_is_cut_once(
 
     assert np.concatenate([scores for scores, _ in parts]) == pytest.approx(expected, abs=1e-4)
     assert asked == [pair_text(QUERIES[1])]
-
-
-def test_an_index_that_cannot_be_written_to_is_reranked_too(
-    folder: Path, reranker: CrossEncoder, build: Any
-) -> None:
-    index = build([{"id": str(n), "title": f"paper {n}"} for n in range(60)])
-    (index.path / "tokens").write_text("in the way")
-    told: list[str] = []
-
-    found = open_cross_encoder(str(folder), None, F32, log=told.append)
-    scores = [found.score(index, QUERIES[:1], ROWS[:1]) for _ in range(2)]
-
-    assert len(told) == 1
-    assert np.array_equal(*scores)
-    assert isinstance(found._of_indexes[-1].tokens, FreshTokens)
-
-    (index.path / "tokens").unlink()
-    found.score(index, QUERIES[:1], [np.array([9], np.int32)])  # there is room now
-    assert isinstance(found._of_indexes[-1].tokens, TokenStore)
-    assert len(told) == 1
 
 
 # --- the folder

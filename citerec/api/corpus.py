@@ -12,7 +12,7 @@ from citerec.api.results import Recommendations
 from citerec.bibliography.keys import id_key, title_key
 from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError, PaperNotFoundError
-from citerec.folder import IndexFolder, verifying_on_failure
+from citerec.folder import IndexFolder
 from citerec.matching import rows_by_doi
 from citerec.recommendations import as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -92,7 +92,7 @@ class Corpus:
     def __init__(self, index: IndexFolder, bm25: Bm25Retriever | None = None) -> None:
         """Prepare; `bm25` searches, by default one that is opened at the first search."""
         self.index = index
-        self._opened, self._owns = bm25, bm25 is None
+        self._opened = bm25
 
     @property
     def years(self) -> tuple[int, int] | None:
@@ -125,9 +125,8 @@ class Corpus:
         _check_page(k, offset)
         title = " ".join(keywords.split())
         query = Query(id="query", title=title, named=False, kind=QueryKind.SENTENCE)
-        with verifying_on_failure(self.index):
-            hits = self._hits(query, filter or SearchFilter(), offset + k)
-            papers = self.index.papers.at(hits.rows.tolist())
+        hits = self._hits(query, filter or SearchFilter(), offset + k)
+        papers = self.index.papers.at(hits.rows.tolist())
         items = as_recommendations(CandidateSet(hits, {Bm25Retriever.name: hits}), papers)[offset:]
         limits = "" if filter is None or filter.is_empty else " and passes the filters"
         why = "" if items else f"no {'further ' if offset else ''}paper has these words{limits}"
@@ -177,12 +176,6 @@ class Corpus:
             else min(by_doi.get(key, ()), default=None)
             for row, bare_row, key in zip(exact, other, keys, strict=True)
         ]
-
-    def close(self) -> None:
-        """Close what searches, if it was opened here."""
-        if self._owns and self._opened:
-            self._opened.close()
-            self._opened = None
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
         """Return the best `needed` hits that pass the filter."""

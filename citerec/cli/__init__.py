@@ -105,13 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
         gc.set_threshold(*_COLLECTION)
-    code = run(given, catch_interrupts)
-    if "citerec.java" in sys.modules:
-        from citerec.java import archive_classes
-
-        with suppress(KeyboardInterrupt):
-            archive_classes()
-    sys.exit(code)
+    sys.exit(run(given, catch_interrupts))
 
 
 def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -> int:

@@ -4,19 +4,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.change import (
-    AppendOption,
-    Change,
-    CompactOption,
-    DeleteOption,
-    KeepOption,
-    RollbackOption,
-    UpdateOptions,
-)
 from citerec.cli.console import ConsoleOutput, Heap, Quiet, Threads, Verbose, write_lines
 from citerec.cli.encode import (
     BackendOption,
@@ -79,11 +70,17 @@ def index(
             "optional if indexes/ contains only one."
         ),
     ] = None,
-    append: AppendOption = False,
-    delete: DeleteOption = None,
-    compact: CompactOption = False,
-    rollback: RollbackOption = False,
-    keep: KeepOption = None,
+    append: Annotated[
+        bool,
+        typer.Option(
+            "--append",
+            help="Add the papers of the corpus to an index; a paper whose id it has is replaced.",
+        ),
+    ] = False,
+    delete: Annotated[
+        Path | None,
+        typer.Option(help="Remove the papers of this file from an index: one id a line."),
+    ] = None,
     format: Annotated[
         str,
         typer.Option(
@@ -108,30 +105,26 @@ def index(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Build an index folder from a corpus, or change one: add, replace and remove papers, or go back."""
-    console = ConsoleOutput(quiet, verbose)
-    encode = EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend)
-    change = Change(append=append, delete=delete, compact=compact, rollback=rollback)
-    change.check(corpus, force=force, keep=keep)
-    if change.is_any or corpus is None:
-        options = UpdateOptions(format, skip_bad, heap, encoder, dense_index, encode, shard, keep)
-        if ray is not None:
-            raise ConfigError("--ray builds indexes; leave it out to change one")
-        change_index(corpus, index, change, options, console)
-        return
-    from citerec.build import BuildConfig, build_index, check_inputs
+    """Build an index folder from a corpus, or a new one from an index: add, replace and remove papers."""
+    from citerec.build import BuildConfig, build_index, check_inputs, grow_index
 
-    target = index or default_index(corpus)
-    check_inputs(corpus, target, force=force)  # before an encoder is downloaded
-    name, warning = chosen_encoder(encoder, target, console)
-    if ray is not None and name is None:
-        raise ConfigError(
-            "--ray encodes papers, and there is no encoder; name one with --encoder MODEL"
-        )
-    if dense_index is not DenseKind.AUTO and name is None:
-        raise ConfigError(
-            "--dense-index stores vectors, and there is no encoder; name one with --encoder MODEL"
-        )
+    console = ConsoleOutput(quiet, verbose)
+    changes = append or delete is not None
+    if changes:
+        _check_change(corpus, append=append, other=force or ray is not None)
+        target = _changed_index(corpus, index)
+        name, warning = (None if encoder in {"auto", "none"} else encoder), None
+        _check_kind(target, dense_index)
+    else:
+        if corpus is None:
+            raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
+        target = index or default_index(corpus)
+        check_inputs(corpus, target, force=force)  # before an encoder is downloaded
+        name, warning = chosen_encoder(encoder, target, console)
+        if name is None and (ray is not None or dense_index is not DenseKind.AUTO):
+            raise ConfigError(
+                "--ray and --dense-index need vectors, and there is no encoder; name one with --encoder MODEL"
+            )
     config = BuildConfig(
         format=format,
         force=force,
@@ -139,7 +132,7 @@ def index(
         threads=threads,
         heap=heap,
         encoder=name,
-        encode=encode,
+        encode=EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend),
         dense=DenseIndexConfig(kind=dense_index, threads=threads),
         resume=resume,
         shard=shard,
@@ -149,8 +142,13 @@ def index(
         shards_elsewhere(ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
     ):
-        config = replace(config, elsewhere=elsewhere)
-        report = build_index(corpus, target, config, progress, console.log)
+        if changes:
+            options: dict[str, Any] = {"progress": progress, "log": console.log}
+            report = grow_index(target, config, corpus=corpus, removed=delete, **options)
+        else:
+            assert corpus
+            config = replace(config, elsewhere=elsewhere)
+            report = build_index(corpus, target, config, progress, console.log)
     if warning:  # after the build, so that errors of the corpus come first
         console.warn(warning)
     if not quiet:
@@ -161,21 +159,33 @@ def index(
         console.detail(f"not read: {', '.join(map(str, report.ignored))}")
 
 
-def change_index(
-    corpus: Path | None,
-    index: Path | None,
-    change: Change,
-    options: UpdateOptions,
-    console: ConsoleOutput,
-) -> None:
-    """Change an index: the named one, else indexes/<corpus name> if it exists, else the only one."""
+def _check_change(corpus: Path | None, *, append: bool, other: bool) -> None:
+    if append and corpus is None:
+        raise ConfigError("--append needs a corpus: citerec index CORPUS --append")
+    if not append and corpus is not None:
+        raise ConfigError(f"{corpus} would not be read; add its papers with --append")
+    if other:
+        raise ConfigError("--force and --ray build an index anew; leave them out to change one")
+
+
+def _changed_index(corpus: Path | None, index: Path | None) -> Path:
+    """Return the index to change: the named one, else indexes/<corpus name> if it exists, else the only one."""
     from citerec.folder import find_index
 
     named = default_index(corpus) if corpus and index is None else None
-    target = named if named and named.is_dir() else find_index(index)
-    lines = change.run(corpus, target, options, console)
-    if not console.quiet:
-        write_lines(*lines)
+    return named if named and named.is_dir() else find_index(index)
+
+
+def _check_kind(target: Path, kind: DenseKind) -> None:
+    """Refuse another kind of vector index than the index has."""
+    from citerec.manifest import read_manifest
+
+    present = (read_manifest(target).settings.get("dense") or {}).get("kind")
+    if kind is not DenseKind.AUTO and kind != present:
+        raise ConfigError(
+            f"the vectors of {target} are of the kind {present or 'none'}, not {kind}; change it: "
+            f"citerec encode --index {target} --dense-index {kind}"
+        )
 
 
 def default_index(corpus: Path) -> Path:
@@ -194,7 +204,8 @@ def default_index(corpus: Path) -> Path:
 def summary(report: "BuildReport") -> list[str]:
     """Return the counts of a build, one per line."""
     heading = f"{report.index}  ({report.manifest.corpus['format']})"
-    return [heading, *count_lines(report.manifest.counts)]
+    changes = [f"{count:>12,}  {name}" for name, count in report.changes.items() if count]
+    return [heading, *changes, *count_lines(report.manifest.counts)]
 
 
 def count_lines(counts: Mapping[str, int]) -> list[str]:

@@ -57,20 +57,9 @@ def info(
         f"sha256 {manifest.corpus['sha256'][:12]})",
         *count_lines(manifest.counts),
         f"      splits  {manifest.settings['splits']}",
-        *change_lines(manifest.settings),
         *encoder_lines(manifest.settings),
         *settings_in_use(folder),
     )
-
-
-def change_lines(settings: Mapping[str, Any]) -> list[str]:
-    """Return a line about the last change of an index, if it was changed after its build."""
-    if not settings.get("updates"):
-        return []
-    last = settings["updates"][-1]
-    names = ("added", "replaced", "removed")
-    counts = ", ".join(f"{last[name]:,} {name}" for name in names if last.get(name))
-    return [f"     changed  {last['when']}: {counts}"]
 
 
 def encoder_lines(settings: Mapping[str, Any]) -> list[str]:

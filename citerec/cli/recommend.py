@@ -150,7 +150,7 @@ def recommend(
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import Format, pieces
-    from citerec.indexes import find_index
+    from citerec.folder import find_index
 
     console = ConsoleOutput(quiet, verbose)
     bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)

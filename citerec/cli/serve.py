@@ -70,7 +70,7 @@ def serve(
         from citerec.serve.run import serve as run
         from citerec.serve.service import ServeConfig, Service
     from citerec.folder import open_index
-    from citerec.java import start_jvm_later
+    from citerec.java import set_heap
     from citerec.rank.ltr import suits_default_reranker
     from citerec.rank.trees import load
 
@@ -103,7 +103,7 @@ def serve(
             chosen = how.config(folder, console, default=suits) or "none"
             configs[name] = config.replace(reranker=chosen)
     listening = bound(settings)
-    start_jvm_later(heap)
+    set_heap(heap)
     load(hide_optional=True)  # before any thread imports a library that it hides
     offered = tuple(name for name in reranker or () if name not in ("auto", "none"))
     service = Service(indexes, configs, settings, offered)

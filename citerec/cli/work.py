@@ -171,12 +171,10 @@ def opener_with(heap: str | None) -> Opener:
     """Return what opens the models in this process, which starts Java with some memory."""
 
     def opened(folder: "IndexFolder", config: RecommendConfig, log: Log) -> "BatchRecommender":
-        from citerec.java import start_jvm, start_jvm_later
+        from citerec.java import set_heap
         from citerec.recommend import BatchRecommender
-        from citerec.retrieve.bm25 import needs_lucene
 
-        start = start_jvm if needs_lucene(folder) else start_jvm_later
-        start(heap, quick=config.few_queries)
+        set_heap(heap)
         if config.ranker != "none":
             from citerec.rank.trees import load
 

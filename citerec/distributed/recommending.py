@@ -113,8 +113,7 @@ def open_worker(
         ClusterError: If another index is at the path on this machine.
         CiterecError: If the index or a model cannot be opened.
     """
-    from citerec.java import start_jvm, start_jvm_later
-    from citerec.retrieve.bm25 import needs_lucene
+    from citerec.java import set_heap
 
     index = open_index(path)
     if index.manifest.created != created:
@@ -122,8 +121,7 @@ def open_worker(
             f"{path} on a worker's machine was built at {index.manifest.created}, here at {created}; "
             "copy the index to all nodes, or put it into a folder that they share"
         )
-    start = start_jvm if needs_lucene(index) else start_jvm_later
-    start(heap, quick=config.few_queries)
+    set_heap(heap)
     recommender = BatchRecommender(index, config)
 
     def ranked(queries: Block) -> list[BatchResult]:

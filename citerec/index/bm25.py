@@ -1,84 +1,118 @@
-"""Builds the Lucene part of an index as Anserini's indexer does; Pyserini can open it, too.
+"""Builds the lexical part of an index: Lucene's index as Anserini writes it, and the postings that searches read.
 
-Fields: `id` (the docid), `contents` (title and abstract, English analysis), `year` (four
-digits; 0000 if unknown). Neither texts nor term vectors are stored.
+Lucene works in a thread of its own, so that the corpus is read and the other parts are written meanwhile. One thread
+adds the papers and only neighbouring segments are merged: so Lucene's documents are the papers with text, in the order
+of their rows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from shutil import rmtree
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.errors import OutputError
-from citerec.index.lucene_analysis import analyzer
-from citerec.index.lucene_documents import DocumentWriter
-from citerec.index.lucene_ids import segment_ids
-from citerec.java import as_type, is_java_exception, java_class
+from citerec.folder import BM25
+from citerec.index.analysis import analyzer
+from citerec.index.lucene import DocumentLoop, open_directory, open_reader, read_postings
+from citerec.index.postings import FOLDER as POSTINGS
+from citerec.index.postings import write_postings
+from citerec.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
 from citerec.types import Paper
 
-_BUFFER_MB = 2048.0  # memory for documents that are not written yet, of all threads
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
+_BUFFER_MB = 1024.0  # memory for documents that are not written yet: half of Java's heap by default
+_QUEUE = 2  # batches that may wait for Lucene
 
 
 class Bm25Builder:
-    """Adds papers to Lucene's index in batches."""
+    """Adds papers to the lexical part of an index; as a context, it closes Lucene's files at its end."""
 
-    def __init__(self, folder: Path, *, threads: int, append: bool = False) -> None:
-        """Open Lucene's writer.
-
-        Args:
-            folder: The Lucene index.
-            threads: The number of threads that add papers; with one, documents keep the order in which they are added.
-            append: Whether to add to an existing index.
-        """
-        self._folder = folder
-        # absolute: the JVM keeps the working directory in which it was started
-        directory = _open_directory(folder)
+    def __init__(self, index: Path) -> None:
+        """Open Lucene's writer in the folder of an index."""
+        self._index = index
         analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())
         config = java_class("org.apache.lucene.index.IndexWriterConfig")(analysis)
-        mode = java_class("org.apache.lucene.index.IndexWriterConfig$OpenMode")
-        config.setOpenMode(mode.APPEND if append else mode.CREATE)
         config.setRAMBufferSizeMB(_BUFFER_MB)
         config.setUseCompoundFile(False)
+        policy = java_class("org.apache.lucene.index.LogDocMergePolicy")()
+        config.setMergePolicy(as_type("org.apache.lucene.index.MergePolicy", policy))
+        directory = open_directory(index / BM25)
         self._writer: Any = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-        self._documents = DocumentWriter(self._writer, threads)
+        self._loop = DocumentLoop(self._writer)
+        self._pool = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
+        self._rows: list[int] = []
+        self._papers = 0
 
-    def add(self, papers: Iterable[Paper]) -> None:
-        """Index a batch of papers; papers without text are skipped.
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._pool.submit(self._abandon)
+        self._pool.submit(leave_thread)
+        self._pool.shutdown()
+
+    def add(self, papers: Sequence[Paper]) -> None:
+        """Add the papers of the next rows; those without text get no document.
 
         Raises:
-            OutputError: If Lucene cannot write them.
+            OutputError: If Lucene could not write an earlier batch.
         """
-        texts = ((paper, contents(paper)) for paper in papers)
-        documents = [(p.id, text, year_term(p.year)) for p, text in texts if text.strip()]
+        documents: list[tuple[str, str]] = []
+        for row, paper in enumerate(papers, self._papers):
+            if (text := contents(paper)).strip():
+                documents.append((paper.id, text))
+                self._rows.append(row)
+        self._papers += len(papers)
+        if len(self._waiting) == _QUEUE:
+            self._waiting.popleft().result()
+        self._waiting.append(self._pool.submit(self._add, documents))
+
+    def finish(self) -> "Future[int]":
+        """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
+        for done in self._waiting:
+            done.result()
+        return self._pool.submit(self._finish)
+
+    def _add(self, documents: list[tuple[str, str]]) -> None:
         try:
-            self._documents.add(documents)
+            self._loop.add(documents)
         except Exception as error:
             raise self._failed(error) from error
 
-    def close(self) -> None:
-        """Write what Lucene has buffered; the index is complete after this.
-
-        Raises:
-            OutputError: If Lucene cannot write it.
-        """
+    def _finish(self) -> int:
+        folder = self._index / BM25
         try:
-            self._documents.flush()
+            self._writer.forceMerge(1)
             self._writer.close()
+            (folder / "write.lock").unlink(missing_ok=True)
+            np.save(folder / ROWS, np.array(self._rows, np.int32))
+            temporary = self._index / "postings.tmp"
+            temporary.mkdir()
+            reader = open_reader(folder)
+            try:
+                lucene = read_postings(reader, temporary)
+                return write_postings(self._index / POSTINGS, lucene, len(self._rows))
+            finally:
+                reader.close()
+                rmtree(temporary)
         except Exception as error:
             raise self._failed(error) from error
-        (self._folder / "write.lock").unlink(missing_ok=True)
 
-    def writer(self) -> Any:
-        """Return Lucene's `IndexWriter`."""
-        return self._writer
-
-    def abandon(self) -> None:
-        """Close the files of a failed build; they will be removed."""
+    def _abandon(self) -> None:
         with suppress(Exception):
             self._writer.rollback()
 
@@ -86,45 +120,5 @@ class Bm25Builder:
         if not is_java_exception(error):
             return error
         reason = str(error).strip().splitlines()[0]
-        full = "space" in reason
-        hint = "; is there space on the disk?" if full else "; see: citerec doctor"
-        return OutputError(f"Lucene cannot write {self._folder}: {reason}{hint}")
-
-
-def write_rows(folder: Path, rows: Mapping[str, int]) -> int:
-    """Write the row of each Lucene document, so that hits need no lookup by docid.
-
-    Args:
-        folder: The Lucene index.
-        rows: The row of each docid.
-
-    Returns:
-        The number of Lucene documents.
-    """
-    reader = open_reader(folder)
-    try:
-        documents = int(reader.maxDoc())
-        in_order = (rows[docid] for ids in segment_ids(reader, folder) for docid in ids)
-        table: npt.NDArray[np.int32] = np.fromiter(in_order, np.int32, documents)
-    finally:
-        reader.close()
-    np.save(folder / ROWS, table)
-    return len(table)
-
-
-def open_reader(folder: Path) -> Any:
-    """Open a Lucene index for reading."""
-    directory = _open_directory(folder)
-    reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    return as_type("org.apache.lucene.index.IndexReader", reader)
-
-
-def year_term(year: int | None) -> str:
-    """Return a year as an index term: four digits that sort like years, 0000 if unknown."""
-    return f"{year or 0:04d}"
-
-
-def _open_directory(folder: Path) -> Any:
-    path = java_class("java.nio.file.Paths").get(str(folder.absolute()))
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
-    return as_type("org.apache.lucene.store.Directory", directory)
+        hint = "is there space on the disk?" if "space" in reason else "see: citerec doctor"
+        return OutputError(f"Lucene cannot write {self._index / BM25}: {reason}; {hint}")

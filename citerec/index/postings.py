@@ -1,63 +1,58 @@
-"""Stores the postings of Lucene's index, memory-mapped, so that queries are scored without Lucene.
+"""The postings of an index, memory-mapped: searches read them instead of Lucene's index, from which they come.
 
-A store is a cache, as tokens are: it is not in the manifest's checksums, but has its own. It is in `postings/<key>/`,
-where the key identifies the files of Lucene's index:
+They are in `postings/`:
 
-    hashes.npy   uint32, shape (terms,): crc32 of each term, rising
-    terms.npy    uint8: the terms in this order, UTF-8, one after the other
+    terms.npy    uint8: the terms, UTF-8, one after the other, rising
     ends.npy     int64, shape (terms + 1,): where each term begins
+    hashes.npy   uint32, shape (terms,): crc32 of the terms, rising
+    order.npy    int32, shape (terms,): the number of the term of each hash
     indptr.npy   int64, shape (terms + 1,): where the postings of each term begin
     docs.npy     int32, shape (postings,): the Lucene documents of each term, rising
     freqs.npy    uint8, or int32 if a frequency needs it, shape (postings,): how often each holds the term
     norms.npy    uint8, shape (Lucene documents,): the number of tokens of each document, as Lucene rounds it
-    about.json   what Lucene counts
 """
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from citerec.arrays import check_ends, open_array
-from citerec.entries import read_record
-from citerec.folder import BM25
-from citerec.index.lucene_postings import Statistics
-from citerec.manifest import POSTINGS, model_faults
+from citerec.index.lucene import LucenePostings
 
-SPEC = "2"  # to be changed when the files are written in another way
-HASHES, TERMS, ENDS, ABOUT = "hashes.npy", "terms.npy", "ends.npy", "about.json"
-INDPTR, DOCS, FREQS, NORMS = "indptr.npy", "docs.npy", "freqs.npy", "norms.npy"
+FOLDER = "postings"
 NO_TERM = -1
-KEPT = 200_000  # terms whose numbers are kept in memory
+_KEPT = 200_000  # terms whose numbers are kept in memory
+_AT_ONCE = 2**22  # postings that are in memory at once
 
 Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """The postings of an index, in memory-mapped files; several threads may read them."""
+    """The postings of an index; several threads may read them."""
 
-    statistics: Statistics
+    tokens: int  # of all documents
+    with_terms: int  # documents that have a term
     hashes: npt.NDArray[np.uint32]
+    order: npt.NDArray[np.int32]
     terms: npt.NDArray[np.uint8]
     ends: npt.NDArray[np.int64]
     indptr: npt.NDArray[np.int64]
     docs: npt.NDArray[np.int32]
     freqs: Ints
     norms: npt.NDArray[np.uint8]
-    numbers: dict[str, int]  # of terms that were looked up
+    numbers: dict[str, int] = field(default_factory=dict[str, int])  # of terms that were looked up
 
     def number(self, term: str) -> int:
         """Return the number of a term, `NO_TERM` if no document has it."""
         found = self.numbers.get(term)
         if found is None:
-            if len(self.numbers) >= KEPT:
+            if len(self.numbers) >= _KEPT:
                 self.numbers.clear()
             found = self.numbers[term] = self._find(term.encode(errors="replace"))
         return found
@@ -65,12 +60,6 @@ class Postings:
     def df(self, number: int) -> int:
         """Return how many documents have a term."""
         return int(self.indptr[number + 1] - self.indptr[number])
-
-    def freq(self, number: int, doc: int) -> int:
-        """Return how often a document has a term."""
-        start, end = int(self.indptr[number]), int(self.indptr[number + 1])
-        place = start + int(np.searchsorted(self.docs[start:end], doc))
-        return int(self.freqs[place]) if place < end and self.docs[place] == doc else 0
 
     def freqs_in(self, number: int, docs: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
         """Return the places of the documents that have a term, and how often each has it.
@@ -90,55 +79,92 @@ class Postings:
 
     def _find(self, term: bytes) -> int:
         digest = np.uint32(crc32(term))
-        number = int(np.searchsorted(self.hashes, digest))
-        while number < len(self.hashes) and self.hashes[number] == digest:
+        place = int(np.searchsorted(self.hashes, digest))
+        while place < len(self.hashes) and self.hashes[place] == digest:
+            number = int(self.order[place])
             if self.terms[self.ends[number] : self.ends[number + 1]].tobytes() == term:
                 return number
-            number += 1
+            place += 1
         return NO_TERM
 
 
-def open_postings(index: Path, sums: Mapping[str, str]) -> Postings | None:
-    """Open the postings of an index; None if it has none, or they are damaged or of another Lucene index.
+def open_postings(folder: Path, documents: int, tokens: int) -> Postings:
+    """Open the postings of an index with so many Lucene documents and tokens.
+
+    Raises:
+        OSError: If a file cannot be read.
+        ValueError: If the files do not fit together.
+    """
+    hashes = open_array(folder / "hashes.npy", np.uint32)
+    order = open_array(folder / "order.npy", np.int32, length=len(hashes))
+    terms = open_array(folder / "terms.npy", np.uint8)
+    ends = open_array(folder / "ends.npy", np.int64, length=len(hashes) + 1)
+    indptr = open_array(folder / "indptr.npy", np.int64, length=len(hashes) + 1)
+    docs = open_array(folder / "docs.npy", np.int32)
+    freqs = open_array(folder / "freqs.npy", np.uint8, np.int32, length=len(docs))
+    norms = open_array(folder / "norms.npy", np.uint8, length=documents)
+    check_ends("ends.npy", ends, len(terms))
+    check_ends("indptr.npy", indptr, len(docs))
+    return Postings(
+        tokens=tokens,
+        with_terms=int(np.count_nonzero(norms)),
+        # plain arrays: slices of a memory map cost more
+        hashes=np.asarray(hashes),
+        order=np.asarray(order),
+        terms=np.asarray(terms),
+        ends=np.asarray(ends),
+        indptr=np.asarray(indptr),
+        docs=np.asarray(docs),
+        freqs=np.asarray(freqs),
+        norms=np.asarray(norms),
+    )
+
+
+def write_postings(folder: Path, lucene: LucenePostings | None, documents: int) -> int:
+    """Write the postings of an index; return the number of its tokens.
 
     Args:
-        index: The folder of the index.
-        sums: The checksums of its manifest.
+        folder: The folder to create.
+        lucene: What Lucene holds; None if no document has a term.
+        documents: How many documents it should hold.
+
+    Raises:
+        ValueError: If Lucene counts other documents or tokens than it holds.
     """
-    folder = postings_folder(index, sums)
-    try:
-        about = Statistics(**orjson.loads(read_record(folder / ABOUT)))
-        if model_faults(folder, whole=False):
-            return None
-        hashes = np.asarray(open_array(folder / HASHES, np.uint32))
-        terms = np.asarray(open_array(folder / TERMS, np.uint8))
-        ends = np.asarray(open_array(folder / ENDS, np.int64, length=len(hashes) + 1))
-        indptr = np.asarray(open_array(folder / INDPTR, np.int64, length=len(hashes) + 1))
-        docs = np.asarray(open_array(folder / DOCS, np.int32, length=about.postings))
-        freqs = np.asarray(open_array(folder / FREQS, np.uint8, np.int32, length=about.postings))
-        norms = np.asarray(open_array(folder / NORMS, np.uint8, length=about.documents))
-        check_ends(ENDS, ends, len(terms))
-        check_ends(INDPTR, indptr, len(docs))
-    except (OSError, ValueError, TypeError, AttributeError):
-        return None
-    return Postings(about, hashes, terms, ends, indptr, docs, freqs, norms, {})
-
-
-def postings_folder(index: Path, sums: Mapping[str, str]) -> Path:
-    """Return the folder of the postings of an index with these checksums, whether it exists or not."""
-    lucene = sorted(f"{name} {digest}" for name, digest in sums.items() if name.startswith(BM25))
-    key = hashlib.sha256("\n".join([SPEC, *lucene]).encode()).hexdigest()
-    return index / POSTINGS / key[:16]
-
-
-def write_about(folder: Path, statistics: Statistics) -> None:
-    """Write what Lucene counts."""
-    (folder / ABOUT).write_bytes(orjson.dumps(asdict(statistics)))
+    folder.mkdir()
+    none = np.zeros(0, np.int32)
+    lucene = lucene or LucenePostings(documents, 0, 0, [], none, none, none)
+    terms, total = lucene.terms, len(lucene.docs)
+    indptr = np.concatenate([[0], np.cumsum(lucene.dfs, dtype=np.int64)])
+    kind = np.uint8 if lucene.freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
+    lengths = np.zeros(documents)
+    for start in range(0, total, _AT_ONCE):
+        chosen = slice(start, start + _AT_ONCE)
+        lengths += np.bincount(lucene.docs[chosen], lucene.freqs[chosen], documents)
+    tokens = lengths.astype(np.int64)
+    counted = lucene.documents, lucene.with_terms, lucene.tokens, int(indptr[-1])
+    if counted != (documents, int(np.count_nonzero(tokens)), int(tokens.sum()), total):
+        raise ValueError("Lucene counts other documents or tokens than it holds")
+    hashes = np.array([*map(crc32, terms)], np.uint32)
+    order = np.argsort(hashes, kind="stable").astype(np.int32)
+    _save(folder, hashes=hashes[order], order=order)
+    _save(folder, terms=np.frombuffer(b"".join(terms), np.uint8), ends=_ends(terms), indptr=indptr)
+    _save(folder, docs=lucene.docs, freqs=lucene.freqs.astype(kind), norms=byte_of_length(tokens))
+    return lucene.tokens
 
 
 def byte_of_length(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """Return the byte as which Lucene stores the number of tokens of a document (`SmallFloat.intToByte4`)."""
     return (np.searchsorted(LENGTHS, lengths, "right") - 1).astype(np.uint8)
+
+
+def _save(folder: Path, **arrays: Ints) -> None:
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+def _ends(terms: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    return np.cumsum([0, *map(len, terms)], dtype=np.int64)
 
 
 def _lengths() -> npt.NDArray[np.int64]:

@@ -18,7 +18,6 @@ from citerec.opensearch.bodies import (
     state_of,
 )
 from citerec.opensearch.server import CHUNK, OpenSearchIndex
-from citerec.retrieve.parts import UNREADABLE, opening
 from citerec.types import Progress, no_progress
 
 
@@ -106,5 +105,4 @@ def _documents(index: IndexFolder, first: int) -> Iterator[tuple[str, dict[str, 
 def _vectors(index: IndexFolder) -> DenseIndex | None:
     if not index.is_embedded:
         return None
-    with opening(index, DENSE, lambda error: isinstance(error, UNREADABLE)):
-        return open_dense(index.path / DENSE, index.manifest.settings["dense"], index.papers.years)
+    return open_dense(index.path / DENSE, index.manifest.settings["dense"], index.papers.years)

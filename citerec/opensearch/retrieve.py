@@ -24,11 +24,10 @@ from citerec.opensearch.bodies import (
     vector_search,
 )
 from citerec.opensearch.server import Found, OpenSearchIndex
-from citerec.retrieve.bm25 import resolve
+from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import encoder_of
 from citerec.retrieve.retriever import Retriever
-from citerec.retrieve.terms import terms_of
 from citerec.text import QueryForm
 from citerec.types import Eligibility, Hits, Log, Query
 

@@ -1,7 +1,7 @@
 """Runs a cross-encoder: queries and candidates in, scores out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypedDict
@@ -10,12 +10,12 @@ import numpy as np
 
 from citerec.cache import sha256_of_files
 from citerec.encode.config import Backend, EncodeConfig
-from citerec.encode.files import tokenizer_files, weights_files
+from citerec.encode.files import weights_files
 from citerec.encode.shared import OpenModels
 from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.index.tokens import FreshTokens, Tokens, TokenStore, open_tokens, write_tokens
+from citerec.index.tokens import Tokens
 from citerec.rerank.depth import default_depth
 from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
 from citerec.rerank.pair import pair
@@ -30,11 +30,7 @@ if TYPE_CHECKING:
     from citerec.types import Rows, Scores
 
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
-# the tokens of all papers are stored once a tenth of them (1 / STORING_SHARE) or MANY_PAPERS were requested
-STORING_SHARE = 10
-MANY_PAPERS = 20_000
 INDEXES = 4  # indexes whose tokens are held at once
-SMALL_INDEX = 5000  # papers of an index whose tokens are stored at the first request
 
 
 class _Limits(TypedDict):
@@ -42,15 +38,6 @@ class _Limits(TypedDict):
 
     query_tokens: int
     candidate_tokens: int
-
-
-@dataclass(slots=True)
-class _IndexTokens:
-    """The tokens of the papers of one index."""
-
-    index: IndexFolder
-    tokens: TokenStore | FreshTokens
-    tokenized: int = 0  # papers since the last attempt to store the tokens of all
 
 
 class CrossEncoder:
@@ -87,12 +74,10 @@ class CrossEncoder:
         self.name = name or str(source)
         self.source = source
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
-        self._tokenizer = sha256_of_files(tokenizer_files(source))
-        self._log = log
         self._runner, self.config = _runner(parts, config or EncodeConfig(), log)
         self._turn = Lock()
         # of the indexes that were used last, the most recent one at the end
-        self._of_indexes: list[_IndexTokens] = []
+        self._of_indexes: list[Tokens] = []
         # the tokens of the queries of the last call, by text
         self._queries: dict[str, list[int]] = {}
 
@@ -143,7 +128,7 @@ class CrossEncoder:
         candidate_rows = np.concatenate([np.zeros(0, np.int32), *rows])
         scores = np.empty(len(candidate_rows), np.float32)
         with self._turn:
-            tokens = self._tokens(index, candidate_rows, progress)
+            tokens = self._tokens(index)
             texts = self._cut_queries([pair_text(query) for query in queries])
             for first in range(0, len(candidate_rows), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
@@ -186,52 +171,13 @@ class CrossEncoder:
         self._queries = cached | dict(zip(new, self.parts.cut(new), strict=True))
         return [self._queries[text] for text in texts]
 
-    def _tokens(self, index: IndexFolder, rows: "Rows", progress: Progress | None) -> Tokens:
-        """Return the tokens of an index's papers: the stored ones, else an object that tokenizes papers on request.
-
-        If storing failed, it is tried again after as many more papers were tokenized: another process may have stored
-        the tokens, or there may be space by then.
-        """
-        found = self._of_index(index)
-        if isinstance(found.tokens, TokenStore):
-            return found.tokens
-        store = open_tokens(index, self._tokenizer, vocabulary=self.parts.vocabulary)
-        if store is None:
-            new = found.tokens.unknown(rows.tolist())
-            found.tokenized += new
-            if new and found.tokenized >= _papers_before_storing(len(index.papers)):
-                found.tokenized = 0
-                store = self._store_tokens(index, progress)
-        found.tokens = store or found.tokens
-        return found.tokens
-
-    def _of_index(self, index: IndexFolder) -> "_IndexTokens":
+    def _tokens(self, index: IndexFolder) -> Tokens:
         """Return the tokens of an index; those of the index that was not used for the longest time are dropped."""
-        found = next((one for one in self._of_indexes if one.index is index), None)
-        if found is None:
-            found = _IndexTokens(index, FreshTokens(index.papers, self.parts.cut))
+        found = next((one for one in self._of_indexes if one.papers is index.papers), None)
+        found = found or Tokens(index.papers, self.parts.cut)
         others = [one for one in self._of_indexes if one is not found]
         self._of_indexes = [*others[-INDEXES + 1 :], found]
         return found
-
-    def _store_tokens(self, index: IndexFolder, progress: Progress | None) -> TokenStore | None:
-        tokens = write_tokens(
-            index,
-            self._tokenizer,
-            self.parts.cut,
-            vocabulary=self.parts.vocabulary,
-            progress=progress,
-            log=self._log,
-        )
-        if isinstance(tokens, TokenStore):
-            return tokens
-        self._log = None  # logged once
-        return None
-
-
-def _papers_before_storing(papers: int) -> int:
-    """Return how many papers must be requested before the tokens of all papers are stored."""
-    return 0 if papers <= SMALL_INDEX else min(papers // STORING_SHARE, MANY_PAPERS)
 
 
 def _runner(

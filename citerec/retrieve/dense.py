@@ -18,7 +18,6 @@ from citerec.errors import (
 )
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.vectors import DenseIndex, RowsAndScores, Vectors, on_threads, open_dense
-from citerec.retrieve.parts import UNREADABLE, check_embedded, opening
 from citerec.types import Eligibility, Hits, Query, QueryVector
 
 
@@ -78,7 +77,6 @@ class DenseRetriever:
             ConfigError: If the index has no vectors.
             EncoderMismatchError: If it was embedded by another encoder.
             IndexDamagedError: If the vectors were changed.
-            IndexReplacedError: If a build put another index in its place meanwhile.
         """
         self.name = search.name if search else "dense"
         self.config = config or DenseConfig()
@@ -88,8 +86,10 @@ class DenseRetriever:
         self._last: tuple[tuple[Query, ...], Vectors] = (), np.zeros((0, 0), np.float32)
         self._dim = int(dense_settings["dim"])
         self._id_rank: npt.NDArray[np.int32] = index.id_rank
-        with opening(index, DENSE, _is_fault):
+        try:
             self._vectors = open_dense(index.path / DENSE, dense_settings, index.papers.years)
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise IndexDamagedError(index.path, [f"{DENSE}/ cannot be read ({error})"]) from error
         self._search: VectorSearch | DenseIndex = search or self._vectors
         self._path = index.path
 
@@ -182,7 +182,7 @@ class DenseRetriever:
 
 def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
     """Return the settings of the vectors from the manifest, after checking that `encoder` made them."""
-    check_embedded(index)
+    index.check_embedded()
     settings = index.manifest.settings
     try:
         recorded = Fingerprint.from_json(settings["encoder"])
@@ -195,7 +195,3 @@ def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]
             index.path, found=encoder.fingerprint.name, expected=str(recorded)
         )
     return settings["dense"]
-
-
-def _is_fault(error: Exception) -> bool:
-    return isinstance(error, (*UNREADABLE, KeyError, TypeError, AttributeError))

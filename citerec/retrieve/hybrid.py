@@ -14,7 +14,6 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.fuse import Rank, fuse, rrf, weighted_sum
-from citerec.retrieve.parts import check_embedded
 from citerec.retrieve.retriever import Retriever
 from citerec.retrieve.sentences import LexicalScores, scores_by_sentence
 from citerec.text import WORD, contents, normalized
@@ -247,7 +246,7 @@ def encoder_of(
     """
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
-    check_embedded(index, config.encoder)
+    index.check_embedded(config.encoder)
     from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
     from citerec.encode.opening import open_encoder, reopen
     from citerec.encode.spec import Fingerprint

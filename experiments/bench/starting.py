@@ -1,7 +1,6 @@
 """How long until citerec is there: one recommendation as a whole process, and a bare import."""
 
 import sys
-import time
 
 from bench.measure import Ran, Row, log, run
 from bench.work import Work, build_dense, citerec_command
@@ -12,20 +11,17 @@ SYSTEMS = {  # what is asked for, and the goals: seconds, megabytes
     "cold.bm25": ("BM25 alone", PLAIN, 1.0, None),
     "cold.ranked": ("BM25 and vectors of MiniLM, the default ranker", (), 2.5, 450),
 }
-ARCHIVE_SECONDS = 60  # that the first process's archive of Java's classes may take to make
 
 
 def measure_cold_start(work: Work, rounds: int) -> list[Row]:
     """Time `citerec recommend` for one title, from the shell to the end of the process, by what it searches with.
 
-    The systems take turns. What is measured is not the first command after an installation, which has no archive
-    of Java's classes yet (see `citerec.jvm_archive`) and takes a second longer.
+    The systems take turns.
     """
     build_dense(work)
     options = ["--index", str(work.dense), "--title", TITLE, "--format", "json"]
     command = [*citerec_command(), "recommend", *options, "--reranker", "none"]
     run([*command, *PLAIN], log=work.log("cold"))
-    _await_archive()
     log(f"cold start: {rounds} runs")
     ran: dict[str, list[Ran]] = {name: [] for name in SYSTEMS}
     for number in range(rounds + 1):
@@ -34,20 +30,6 @@ def measure_cold_start(work: Work, rounds: int) -> list[Row]:
             if number:  # the first one fills the caches of the system
                 ran[name].append(one)
     return [row for name in SYSTEMS for row in _rows(name, ran[name])]
-
-
-def _await_archive() -> None:
-    from citerec.java import find_jar, find_java
-    from citerec.jvm_archive import archive_file
-
-    file = archive_file(find_java().home, find_jar())
-    deadline = time.monotonic() + ARCHIVE_SECONDS
-    while file and not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    if not (file and file.exists()):
-        log(
-            "no archive of Java's classes could be made: the figures are those of a JVM without one"
-        )
 
 
 def _rows(name: str, ran: list[Ran]) -> list[Row]:
