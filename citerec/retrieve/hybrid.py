@@ -183,9 +183,7 @@ class HybridRetriever:
         """
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         ahead = self._sentences_ahead and len(queries) == 1
-        sentences = [
-            scores_by_sentence(query, self._lexical, self.dense, ahead=ahead) for query in queries
-        ]
+        sentences = scores_by_sentence(queries, self._lexical, self.dense, ahead=ahead)
         hits = {r.name: r.retrieve(queries, eligible, depth) for r in self.retrievers}
         of_query = [{name: hits[name][i] for name in self.names} for i in range(len(queries))]
         vectors = self.dense.query_vectors(queries) if self.dense else [None] * len(queries)

@@ -1,8 +1,9 @@
 """Compares papers with single sentences: a paper is often cited for one aspect, which the whole draft hides."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,29 +31,48 @@ class LexicalScores(Protocol):
 
 
 def scores_by_sentence(
-    query: Query,
+    queries: Sequence[Query],
     bm25: LexicalScores | None,
     dense: "DenseRetriever | None",
     *,
     ahead: bool = False,
-) -> SentenceScores:
-    """Return what compares papers with the title and each sentence of a query.
+) -> list[SentenceScores]:
+    """Return, for each query, what compares papers with its title and each of its sentences.
 
-    The sentences of one query are encoded together, so their vectors do not depend on other queries.
+    The sentences of all queries are encoded in one call, when the first of them is read: one query at a time would take
+    most of the time of a batch.
 
     Args:
-        query: The query.
+        queries: The queries.
         bm25: What scores papers by their words, if anything does.
         dense: The dense retriever, if any.
-        ahead: Whether to begin with the vectors now, because they will be read.
+        ahead: Whether to begin with the vectors of a single query now, because they will be read.
     """
-    parts = sentence_queries(query)
-    vectors = None
-    if dense:
-        vectors = dense.encode_ahead(parts) if ahead else partial(dense.encode, parts)
-    return SentenceScores(
-        vectors=vectors, bm25=partial(bm25.scores_of_papers, parts) if bm25 else None
-    )
+    parts = [sentence_queries(query) for query in queries]
+    vectors: list[Callable[[], Table] | None] = [None] * len(parts)
+    if dense and len(parts) == 1:
+        [only] = parts
+        vectors = [dense.encode_ahead(only) if ahead else partial(dense.encode, only)]
+    elif dense:
+        encoded = cache(
+            partial(dense.encoder.encode, [one for of_query in parts for one in of_query])
+        )
+        ends = list(accumulate(map(len, parts)))
+        starts = [0, *ends]
+        vectors = [
+            partial(_rows, encoded, slice(start, end))
+            for start, end in zip(starts, ends, strict=False)
+        ]
+    return [
+        SentenceScores(
+            vectors=of_query, bm25=partial(bm25.scores_of_papers, mine) if bm25 else None
+        )
+        for mine, of_query in zip(parts, vectors, strict=True)
+    ]
+
+
+def _rows(encoded: Callable[[], Table], rows: slice) -> Table:
+    return encoded()[rows]
 
 
 def sentence_queries(query: Query) -> list[Query]:
