@@ -20,15 +20,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citerec.api.opening import open  # noqa: A004
     from citerec.api.papers import from_papers
-    from citerec.api.recommender import Recommender
-    from citerec.api.results import Recommendations
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
     from citerec.rank.ltr import RankModel
+    from citerec.recommend import (
+        Recommender,
+        open,  # noqa: A004
+    )
+    from citerec.recommendations import Recommendations
     from citerec.rerank.reranker import Reranker
     from citerec.retrieve.retriever import Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
@@ -68,13 +70,13 @@ _HOMES = {
     "Ranking": "types",
     "RecommendConfig": "config",
     "Recommendation": "types",
-    "Recommendations": "api.results",
-    "Recommender": "api.recommender",
+    "Recommendations": "recommendations",
+    "Recommender": "recommend",
     "Reranker": "rerank.reranker",
     "Retriever": "retrieve.retriever",
     "build_index": "build",
     "from_papers": "api.papers",
-    "open": "api.opening",
+    "open": "recommend",
     "open_index": "folder",
     "verify_index": "folder",
 }

@@ -1,21 +1,40 @@
-"""`BatchRecommender` opens the stages of the pipeline on one index and runs them for drafts."""
+"""The facade: `Recommender` opens the stages of the pipeline on one index and recommends papers.
 
-from collections.abc import Iterable, Iterator, Sequence
+The command line, the web page, the HTTP API, MCP, evaluation on a cluster and programs call it.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Self
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, overload
 
+from citerec.api.corpus import Corpus
+from citerec.api.listed import PaperListLike, find_listed
+from citerec.bibliography.paper_list import PaperList, read_paper_list
 from citerec.config import RecommendConfig
+<<<<<<< HEAD
 from citerec.describe import describe_cascade, describe_settings
 from citerec.drafts.context import read_query
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.matching import recognise
 from citerec.no_results import (
+=======
+from citerec.describe import (
+    describe_cascade,
+    describe_settings,
+>>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)
     explain_no_results,
     unmatched_notice,
     unreadable_notice,
 )
+from citerec.drafts.context import read_context, read_query, sentence_query
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder, find_index, open_index, verifying_on_failure
+from citerec.matching import recognise
 from citerec.pipeline import (
     DiversityStage,
     Pipeline,
@@ -28,91 +47,128 @@ from citerec.pipeline import (
 from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import title_words
-from citerec.rank.ltr import CustomRanker, RankModel, ranker_of, reads_sentence_vectors
-from citerec.rank.reasons import with_reasons
-from citerec.recommendations import READ_AT_ONCE, BatchResult, with_papers
-from citerec.rerank.reranker import Reranker
-from citerec.retrieve.hybrid import ContextRetriever, open_hybrid, unreadable_share
+from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of, reads_sentence_vectors
+from citerec.rank.missing import (
+    SeedCandidates,
+    SeedFirstStage,
+    SeedRetriever,
+    by_key_terms,
+    seed_reasons,
+)
+from citerec.rank.reasons import MOST_WORDS, with_reasons
+from citerec.recommendations import READ_AT_ONCE, Recommendations, with_papers
+from citerec.rerank.reranker import OpenReranker, Reranker
+from citerec.retrieve.hybrid import (
+    ContextRetriever,
+    HybridRetriever,
+    open_hybrid,
+    unreadable_share,
+)
 from citerec.retrieve.retriever import Retriever
-from citerec.rules.eligible import QueryOptions, eligible, eligible_each
+from citerec.rules.eligible import DEFAULT_OPTIONS, QueryOptions, eligible
 from citerec.rules.known import CitationScope, Rows, TemporalGraph
+from citerec.text import plural
 from citerec.types import (
     CandidateSet,
+    Eligibility,
     Log,
     Progress,
     Query,
     QueryBatch,
+    QueryKind,
     Recommendation,
     no_progress,
 )
 
-AT_ONCE = 256  # queries of a batch that are searched together
+if TYPE_CHECKING:
+    from citerec.references.check import ReferenceCheck
+
+IndexPath = str | PathLike[str]
+
+AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 
 
-class BatchRecommender:
-    """Recommends papers of one index: retrieved, expanded, reranked and ordered by a learning-to-rank model."""
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is open: shared by recommenders that differ only in `k`."""
+
+    retriever: HybridRetriever
+    ranker: LtrModel | None
+    cascade: OpenReranker | None
+    graph: TemporalGraph
+    pipelines: dict[int, Pipeline] = field(default_factory=dict[int, Pipeline])  # by k
+
+
+class Recommender:
+    """Recommends papers of one index for drafts: retrieved, expanded, ranked and reranked.
+
+    >>> import citerec                                                          # doctest: +SKIP
+    >>> recommender = citerec.open("indexes/sample")
+    >>> print(recommender.recommend(title="Dense retrieval of passages", k=5))
+    """
 
     def __init__(
         self,
-        index: IndexFolder,
+        index: IndexPath | IndexFolder | None = None,
         config: RecommendConfig | None = None,
         log: Log | None = None,
         *,
         retrievers: Sequence[Retriever] | None = None,
         reranker: Reranker | None = None,
         ranker: RankModel | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
-        """Open an index.
+        """Open an index and the models that `config` names.
 
         Args:
-            index: The index.
-            config: The stages and their settings.
-            log: Receives a message before a download from the hub.
-            retrievers: The first-stage retrievers, in place of BM25 and the vectors of the index.
+            index: A folder, or the name of one under `indexes/`; by default the only one there.
+            config: How papers are retrieved and ranked; the defaults are those of `citerec recommend`.
+            log: Receives a line for each download of a model, and what the user should know about a query.
+            retrievers: The first stage, in place of BM25 and the vectors of the index.
             reranker: Scores the best candidates, in place of the reranker that `config` names.
             ranker: Orders the candidates by their features, in place of the model that `config` names.
+            on_close: Called once: by `close`, else when the recommender is garbage-collected or Python ends.
 
         Raises:
-            CiterecError: If a part of the index, or a model, cannot be opened.
+            IndexNotFoundError: If there is no index there, or several to choose from.
+            CiterecError: If a part of it, or a model, cannot be opened.
         """
-        self.index, self._log = index, log
-        self.config = config or RecommendConfig()
-        self.ranker = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
-        reads_sentences = self.ranker is not None and reads_sentence_vectors(self.ranker)
-        self.retriever = open_hybrid(
-            index, self.config, log, retrievers=retrievers, sentences_ahead=reads_sentences
-        )
-        self.cascade = open_reranking(index, self.config, self.ranker, reranker, log)
-        self.graph = TemporalGraph(index, CitationScope.PUBLISHED)
-        self.pipeline = self._composed()
-
-    def _composed(self) -> Pipeline:
-        return Pipeline(
-            ContextRetriever(self.retriever, self.index.id_rank),
-            self._stages(),
-            depth=depth_for(
-                self.config.k,
-                cascade=self.cascade,
-                ranks=self.ranker is not None,
-                diversifies=self.config.diversity > 0,
+        if not isinstance(index, IndexFolder):
+            index = open_index(find_index(None if index is None else Path(index)))
+        self.index, self.config, self._log = index, config or RecommendConfig(), log
+        self._corpus: Corpus | None = None
+        model = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
+        self._opened: _Parts | None = _Parts(
+            open_hybrid(
+                index,
+                self.config,
+                log,
+                retrievers=retrievers,
+                sentences_ahead=model is not None and reads_sentence_vectors(model),
             ),
-            queries_per_part=max(1, PAIRS_AT_ONCE // self.cascade.depth)
-            if self.cascade
-            else READ_AT_ONCE,
+            model,
+            open_reranking(index, self.config, model, reranker, log),
+            TemporalGraph(index, CitationScope.PUBLISHED),
         )
+        self._removal = weakref.finalize(self, on_close) if on_close else None
 
-    def _stages(self) -> tuple[Stage, ...]:
-        config, cascade, stages = self.config, self.cascade, list[Stage]()
-        diversify = DiversityStage(self.similarity, config.diversity, config.k)
-        if self.ranker:
-            expander = CandidateExpander(self.graph, config.expand or self.ranker.expand)
-            stages += rank_stages(self.graph, self.ranker, cascade, expander=expander)
-        elif cascade:
-            stages.append(RerankingStage(cascade))
-        if config.diversity:
-            stages.append(diversify)
-        return tuple(stages)
+    @property
+    def corpus(self) -> Corpus:
+        """The papers of the index: search by keywords, papers by id or DOI, references and cited_by."""
+        if self._corpus is None:
+            self._corpus = Corpus(self.index, self.retriever.bm25)
+        return self._corpus
+
+    @property
+    def retriever(self) -> HybridRetriever:
+        """The first stage."""
+        return self._parts.retriever
+
+    @property
+    def retriever_names(self) -> tuple[str, ...]:
+        """The names of the first-stage retrievers."""
+        return self.retriever.names
 
     @property
     def encoder(self) -> str:
@@ -120,77 +176,165 @@ class BatchRecommender:
         return self.retriever.encoder
 
     @property
+    def cascade(self) -> OpenReranker | None:
+        """The open reranker, if any."""
+        return self._parts.cascade
+
+    @property
     def reranker(self) -> str:
-        """The name of the reranker; empty without one."""
+        """The name of the reranker; empty if there is none."""
         return self.cascade.name if self.cascade else ""
 
     @property
-    def reranks(self) -> str:
+    def ranker(self) -> str:
+        """The name of the learning-to-rank model; empty if there is none."""
+        return str(self._parts.ranker or "")
+
+    @property
+    def reranker_in_use(self) -> str:
         """The rerankers and their settings in one line; empty without one."""
-        return describe_cascade(self.cascade, self.ranker) if self.cascade else ""
+        return describe_cascade(self.cascade, self._parts.ranker) if self.cascade else ""
 
     @property
     def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
         fuses = len(self.retriever_names) > 1
-        return describe_settings(self.index, self.config, self.cascade, self.ranker, fuses=fuses)
+        parts = self._parts
+        return describe_settings(self.index, self.config, parts.cascade, parts.ranker, fuses=fuses)
 
-    @property
-    def retriever_names(self) -> tuple[str, ...]:
-        """The names of the retrievers."""
-        return self.retriever.names
+    def __repr__(self) -> str:
+        if self._opened is None:
+            return "<citerec.Recommender, closed>"
+        encoder = f" of {self.encoder}" if self.encoder else ""
+        names = " + ".join(self.retriever_names) + encoder
+        return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {names}>"
 
-    def with_k(self, k: int, log: Log | None = None) -> Self:
-        """Return one of `k` papers per query, and perhaps another log, that shares the index and models of this one."""
+    def with_k(self, k: int) -> Self:
+        """Return one of `k` papers per query that shares the index and models of this one."""
         other = copy(self)
-        other._log = log or self._log
         other.config = self.config.replace(k=k)
-        other.pipeline = other._composed()
         return other
 
+    @overload
     def recommend(
         self,
-        queries: Sequence[Query],
+        query: None = None,
+        /,
         *,
+        title: str | None = None,
+        abstract: str = "",
+        year: int | None = None,
+        context: str | None = None,
+        k: int | None = None,
         year_max: int | None = None,
-        excluded: Iterable[int] = (),
-        cited: Iterable[int] = (),
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
         explain: bool = False,
-    ) -> list[tuple[Recommendation, ...]]:
-        """Recommend papers for each query, best first.
+    ) -> Recommendations: ...
+    @overload
+    def recommend(
+        self,
+        query: Query,
+        /,
+        *,
+        context: str | None = None,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
+        explain: bool = False,
+    ) -> Recommendations: ...
+    @overload
+    def recommend(
+        self,
+        query: Iterable[Query],
+        /,
+        *,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
+        explain: bool = False,
+    ) -> list[Recommendations]: ...
+    def recommend(
+        self,
+        query: Query | Iterable[Query] | None = None,
+        /,
+        *,
+        title: str | None = None,
+        abstract: str = "",
+        year: int | None = None,
+        context: str | None = None,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
+        explain: bool = False,
+    ) -> Recommendations | list[Recommendations]:
+        """Recommend papers that a draft or a sentence should cite, or that a list of references lacks, best first.
 
         Args:
-            queries: One query is a batch of one.
-            year_max: The latest year of papers and of known citations; by default each query's year.
-            excluded: Rows of papers that are not recommended.
-            cited: Rows of known references of the queries; the ranker uses them, and they are not recommended.
-            explain: Whether to add reasons, which takes longer.
+            query: A query, or several, which are searched together.
+            title: The title of a draft, in place of `query`.
+            abstract: The abstract that goes with `title`.
+            year: The year of the draft that `title` names: papers of a later year are left out.
+            context: The sentence that needs references, `[CITE]` at the place: with its draft, or alone.
+            k: The number of papers; by default `config.k`, which is 20.
+            year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
+            excluded: Papers that must not come back: ids, DOIs or titles, or the path of a `.bib`, `.ris` or `.txt`.
+            cited: Papers that the draft cites already, in the same forms: the ranker learns from them, and they do
+                not come back. Without a draft and a sentence: the list whose missing papers are recommended.
+            explain: Whether to give reasons for each paper, which takes longer.
 
         Returns:
-            For each query, in the order given, at most `config.k` papers; none if nothing matches.
+            The papers for a draft or a query; a list of these, in the order given, for several queries. What `excluded`
+            and `cited` name and the corpus does not have is in `not_found`; that a draft is in it, in `notices`.
 
         Raises:
-            ConfigError: If `year_max` is not a year, or a row is not in the corpus.
+            BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
+            ConfigError: If an argument is wrong, both a query and a title are given, or there is nothing to search
+                for; if there is a list alone, and the corpus has none of its papers.
+            InvalidValueError: If the title is empty, or the year is no year.
         """
-        results = self.stream(
-            queries, year_max=year_max, excluded=excluded, cited=cited, explain=explain
+        queries = _queries(
+            query, title, abstract, year, context=context, has_list=cited is not None
         )
-        return [result.items for result in results]
+        recommender = self if k is None else self.with_k(k)
+        papers = self.index.papers
+        listed = {
+            name: find_listed(given, name, papers, self._log)
+            for name, given in (("excluded", excluded), ("cited", cited))
+        }
+        options = QueryOptions(
+            year_max=year_max,
+            excluded=listed["excluded"].rows,
+            cited=listed["cited"].rows,
+            explain=explain,
+        )
+        not_found = (*listed["excluded"].not_found, *listed["cited"].not_found)
+        results = [
+            replace(result, not_found=not_found)
+            for result in recommender.recommend_many(queries, options)
+        ]
+        return results[0] if query is None or isinstance(query, Query) else results
 
-    def stream(
+    def recommend_many(
         self,
-        queries: Sequence[Query],
-        *,
-        year_max: int | None = None,
-        excluded: Iterable[int] = (),
-        cited: Iterable[int] = (),
-        explain: bool = False,
+        queries: Iterable[Query],
+        options: QueryOptions = DEFAULT_OPTIONS,
         progress: Progress = no_progress,
-    ) -> Iterator[BatchResult]:
-        """Yield the results of `recommend`, with notices, in memory that does not grow with the batch.
+    ) -> Iterator[Recommendations]:
+        """Yield the recommendations for each query, in the order given, in memory that does not grow with the batch.
 
-        `progress` receives the number of reranked pairs.
+        Args:
+            queries: Drafts and sentences, or lists of references (`list_query`); not both.
+            options: What is asked for besides the text; rows of the corpus in place of papers.
+            progress: Receives the number of pairs that are reranked.
+
+        Raises:
+            ConfigError: If a row is not in the corpus, or lists hold no paper of the corpus.
         """
+<<<<<<< HEAD
         known = self.checked_rows(cited, "cited")
         out = known | self.checked_rows(excluded, "excluded")
         options = QueryOptions(year_max=year_max, excluded=out, cited=known, explain=explain)
@@ -255,31 +399,183 @@ class BatchRecommender:
                 f"{name} must hold rows of the corpus, from 0 to {papers - 1:,}; got {bad[0]}"
             )
         return checked
+=======
+        queries, papers = [*queries], self.index.papers
+        rows = options.excluded | options.cited
+        if bad := [row for row in rows if not 0 <= row < len(papers)]:
+            raise ConfigError(
+                f"excluded and cited must hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
+            )
+        kinds = {query.kind is QueryKind.REFERENCES for query in queries}
+        if len(kinds) > 1:
+            raise ConfigError("lists of references and drafts cannot be searched together")
+        if True in kinds and not options.cited:
+            raise ConfigError(
+                f"none of the references is among the {plural(len(papers), 'paper')} of {self.index.path}; "
+                "give references of its field, or a draft"
+            )
+        given, noticed = (
+            iter(queries),
+            dict[str, list[tuple[str, str]]](),
+        )  # query and notice, by kind
+        with verifying_on_failure(self.index):
+            for start in range(0, len(queries), AT_ONCE):
+                part = [read_query(query) for query in queries[start : start + AT_ONCE]]
+                recognised = recognise(part, papers)
+                part = [one.query for one in recognised]
+                known = iter([one.notice for one in recognised])
+                rules = eligible(part, papers, year_max=options.year_max, excluded=rows)
+                batch = QueryBatch(part, rules, [sorted(options.cited)] * len(part))
+                pipeline = self._missing(batch) if True in kinds else self.pipeline
+                for group, candidates in pipeline.run(batch, progress):
+                    for one in self._finished(group, candidates, explain=options.explain):
+                        notices = tuple(filter(None, (next(known), *one.notices)))
+                        for notice in notices:
+                            kind = "unreliable" if notice in one.notices else "in the corpus"
+                            noticed.setdefault(kind, []).append((one.query.id, notice))
+                        yield replace(one, query=next(given), notices=notices)
+        self._log_notices(noticed, len(queries))
+>>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)
 
     def unreadable(self, query: Query) -> float:
-        """Return the share of a query's letters in words that are unknown to the encoder and the corpus, in [0, 1].
+        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
 
-        From about 0.5, recommendations are unreliable: the index does not cover the script or language of the text.
+        From about a half on, recommendations mean little: nothing covers the script or the language of the text.
         """
         bm25 = self.retriever.bm25
         return unreadable_share(query, bm25, self.retriever.tokens) if bm25 else 0.0
 
-    def explain_no_results(
-        self, query: Query, *, year_max: int | None = None, excluded: Iterable[int] = ()
-    ) -> str:
-        """Return why a query has no recommendations, with numbers and a remedy.
+    def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
+        """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
 
-        Args:
-            query: A query without recommendations.
-            year_max: As given to `recommend`.
-            excluded: The excluded rows and the known references.
+        Raises:
+            BadInputError: If the file is missing or cannot be read.
         """
-        [recognised] = recognise([query], self.index.papers)
-        [rule] = eligible(
-            [recognised.query], self.index.papers, year_max=year_max, excluded=frozenset(excluded)
+        from citerec.references.check import check_list
+
+        is_read = isinstance(references, PaperList)
+        listed = references if is_read else read_paper_list(fspath(references))
+        return check_list(listed, self.index.papers)
+
+    def close(self) -> None:
+        """Release the index and its models; a temporary index is removed. Closing twice does no harm."""
+        self._opened = self._corpus = None
+        if self._removal:
+            self._removal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _parts(self) -> _Parts:
+        if self._opened is None:
+            raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
+        return self._opened
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline for drafts and sentences; it keeps what it reads of the corpus."""
+        pipelines, k = self._parts.pipelines, self.config.k
+        if k not in pipelines:
+            pipelines[k] = self._composed()
+        return pipelines[k]
+
+    def _composed(self) -> Pipeline:
+        config, parts, stages = self.config, self._parts, list[Stage]()
+        cascade, ranker = parts.cascade, parts.ranker
+        diversify = DiversityStage(self.similarity, config.diversity, config.k)
+        if ranker:
+            expander = CandidateExpander(parts.graph, config.expand or ranker.expand)
+            stages += rank_stages(parts.graph, ranker, cascade, expander=expander)
+        elif cascade:
+            stages.append(RerankingStage(cascade))
+        stages += [diversify] if config.diversity else []
+        return Pipeline(
+            ContextRetriever(parts.retriever, self.index.id_rank),
+            tuple(stages),
+            depth=depth_for(
+                config.k,
+                cascade=cascade,
+                ranks=ranker is not None,
+                diversifies=config.diversity > 0,
+            ),
+            queries_per_part=max(1, PAIRS_AT_ONCE // cascade.depth) if cascade else READ_AT_ONCE,
         )
-        has_vectors = bool(self.encoder)
-        return explain_no_results(self.index, rule, has_vectors=has_vectors, kind=query.kind)
+
+    def _missing(self, batch: QueryBatch) -> Pipeline:
+        """Return the pipeline for lists of references: ranker and reranker would read the text of a draft."""
+        config = self.config
+        diversify = DiversityStage(self.similarity, config.diversity, config.k)
+        return Pipeline(
+            SeedFirstStage(self._seeds, batch.cited),
+            (diversify,) if config.diversity else (),
+            depth=depth_for(config.k, cascade=None, ranks=False, diversifies=config.diversity > 0),
+            queries_per_part=READ_AT_ONCE,
+        )
+
+    @property
+    def _seeds(self) -> SeedRetriever:
+        bm25, dense = self.retriever.bm25, self.retriever.dense
+        return SeedRetriever(
+            self._parts.graph, bm25=by_key_terms(bm25) if bm25 else None, dense=dense
+        )
+
+    def _finished(
+        self, batch: QueryBatch, candidates: Sequence[CandidateSet], *, explain: bool
+    ) -> Iterator[Recommendations]:
+        """Yield the recommendations of one part: papers in place of rows, with reasons, or why there are none."""
+        best = [
+            # probabilities are calibrated for drafts, not for sentences
+            replace(
+                one,
+                hits=one.hits.best(self.config.k),
+                probabilities=None if query.is_sentence else one.probabilities,
+            )
+            for query, one in zip(batch.queries, candidates, strict=True)
+        ]
+        papers = with_papers(self.index.papers, best)
+        for query, rule, one, items in zip(
+            batch.queries, batch.eligible, best, papers, strict=True
+        ):
+            shown = self._explained(query, one, items) if explain else items
+            weak = unreadable_notice(query, self.unreadable(query)) or unmatched_notice(query, one)
+            why = "" if items else self._why_nothing(query, rule)
+            yield Recommendations(query, shown, why, notices=(weak,) if weak else ())
+
+    def _explained(
+        self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
+    ) -> tuple[Recommendation, ...]:
+        parts = self._parts
+        if isinstance(candidates, SeedCandidates):
+            words = self._seeds.matches(candidates, candidates.rows.tolist(), MOST_WORDS)
+            return seed_reasons(parts.graph, candidates, items, words)
+        return with_reasons(
+            query,
+            candidates,
+            items,
+            graph=parts.graph,
+            bm25=parts.retriever.bm25,
+            ranker=parts.ranker,
+            cascade=parts.cascade,
+        )
+
+    def _why_nothing(self, query: Query, rule: Eligibility) -> str:
+        return explain_no_results(self.index, rule, has_vectors=bool(self.encoder), kind=query.kind)
+
+    def _log_notices(self, noticed: dict[str, list[tuple[str, str]]], queries: int) -> None:
+        """Log what the user should know: one line for each kind of notice, however many queries have it."""
+        if self._log is None:
+            return
+        for kind, notices in noticed.items():
+            first_id, line = notices[0]
+            if queries > 1 and first_id not in line:
+                line = f"{first_id}: {line}"
+            if len(notices) > 1:
+                line = f"{len(notices):,} of {queries:,} drafts are {kind}; the first: {line}"
+            self._log(line)
 
     def similarity(self, rows: Rows) -> SimilarityFunction:
         """Return the similarity of the papers at some rows: of their vectors, else of their titles."""
@@ -287,3 +583,62 @@ class BatchRecommender:
             return by_vectors(self.retriever.dense.vectors(rows))
         titles = self.index.papers.texts("title", rows).to_pylist()
         return by_words([title_words(title) for title in titles])
+
+
+def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
+    index: IndexPath | IndexFolder | None = None,
+    config: RecommendConfig | None = None,
+    log: Log | None = None,
+) -> Recommender:
+    """Open an index and its models; see `Recommender` for the arguments."""
+    return Recommender(index, config, log)
+
+
+def list_query(name: str = "") -> Query:
+    """Return the query that stands for a list of references; `name` is that of its file."""
+    title = f"Papers missing from {name}" if name.strip() else "Papers missing from the references"
+    return Query(id="references", title=title, named=False, kind=QueryKind.REFERENCES)
+
+
+def _queries(
+    query: Query | Iterable[Query] | None,
+    title: str | None,
+    abstract: str,
+    year: int | None,
+    *,
+    context: str | None,
+    has_list: bool,
+) -> Sequence[Query]:
+    """Return the queries that the arguments of `Recommender.recommend` describe.
+
+    Raises:
+        ConfigError: If the arguments do not fit together.
+    """
+    if query is None and title is None and (context is not None or has_list):
+        if abstract:
+            raise ConfigError("abstract goes with title; give the title of the draft")
+        one = list_query() if context is None else sentence_query(context)
+        return [replace(one, year=year)]
+    if (query is None) == (title is None):
+        raise ConfigError(
+            "give either a query, or several, or title=...; without a draft, context=... or cited=..."
+        )
+    if query is None:
+        words = " ".join((title or "").split())
+        query = Query(id="query", title=words, abstract=abstract.strip(), year=year, named=False)
+    elif abstract or year is not None:
+        raise ConfigError("abstract and year go with title; a query has its own")
+    queries: list[object] = [query] if isinstance(query, str | Query) else [*query]
+    if strange := [one for one in queries if not isinstance(one, Query)]:
+        raise ConfigError(
+            f"expected queries, found {type(strange[0]).__name__}; for a text: title=..."
+        )
+    checked = [one for one in queries if isinstance(one, Query)]
+    if context is None:
+        return checked
+    if len(checked) != 1:
+        raise ConfigError(
+            f"context is a sentence of one draft, got {len(checked)} queries; "
+            "give each query its own: Query(..., context=...)"
+        )
+    return [replace(checked[0], context=read_context(context))]

@@ -1,22 +1,186 @@
-"""Converts the candidate set of a query to recommendations: papers with ranks, scores and probabilities."""
+"""What a recommender returns for one query: a sequence that can be shown, exported and made a table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 from citerec.corpus.papers import Papers
+from citerec.errors import ConfigError, extra
+from citerec.export import Format, Result, pieces
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.types import CandidateSet, Hits, Paper, Recommendation, StageHit
+from citerec.types import CandidateSet, Hits, Paper, Query, Recommendation, StageHit
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from citerec.references.append import Appended
 
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
+SHOWN = 3  # entries that are named where some were not found
+COLUMNS = ("rank", "id", "title", "year", "score", "probability", "reasons")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The recommendations for one query of a batch."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Recommendations(Sequence[Recommendation]):
+    """The papers recommended for one query, best first; empty if nothing was found."""
 
+    query: Query
     items: tuple[Recommendation, ...]
-    # what the user should know, such as that the draft is in the corpus
+    why_nothing: str = ""  # why it is empty
+    not_found: tuple[str, ...] = ()  # entries of `cited` and `excluded` that are not in the corpus
+    # what the user should know, such as that the draft is in the corpus under another id
     notices: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Recommendation]:
+        return iter(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Recommendation: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Recommendation, ...]: ...
+    def __getitem__(self, index: int | slice) -> Recommendation | tuple[Recommendation, ...]:
+        return self.items[index]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the papers, best first."""
+        return tuple(item.paper.id for item in self.items)
+
+    @property
+    def papers(self) -> tuple[Paper, ...]:
+        """The papers, best first."""
+        return tuple(item.paper for item in self.items)
+
+    def to_dicts(self, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Return one dict per paper, with the keys of `citerec recommend --format json`.
+
+        The keys are `rank`, `id`, `title`, `year` (int or None), `score`, `stages` (rank and score by stage),
+        `probability` (in [0, 1], or None) and `reasons`.
+
+        Args:
+            fields: More keys, of `citerec.export.jsonl.FIELDS`, such as `authors`, `venue`, `doi`, `abstract`.
+
+        Raises:
+            ConfigError: If there is no such field.
+        """
+        from citerec.export.jsonl import FIELDS, items
+
+        if unknown := [name for name in fields if name not in FIELDS]:
+            raise ConfigError(f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
+        return items(self._result, fields)
+
+    def to_pandas(self, fields: Sequence[str] = ()) -> "DataFrame":
+        """Return a data frame with a row per paper.
+
+        Its columns are those of `to_dicts`; `stages` becomes two columns per stage, such as `bm25_rank` and
+        `bm25_score`. `year` and ranks are nullable integers (`Int64`): a stage may not have found a paper.
+
+        Args:
+            fields: More columns, as for `to_dicts`.
+
+        Raises:
+            ConfigError: If there is no such field.
+            MissingExtraError: If pandas is not installed.
+        """
+        with extra("pandas"):
+            from pandas import DataFrame
+
+        rows = [_flat(item) for item in self.to_dicts(fields)]
+        names = dict.fromkeys([*COLUMNS, *fields, *(name for row in rows for name in row)])
+        types = {name: "Int64" for name in names if name == "year" or name.endswith("rank")}
+        return DataFrame(rows, columns=[*names]).astype({**types, "probability": "float64"})
+
+    def export(self, format: str) -> str:
+        """Return the papers in a format of `citerec recommend --format`, such as `bibtex`, `ris`, `csl` or `trec`.
+
+        Raises:
+            ConfigError: If there is no such format.
+        """
+        return "".join(pieces([self._result], format, batch=False))
+
+    def append(
+        self,
+        path: str | PathLike[str],
+        *,
+        pick: Iterable[int] | None = None,
+        key_pattern: str | None = None,
+    ) -> "Appended":
+        """Add the papers to a BibTeX, RIS or CSL-JSON file, except those that it has; no former byte of it changes.
+
+        The former content is kept in `<file>.bak`. A file that does not exist is made.
+
+        Args:
+            path: The file.
+            pick: The ranks of the papers, from 1; all by default.
+            key_pattern: How citation keys are made, such as `{Lastname}:{yy}`; by default `{lastname}{year}{word}`.
+
+        Returns:
+            The keys of the new entries, and the papers that were skipped.
+
+        Raises:
+            ConfigError: If there is no such rank, or the pattern is invalid.
+            BadInputError: If the file is of another format, or has a broken entry.
+            OutputError: If it cannot be written, or was changed meanwhile.
+        """
+        from citerec.export.keys import KeyPattern
+        from citerec.references.append import append_papers
+
+        ranks = range(1, len(self.items) + 1) if pick is None else sorted({*pick})
+        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.items)]:
+            raise ConfigError(f"no rank {wrong[0]}; there are {len(self.items)} recommendations")
+        pattern = None if key_pattern is None else KeyPattern(key_pattern)
+        return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks], pattern)
+
+    def __str__(self) -> str:
+        lines = self.export(Format.TABLE).rstrip("\n")
+        return "\n".join([lines, *self._notes()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        from citerec.export.clean import visible
+        from citerec.export.table import figures, source
+
+        if not self.items:
+            return f"<p>{escape(visible(str(self)))}</p>"
+        heading, numbers = figures(self.items)
+        rows = [
+            f"<tr><td>{item.rank}</td><td>{item.paper.year or ''}</td>"
+            f'<td style="text-align: left">{escape(visible(item.paper.title))}<br>'
+            f"<small>{'<br>'.join(escape(visible(line)) for line in (source(item.paper), *item.reasons))}</small></td>"
+            f"<td>{number}</td></tr>"
+            for item, number in zip(self.items, numbers, strict=True)
+        ]
+        head = f"<tr><th>#</th><th>Year</th><th>Paper</th><th>{heading}</th></tr>"
+        notes = "".join(f"<p>{escape(visible(note))}</p>" for note in self._notes())
+        return f"<table>{head}{''.join(rows)}</table>{notes}"
+
+    @property
+    def _result(self) -> Result:
+        return Result(self.query, self.items, self.why_nothing)
+
+    def _notes(self) -> list[str]:
+        """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""
+        from citerec.export.clean import visible
+
+        notes = [*map(visible, self.notices)]
+        if not self.not_found:
+            return notes
+        more = len(self.not_found) - SHOWN
+        named = "; ".join(map(visible, self.not_found[:SHOWN]))
+        return [*notes, f"Not in this corpus: {named}{f'; and {more} more' if more > 0 else ''}"]
+
+
+def _flat(item: dict[str, Any]) -> dict[str, Any]:
+    stages: dict[str, dict[str, Any]] = item.pop("stages")
+    return item | {f"{stage}_{key}": hit[key] for stage, hit in stages.items() for key in hit}
 
 
 def with_papers(

@@ -34,7 +34,7 @@ from citerec.folder import open_index
 from citerec.java import start_jvm
 from citerec.matching import listed_rows
 from citerec.provenance import provenance
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.types import Paper, Progress, Query, no_progress
 
 HERE = Path(__file__).resolve().parent
@@ -223,7 +223,7 @@ def one_draft(
         named=False,
     )
     for name, settings in SYSTEMS.items():
-        recommender = BatchRecommender(index, settings)
+        recommender = Recommender(index, settings)
         [items] = recommender.recommend([query], cited=cited)
         shares[name] = len(hidden & {item.paper.title for item in items}) / len(hidden)
     return shares

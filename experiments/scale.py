@@ -104,7 +104,7 @@ def measured(path: Path) -> dict[str, Any]:
     index = watch.timed("open index", open_index)(path)
     config = RecommendConfig(reranker="none", few_queries=True)
     watch.timed("open few", load)(hide_optional=True)
-    one = watch.timed("open few", recommend.BatchRecommender)(index, config)
+    one = watch.timed("open few", recommend.Recommender)(index, config)
     watch.seconds["open few"] += watch.seconds["open index"]
     drafts = drafts_of(index)
     watch.timed("first", one.recommend)([drafts[0]])
@@ -146,7 +146,7 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
     """Time the stages of a recommender."""
     dense = one.retriever.dense
     module.recognise = watch.timed("recognise", module.recognise)
-    module.eligible_each = watch.timed("eligible", module.eligible_each)
+    module.eligible = watch.timed("eligible", module.eligible)
     one.retriever.bm25.retrieve = watch.timed("bm25", one.retriever.bm25.retrieve)
     dense._encoded = watch.timed("encode", dense._encoded)
     dense.search = watch.timed("dense", dense.search)

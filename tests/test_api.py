@@ -92,7 +92,7 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
     assert by_title.ids == by_query.ids == ("old", "new", "undated")
     assert by_title.query.title == "graph drawing"
     assert [one.ids for one in several] == [by_query.ids, ("10.1145/ABC",)]
-    assert [one.query.id for one in tiny.stream([query])] == ["draft"]
+    assert [one.query.id for one in tiny.recommend_many([query])] == ["draft"]
     assert tiny.recommend([]) == []
 
 
@@ -496,7 +496,6 @@ import citerec
 
 wrong: list[str] = citerec.open("x").recommend(title="A")
 citerec.open("x").recommend(title="A", excluded=[3])
-citerec.open("x").recommend()
 """
 
 
@@ -523,5 +522,5 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
 
     faults = json.loads(done.stdout)["generalDiagnostics"]
     assert [one for one in faults if not one["file"].endswith("wrong.py")] == []
-    assert {one["range"]["start"]["line"] for one in faults} == {3, 4, 5}
+    assert {one["range"]["start"]["line"] for one in faults} == {3, 4}
     assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == 6

@@ -33,8 +33,7 @@ from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError
 from citerec.folder import IndexFolder, open_index
-from citerec.missing import stream_any
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.rerank.choose import open_reranker
 from citerec.types import Hits, Query, no_progress
 
@@ -186,13 +185,13 @@ def test_recommendations_of_workers_equal_those_of_this_process(
     config = RecommendConfig(
         k=5, reranker=RerankConfig(model=tiny_reranker_model, depth=10), ranker="none"
     )
-    recommender = BatchRecommender(dense_sample, config)
+    recommender = Recommender(dense_sample, config)
     papers = dense_sample.papers.at(range(len(dense_sample.papers))).values()
     queries = [Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers]
     assert len(queries) > 256  # two blocks
 
-    expected = list(stream_any(recommender, queries))
-    found = list(RayRecommender(cluster).stream(recommender, queries))
+    expected = list(recommender.recommend_many(queries))
+    found = list(RayRecommender(recommender, cluster).recommend_many(queries))
 
     assert found == expected
 

@@ -17,7 +17,7 @@ from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rank.ltr import DEFAULT, open_ranker, reads_sentence_vectors
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import rrf
@@ -91,7 +91,7 @@ def test_sentences_are_encoded_ahead_only_for_a_model_that_reads_them() -> None:
 
 
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
-    recommender = BatchRecommender(dense_sample, RecommendConfig(k=5, ranker="none"))
+    recommender = Recommender(dense_sample, RecommendConfig(k=5, ranker="none"))
 
     [found] = recommender.recommend([DRAFT], explain=True)
 
@@ -103,9 +103,7 @@ def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder
 
 
 def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:
-    recommender = BatchRecommender(
-        dense_sample, RecommendConfig(k=5, encoder="none", ranker="none")
-    )
+    recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none", ranker="none"))
 
     [found] = recommender.recommend([DRAFT])
 

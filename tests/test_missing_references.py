@@ -16,7 +16,6 @@ from citerec.cli import run
 from citerec.errors import ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
-from citerec.missing import MissingReferences, list_query, stream_any
 from citerec.rank.missing import (
     CITED_BY,
     CO_CITATION,
@@ -25,7 +24,8 @@ from citerec.rank.missing import (
     SeedFacts,
     graph_scores,
 )
-from citerec.recommend import BatchRecommender
+from citerec.recommend import list_query
+from citerec.rules.eligible import QueryOptions
 from citerec.rules.known import CitationScope, TemporalGraph
 
 Build = Callable[..., IndexFolder]
@@ -199,17 +199,6 @@ def test_words_and_vectors_find_papers_without_citations(dense_sample: IndexFold
     assert any(text.startswith("matches: ") for text in texts)
 
 
-def test_several_lists_are_a_batch(index: IndexFolder) -> None:
-    recommender = BatchRecommender(index)
-    rows = [index.papers.rows_of(ids).tolist() for ids in (LIST, ["hub"], ["s3"])]
-
-    together = [*MissingReferences(recommender).stream(rows)]
-    alone = [next(MissingReferences(recommender).stream([one])) for one in rows]
-
-    assert together == alone
-    assert {item.paper.id for item in together[1].items} == {"s1", "s2", "s3", "review1", "review2"}
-
-
 def test_k_and_diversity_hold_for_lists(index: IndexFolder) -> None:
     diverse = Recommender(index, RecommendConfig(diversity=0.5))
 
@@ -236,9 +225,9 @@ def test_lists_and_drafts_are_not_mixed(index: IndexFolder) -> None:
     queries = [list_query(), Query(id="d", title="Drawing")]
 
     with pytest.raises(ConfigError, match="cannot be searched together"):
-        stream_any(BatchRecommender(index), queries, cited=[0])
+        next(Recommender(index).recommend_many(queries, QueryOptions(cited=frozenset({0}))))
     with pytest.raises(ConfigError, match="rows of the corpus"):
-        next(stream_any(BatchRecommender(index), queries[:1], cited=[99]))
+        next(Recommender(index).recommend_many(queries[:1], QueryOptions(cited=frozenset({99}))))
 
 
 # --- the command line

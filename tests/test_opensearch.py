@@ -35,7 +35,7 @@ from citerec.opensearch import (
     retrieve,
 )
 from citerec.opensearch.bodies import index_body, similarity_of, term_search
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import eligible
@@ -149,8 +149,8 @@ def test_papers_are_recommended_as_without_opensearch(
     queries = drafts(dense_sample)[:6]
 
     retrievers = open_retrievers(sample, dense_sample, config)
-    recommender = BatchRecommender(dense_sample, config, retrievers=retrievers)
-    expected = BatchRecommender(dense_sample, config).recommend(queries)
+    recommender = Recommender(dense_sample, config, retrievers=retrievers)
+    expected = Recommender(dense_sample, config).recommend(queries)
     found = recommender.recommend(queries)
 
     assert recommender.retriever_names == ("bm25", "dense")

@@ -22,7 +22,7 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.known import CitationScope
@@ -41,7 +41,7 @@ def answers(
     settings = EvalConfig(known_graph=CitationScope.EARLIER, rerank=rerank, depth=DEPTH)
     evaluated = Systems(index, task, settings).hits(system)
 
-    recommended = BatchRecommender(index, config).recommend(task.queries)
+    recommended = Recommender(index, config).recommend(task.queries)
 
     for query, hits, items in zip(task.queries, evaluated, recommended, strict=True):
         ids = index.papers.ids_at(hits.rows.tolist())
@@ -157,7 +157,7 @@ DRAFT = Query(id="draft", title="Dense passage retrieval for question answering"
 
 def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
     bm25 = Bm25Retriever(dense_sample)
-    recommender = BatchRecommender(dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf()])
+    recommender = Recommender(dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf()])
 
     [items] = recommender.recommend([DRAFT])
 
@@ -169,7 +169,7 @@ def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder)
 
 
 def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
-    recommender = BatchRecommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
+    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
 
     [items] = recommender.recommend([DRAFT], explain=True)
 
@@ -178,11 +178,9 @@ def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: Inde
 
 
 def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
-    plain = BatchRecommender(dense_sample, PLAIN.replace(k=50)).recommend([DRAFT])[0]
+    plain = Recommender(dense_sample, PLAIN.replace(k=50)).recommend([DRAFT])[0]
 
-    [items] = BatchRecommender(dense_sample, PLAIN.replace(k=50), reranker=ByTitle()).recommend(
-        [DRAFT]
-    )
+    [items] = Recommender(dense_sample, PLAIN.replace(k=50), reranker=ByTitle()).recommend([DRAFT])
 
     lengths = [len(item.paper.title) for item in items]
     assert {item.paper.id for item in items} == {item.paper.id for item in plain}
@@ -191,8 +189,8 @@ def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder)
 
 
 def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: IndexFolder) -> None:
-    plain = BatchRecommender(dense_sample, RecommendConfig(k=50)).recommend([DRAFT])[0]
-    recommender = BatchRecommender(dense_sample, RecommendConfig(k=50), reranker=ByTitle())
+    plain = Recommender(dense_sample, RecommendConfig(k=50)).recommend([DRAFT])[0]
+    recommender = Recommender(dense_sample, RecommendConfig(k=50), reranker=ByTitle())
 
     [items] = recommender.recommend([DRAFT], explain=True)
 
@@ -205,11 +203,9 @@ def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: In
 
 
 def test_a_model_of_ones_own_orders_by_features(dense_sample: IndexFolder) -> None:
-    by_bm25 = BatchRecommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend([DRAFT])[
-        0
-    ]
+    by_bm25 = Recommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend([DRAFT])[0]
 
-    ranked = BatchRecommender(dense_sample, PLAIN.replace(k=5), ranker=ByRank())
+    ranked = Recommender(dense_sample, PLAIN.replace(k=5), ranker=ByRank())
     [items] = ranked.recommend([DRAFT], explain=True)
 
     assert str(ranked.ranker) == "ByRank"
@@ -224,17 +220,17 @@ class Broken:
 
 
 def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolder) -> None:
-    recommender = BatchRecommender(dense_sample, PLAIN, reranker=Broken())
+    recommender = Recommender(dense_sample, PLAIN, reranker=Broken())
 
     with pytest.raises(ConfigError, match=r"Broken.score must return 50 finite numbers"):
         recommender.recommend([DRAFT])
     with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
-        BatchRecommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
+        Recommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
     with pytest.raises(ConfigError, match="at least one"):
-        BatchRecommender(dense_sample, PLAIN, retrievers=[])
+        Recommender(dense_sample, PLAIN, retrievers=[])
     weighted = PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
-        BatchRecommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
+        Recommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
 
 
 def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexFolder) -> None:
@@ -243,7 +239,7 @@ def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexF
     dense = DenseRetriever(dense_sample, open_encoder(source), DenseConfig())
     evaluated = Systems(dense_sample, task, EvalConfig(known_graph=CitationScope.EARLIER))
 
-    recommended = BatchRecommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
+    recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
 
     for hits, items in zip(evaluated.hits("dense"), recommended, strict=True):
         assert [item.score for item in items] == hits.scores.tolist()

@@ -20,7 +20,7 @@ from citerec.manifest import seal_model
 from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import FEATURES
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.text import percentage
 from citerec.train.boost import TopLists, fitted, measured_at_top
 from citerec.train.ranker_examples import RankerExamples
@@ -129,7 +129,7 @@ def test_a_probability_is_shown_in_whole_percents_and_never_as_certain(
 
 def recommended(index: IndexFolder, ranker: str) -> Result:
     config = RecommendConfig(k=5, encoder="none", ranker=ranker, reranker="none")
-    return Result(DRAFT, BatchRecommender(index, config).recommend([DRAFT])[0])
+    return Result(DRAFT, Recommender(index, config).recommend([DRAFT])[0].items)
 
 
 def test_the_default_ranker_shows_percentages_and_json_holds_both(

@@ -1,7 +1,7 @@
 """The pipeline as one object."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import exp
@@ -16,7 +16,8 @@ from citerec.config import Bm25Config, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
+from citerec.rules.eligible import QueryOptions
 from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit
 
@@ -31,7 +32,7 @@ CORPUS = [
 ]
 
 
-def ids(found: tuple[Recommendation, ...]) -> list[str]:
+def ids(found: Sequence[Recommendation]) -> list[str]:
     return [item.paper.id for item in found]
 
 
@@ -39,18 +40,18 @@ PLAIN = RecommendConfig(ranker="none")  # as the stages before the ranker leave 
 
 
 @pytest.fixture
-def tiny(build: Build) -> BatchRecommender:
-    return BatchRecommender(build(CORPUS), PLAIN)
+def tiny(build: Build) -> Recommender:
+    return Recommender(build(CORPUS), PLAIN)
 
 
-def rows_of(recommender: BatchRecommender, references: PaperList) -> frozenset[int]:
+def rows_of(recommender: Recommender, references: PaperList) -> frozenset[int]:
     return frozenset[int]().union(*listed_rows(references, recommender.index.papers))
 
 
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     sample_index: IndexFolder,
 ) -> None:
-    recommender = BatchRecommender(sample_index, PLAIN.replace(k=7))
+    recommender = Recommender(sample_index, PLAIN.replace(k=7))
 
     (found,) = recommender.recommend([Query(id="d", title="Citation recommendation", year=2018)])
 
@@ -63,7 +64,7 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     assert found[0].paper.authors[0] == "Qi He"
 
 
-def test_each_query_of_a_batch_gets_its_own_list(tiny: BatchRecommender) -> None:
+def test_each_query_of_a_batch_gets_its_own_list(tiny: Recommender) -> None:
     titles = ["quarks", "nothing of that kind", "zebras"]
     queries = [Query(id=f"q{i}", title=title) for i, title in enumerate(titles)]
 
@@ -73,13 +74,13 @@ def test_each_query_of_a_batch_gets_its_own_list(tiny: BatchRecommender) -> None
     assert tiny.recommend([]) == []
 
 
-def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: BatchRecommender) -> None:
+def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: Recommender) -> None:
     (found,) = tiny.recommend([Query(id="new", title="Drawing graphs with tensors")])
 
     assert ids(found) == ["old", "undated"]
 
 
-def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: BatchRecommender) -> None:
+def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
     query = Query(id="draft", title="graph", year=2000)
 
     def under(year_max: int | None) -> set[str]:
@@ -90,17 +91,19 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: BatchRecomme
     assert under(2020) == {"old", "undated", "new"}
 
 
-def test_a_query_without_a_year_has_no_bound(tiny: BatchRecommender) -> None:
+def test_a_query_without_a_year_has_no_bound(tiny: Recommender) -> None:
     (found,) = tiny.recommend([Query(id="draft", title="graph")])
 
     assert set(ids(found)) == {"old", "undated", "new"}
 
 
-def test_excluded_papers_make_room_for_the_next(tiny: BatchRecommender) -> None:
+def test_excluded_papers_make_room_for_the_next(tiny: Recommender) -> None:
     query = Query(id="draft", title="graph drawing")
-    one = BatchRecommender(tiny.index, PLAIN.replace(k=1))
+    one = Recommender(tiny.index, PLAIN.replace(k=1))
 
-    assert [ids(one.recommend([query], excluded=out)[0]) for out in ([], [0], [0, 1])] == [
+    assert [
+        ids(one.recommend([query], excluded=out)[0]) for out in ([], ["old"], ["old", "new"])
+    ] == [
         ["old"],
         ["new"],
         ["undated"],
@@ -108,7 +111,7 @@ def test_excluded_papers_make_room_for_the_next(tiny: BatchRecommender) -> None:
 
 
 def test_more_papers_than_there_are_may_be_asked_for(sample_index: IndexFolder) -> None:
-    recommender = BatchRecommender(sample_index, RecommendConfig(k=2_000_000))
+    recommender = Recommender(sample_index, RecommendConfig(k=2_000_000))
 
     (found,) = recommender.recommend([Query(id="d", title="a model of citation data retrieval")])
 
@@ -116,11 +119,11 @@ def test_more_papers_than_there_are_may_be_asked_for(sample_index: IndexFolder) 
     assert len(set(ids(found))) == len(found)
 
 
-def test_the_form_of_the_query_is_a_setting(tiny: BatchRecommender) -> None:
+def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
     query = Query(id="draft", title="quarks", abstract="zebra")
     config = RecommendConfig(bm25=Bm25Config(form=QueryForm.TITLE))
 
-    (by_title,) = BatchRecommender(tiny.index, config).recommend([query])
+    (by_title,) = Recommender(tiny.index, config).recommend([query])
 
     assert ids(by_title) == ["10.1145/ABC"]
     assert len(tiny.recommend([query])[0]) == 2
@@ -135,7 +138,7 @@ def test_numbers_below_one_are_refused(k: int) -> None:
 # --- reasons
 
 
-def test_a_reason_names_the_matching_words_of_the_query(tiny: BatchRecommender) -> None:
+def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> None:
     query = Query(id="draft", title="On the Drawing of tensors")
 
     (found,) = tiny.recommend([query], explain=True)
@@ -147,9 +150,7 @@ def test_a_reason_names_the_matching_words_of_the_query(tiny: BatchRecommender) 
 
 
 def test_a_match_of_function_words_alone_is_no_reason(build: Build) -> None:
-    recommender = BatchRecommender(
-        build([{"id": "a", "title": "We", "abstract": "between ourselves"}])
-    )
+    recommender = Recommender(build([{"id": "a", "title": "We", "abstract": "between ourselves"}]))
 
     (found,) = recommender.recommend([Query(id="draft", title="We between us")], explain=True)
 
@@ -157,7 +158,7 @@ def test_a_match_of_function_words_alone_is_no_reason(build: Build) -> None:
 
 
 def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
-    recommender = BatchRecommender(sample_index)
+    recommender = Recommender(sample_index)
     queries = [Query(id="a", title="neural ranking"), Query(id="b", title="protein structure")]
 
     plain = recommender.recommend(queries)
@@ -173,7 +174,7 @@ def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
 # --- what a list of exclusions names
 
 
-def test_exclusions_are_found_by_id_doi_and_title(tiny: BatchRecommender) -> None:
+def test_exclusions_are_found_by_id_doi_and_title(tiny: Recommender) -> None:
     ids = ("new", "10.1145/abc", "10.1145/x.7", "nobody")
     titles = ("GRAPH {Drawing}!", "No such paper")
     listed = PaperList((Entry(ids=ids), *(Entry(title=title) for title in titles)))
@@ -181,7 +182,7 @@ def test_exclusions_are_found_by_id_doi_and_title(tiny: BatchRecommender) -> Non
     assert rows_of(tiny, listed) == {0, 1, 3, 4}
 
 
-def test_a_bibliography_excludes_what_it_holds(tiny: BatchRecommender, tmp_path: Path) -> None:
+def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path) -> None:
     bibliography = tmp_path / "mine.bib"
     bibliography.write_text(
         "@misc{key, title = {Tensor Graphs}}\n"
@@ -192,7 +193,7 @@ def test_a_bibliography_excludes_what_it_holds(tiny: BatchRecommender, tmp_path:
     assert rows_of(tiny, read_paper_list(bibliography)) == {2, 4}
 
 
-def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: BatchRecommender) -> None:
+def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: Recommender) -> None:
     titled = Entry(title="Graph drawing", year=2020)  # the paper is of 1990
     by_doi = Entry(ids=("10.1145/abc",), title="The quark model", year=1964)
 
@@ -205,7 +206,7 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
     sample_index: IndexFolder,
 ) -> None:
     lines: list[str] = []
-    recommender = BatchRecommender(sample_index, RecommendConfig(k=50), lines.append)
+    recommender = Recommender(sample_index, RecommendConfig(k=50), lines.append)
     papers = [sample_index.papers[row] for row in range(290, 299)]
     by_id = [Query.of(paper) for paper in papers]
     drafts = [replace(q, id=f"draft{n}", title=q.title.upper()) for n, q in enumerate(by_id)]
@@ -217,11 +218,12 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
         assert paper.id not in [r.paper.id for r in draft]
         assert {r.paper.id for r in draft} == {r.paper.id for r in own}
     assert [r.paper.id for r in one[0]] == [r.paper.id for r in lists[9]]
-    assert lines[0].startswith(f"'draft0' is in this corpus ({papers[0].id}, by its title)")
-    assert len(lines) == 9 + 1
+    assert lines[0].startswith("9 of 18 drafts are in the corpus; the first: 'draft0' is in")
+    assert lines[1].startswith(f"'draft0' is in this corpus ({papers[0].id}, by its title)")
+    assert len(lines) == 1 + 1  # one line a batch
 
 
-def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: BatchRecommender) -> None:
+def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None:
     def rows(*named: str) -> set[int]:
         return set(rows_of(tiny, PaperList((Entry(ids=named),))))
 
@@ -231,16 +233,15 @@ def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: BatchRecommender) ->
 
 
 def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
-    recommender = BatchRecommender(sample_index, RecommendConfig(k=3))
+    recommender = Recommender(sample_index, RecommendConfig(k=3))
     papers = [sample_index.papers[row] for row in range(300)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
+    options = QueryOptions(excluded=frozenset({5}))
 
-    together = [one.items for one in recommender.stream(queries, excluded=[5])]
+    together = list(recommender.recommend_many(queries, options))
 
-    assert together == recommender.recommend(queries, excluded=[5])
-    assert [together[row] for row in (0, 255, 256, 299)] == [
-        recommender.recommend([queries[row]], excluded=[5])[0] for row in (0, 255, 256, 299)
-    ]
+    for row in (0, 255, 256, 299):
+        assert together[row] == next(recommender.recommend_many([queries[row]], options))
 
 
 # --- reranking
@@ -260,7 +261,7 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = PLAIN.replace(k=7, reranker=reranking(tiny_reranker_model))
-    recommender = BatchRecommender(sample_index, config)
+    recommender = Recommender(sample_index, config)
 
     [found] = recommender.recommend([DRAFT], explain=True)
 
@@ -277,9 +278,9 @@ def test_papers_beneath_the_depth_follow_as_they_stood(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = PLAIN.replace(k=10, reranker=reranking(tiny_reranker_model, depth=4))
-    plain = BatchRecommender(sample_index, PLAIN.replace(k=10)).recommend([DRAFT])[0]
+    plain = Recommender(sample_index, PLAIN.replace(k=10)).recommend([DRAFT])[0]
 
-    [found] = BatchRecommender(sample_index, config).recommend([DRAFT])
+    [found] = Recommender(sample_index, config).recommend([DRAFT])
 
     assert set(ids(found)[:4]) == set(ids(plain)[:4])
     assert ids(found)[4:] == ids(plain)[4:]
@@ -291,7 +292,7 @@ def test_a_batch_is_reranked_as_its_queries_are(
     dense_sample: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = RecommendConfig(k=5, reranker=reranking(tiny_reranker_model, weight=0.5))
-    recommender = BatchRecommender(dense_sample, config)
+    recommender = Recommender(dense_sample, config)
     papers = [dense_sample.papers[row] for row in range(6)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
 
@@ -308,13 +309,13 @@ def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(
     build: Build, tiny_reranker_model: str
 ) -> None:
     index = build(CORPUS)
-    assert BatchRecommender(index).reranker == ""
+    assert Recommender(index).reranker == ""
 
     shutil.copytree(tiny_reranker_model, index.models / "reranker")
 
     config = reranking("auto", depth=2)
-    assert BatchRecommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
-    assert BatchRecommender(index, RecommendConfig(reranker="none")).reranker == ""
+    assert Recommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
+    assert Recommender(index, RecommendConfig(reranker="none")).reranker == ""
 
 
 CITING = [
@@ -327,11 +328,9 @@ CITING = [
 DRAWING = Query(id="d", title="Drawing graphs", year=2015, authors=("A. Bee",))
 
 
-def ranked(
-    build: Build, folder: Path, weights: dict[str, float], **settings: Any
-) -> BatchRecommender:
+def ranked(build: Build, folder: Path, weights: dict[str, float], **settings: Any) -> Recommender:
     ranker = str(tiny_ranker(folder, weights))
-    return BatchRecommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
+    return Recommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
 
 
 def test_what_close_papers_cite_is_recommended_and_why_is_said(
@@ -354,7 +353,7 @@ def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None
     weights = {"author_overlap": 5.0, "cited_by_similar": 1.0}
     recommender = ranked(build, tmp_path / "ranker", weights)
     config = RecommendConfig(ranker=str(tmp_path / "ranker"), authors=False)
-    blind = BatchRecommender(recommender.index, config)
+    blind = Recommender(recommender.index, config)
 
     assert ids(recommender.recommend([DRAWING])[0])[0] == "tool"
     assert ids(blind.recommend([DRAWING])[0])[0] == "classic"
@@ -364,9 +363,8 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
     build: Build, tmp_path: Path
 ) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"coupling": 1})
-    tool = rows_of(recommender, PaperList((Entry(ids=("tool",)),)))
 
-    [found] = recommender.recommend([DRAWING], cited=tool)
+    [found] = recommender.recommend([DRAWING], cited=["tool"])
 
     assert ids(found)[0] == "a"  # which cites the tool, too
     assert "tool" not in ids(found)
@@ -375,7 +373,7 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
 def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
     index = build(CITING)
     plain, diverse = (
-        BatchRecommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
+        Recommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
     )
 
     assert ids(plain.recommend([DRAWING])[0]) == ["a", "b"]
@@ -389,7 +387,7 @@ def test_a_batch_is_ranked_as_each_query_alone(build: Build, tmp_path: Path) -> 
     together = recommender.recommend(queries)
 
     assert together == [recommender.recommend([query])[0] for query in queries]
-    assert together[2] == ()
+    assert together[2].items == ()
 
 
 def test_popularity_cannot_be_left_out_where_nothing_ranks() -> None:

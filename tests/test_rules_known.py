@@ -10,7 +10,7 @@ import pytest
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import RankedCandidates
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.rules.eligible import eligible
 from citerec.rules.known import PROTOCOL, CitationScope, GraphSnapshot, TemporalGraph
 from citerec.types import Query, QueryBatch
@@ -227,7 +227,7 @@ def test_a_draft_is_recommended_papers_by_citations_of_its_own_year(build: Build
         {"id": "same", "title": "Drawing graphs", "year": 2015, "citations": ["old"]},
         *({"id": f"x{n}", "title": "Filler", "year": 2000 + n} for n in range(8)),
     ]
-    recommender = BatchRecommender(build(corpus))
+    recommender = Recommender(build(corpus))
     title = "Drawing graphs"
 
     def found(query: Query, year_max: int | None = None) -> set[str]:
@@ -251,7 +251,7 @@ def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> 
             for year in range(2015, 2020)
         ),
     ]
-    recommender = BatchRecommender(build(corpus))
+    recommender = Recommender(build(corpus))
     index = recommender.index
 
     def features(query: Query, year_max: int | None = None) -> dict[str, tuple[float, float]]:

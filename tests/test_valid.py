@@ -8,7 +8,7 @@ import pytest
 from citerec import CiterecError, RecommendConfig
 from citerec.errors import ConfigError, InvalidValueError
 from citerec.folder import IndexFolder
-from citerec.recommend import BatchRecommender
+from citerec.recommend import Recommender
 from citerec.types import Paper, Query
 
 QUERY: dict[str, Any] = {"id": "q", "title": "Graph drawing"}
@@ -94,7 +94,7 @@ def test_k_is_a_whole_number_of_at_least_1(k: Any) -> None:
 def test_a_recommender_refuses_years_and_rows_that_are_none(
     sample_index: IndexFolder, options: dict[str, Any], message: str
 ) -> None:
-    recommender = BatchRecommender(sample_index, RecommendConfig(encoder="none"))
+    recommender = Recommender(sample_index, RecommendConfig(encoder="none"))
 
     with pytest.raises(ConfigError, match=message):
         recommender.recommend([Query(**QUERY)], **options)

@@ -8,13 +8,12 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from citerec.api.results import Recommendations
 from citerec.bibliography.keys import id_key, title_key
 from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError, PaperNotFoundError
 from citerec.folder import IndexFolder
 from citerec.matching import rows_by_doi
-from citerec.recommendations import as_recommendations
+from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
 from citerec.valid import YEARS

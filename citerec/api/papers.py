@@ -13,12 +13,12 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from citerec.api.recommender import Recommender
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
 from citerec.corpus.readers.fields import Fields
 from citerec.encode.source import auto_encoder
 from citerec.errors import BadInputError, BadRecordError, shown
+from citerec.recommend import Recommender
 from citerec.types import Log, Paper
 
 KEYS = tuple(field.name for field in fields(Paper))

@@ -47,7 +47,7 @@ def with_context(
     if not has_draft and context is not None:
         return QueryFile((sentence_query(context),))
     if not has_draft and cited is not None:
-        from citerec.missing import list_query
+        from citerec.recommend import list_query
 
         return QueryFile((list_query(cited.name),))
     given = drafts()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from citerec.bibliography.paper_list import PaperList
     from citerec.cli.request import ListedFile
     from citerec.drafts import QueryFile
-    from citerec.recommend import BatchRecommender
+    from citerec.recommend import Recommender
 
 _SHOWN = 20  # entries that cannot be read which have a line each
 
@@ -45,7 +45,7 @@ def given_drafts(query: str | None, title: str | None, abstract: str | None) -> 
 def cited_rows_of(
     drafts: "QueryFile",
     cited: "ListedFile | None",
-    recommender: "BatchRecommender",
+    recommender: "Recommender",
     console: ConsoleOutput,
 ) -> frozenset[int]:
     """Return the rows of the papers that a draft cites: those that it cites itself, and those of the file `cited`."""
@@ -58,7 +58,7 @@ def cited_rows_of(
 
 
 def listed_rows(
-    file: "ListedFile | None", recommender: "BatchRecommender", console: ConsoleOutput
+    file: "ListedFile | None", recommender: "Recommender", console: ConsoleOutput
 ) -> frozenset[int]:
     """Return the rows of the papers that a list names; log how many were found. None is an empty list."""
     if file is None:
@@ -72,7 +72,7 @@ def listed_rows(
 
 
 def _rows(
-    listed: "PaperList", place: str, recommender: "BatchRecommender", console: ConsoleOutput
+    listed: "PaperList", place: str, recommender: "Recommender", console: ConsoleOutput
 ) -> frozenset[int]:
     from citerec.matching import listed_rows as rows_of
 

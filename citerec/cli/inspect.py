@@ -127,7 +127,7 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     from citerec.drafts import read_queries
     from citerec.export import Format, Result, dump
     from citerec.folder import INDEXES, open_index
-    from citerec.recommend import BatchRecommender
+    from citerec.recommend import Recommender
 
     console = ConsoleOutput(quiet, verbose)
     target = INDEXES / "sample"
@@ -139,9 +139,9 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     console.log(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
     queries = read_queries(SAMPLE / "draft.json").queries
     console.log(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
-    recommender = BatchRecommender(open_index(target), RecommendConfig(k=10))
-    recommendations = recommender.recommend(queries, explain=True)
-    results = [Result(query, items) for query, items in zip(queries, recommendations, strict=True)]
+    recommender = Recommender(open_index(target), RecommendConfig(k=10))
+    lists = recommender.recommend(queries, explain=True)
+    results = [Result(one.query, one.items) for one in lists]
     write_result(dump(results, Format.TABLE, batch=False))
     if not quiet:
         write_result(f"{NEXT_STEPS}\n")

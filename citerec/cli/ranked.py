@@ -2,31 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from citerec.bibliography.doi import paper_doi
 from citerec.export import Result
 from citerec.text import plural
-from citerec.types import Query
-
-if TYPE_CHECKING:
-    from citerec.recommend import BatchResult
 
 
-def ranked_results(
-    queries: tuple[Query, ...],
-    results: Iterable["BatchResult"],
-    progress: Callable[[str, int, int], None],
-    why_nothing: Callable[[Query], str],
-) -> Iterator[Result]:
-    """Yield the result of each query, and report the progress; `why_nothing` explains an empty one."""
-    progress("queries", 0, len(queries))
-    for number, (query, result) in enumerate(zip(queries, results, strict=True), start=1):
-        yield Result(query, result.items, "" if result.items else why_nothing(query))
-        progress("queries", number, len(queries))
-
-
-def telling_of_empty(results: Iterable[Result], log: Callable[[str], None]) -> Iterator[Result]:
+def logging_empty(results: Iterable[Result], log: Callable[[str], None]) -> Iterator[Result]:
     """Yield results, and log at the end why lists are empty, for formats that only show papers."""
     drafts, empty = 0, list[Result]()
     for result in results:

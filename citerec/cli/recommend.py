@@ -28,7 +28,7 @@ from citerec.cli.rank import (
     NoPopularityOption,
     RankerOption,
 )
-from citerec.cli.ranked import is_terminal, logging_missing_dois, telling_of_empty
+from citerec.cli.ranked import is_terminal, logging_empty, logging_missing_dois
 from citerec.cli.request import ListedFile, Options, RecommendRequest
 from citerec.cli.rerank import (
     BackendOption,
@@ -204,7 +204,7 @@ def recommend(
     ):
         results = adds.collected(opened.results(progress))
         if format != "table":
-            results = telling_of_empty(results, console.log)
+            results = logging_empty(results, console.log)
         if format == Format.DOI:
             results = logging_missing_dois(results, console.log)
         write_pieces(

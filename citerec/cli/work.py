@@ -1,83 +1,49 @@
 """The work of `citerec recommend`: opens the index and the models, and recommends papers for the queries."""
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from citerec.cli.console import ConsoleOutput
 from citerec.cli.contexts import suited
 from citerec.cli.drafts import cited_rows_of, listed_rows
-from citerec.cli.notices import loaded, warn_unreadable
-from citerec.cli.ranked import ranked_results
 from citerec.cli.request import RecommendRequest
-from citerec.config import DenseConfig, FuseMethod, RecommendConfig
+from citerec.config import DenseConfig, FuseMethod, RecommendConfig, RerankConfig
 from citerec.text import plural
-from citerec.types import Log, Progress, Query
+from citerec.types import Progress, Query
 
 if TYPE_CHECKING:
     from citerec.export import Result
     from citerec.folder import IndexFolder
-    from citerec.recommend import BatchRecommender
-    from citerec.recommendations import BatchResult
-
-# Opens the index and the models of a config; receives messages for the user.
-Opener = Callable[["IndexFolder", RecommendConfig, Log], "BatchRecommender"]
+    from citerec.recommend import Recommender
+    from citerec.recommendations import Recommendations
+    from citerec.rules.eligible import QueryOptions
 
 FEW_QUERIES = 8  # queries up to which torch, OpenVINO and Java's second compiler cost more time than they save
-
-
-class Ranking(Protocol):
-    """Ranks queries: `stream_any` in this process, or `RayRecommender.stream` on other machines."""
-
-    def __call__(
-        self,
-        recommender: "BatchRecommender",
-        queries: Sequence[Query],
-        *,
-        year_max: int | None,
-        excluded: Iterable[int],
-        cited: Collection[int],
-        explain: bool,
-        progress: Progress,
-    ) -> "Iterator[BatchResult]":
-        """Yield the result of each query."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """A request with its index and its models open: all but the ranking itself is done."""
 
-    request: RecommendRequest
-    recommender: "BatchRecommender"
-    excluded: frozenset[int]  # rows of papers
-    cited: frozenset[int]
-    ranking: Ranking | None = None  # None for this process
+    queries: tuple[Query, ...]
+    recommender: "Recommender"
+    options: "QueryOptions"
+    recommend_many: (
+        "Callable[..., Iterator[Recommendations]]"  # of the recommender, or of a cluster
+    )
 
     def results(self, progress: Progress) -> "Iterator[Result]":
         """Yield the result of each query; `progress` receives the number of queries and of reranked pairs."""
-        from citerec.missing import stream_any
+        from citerec.export import Result
 
-        options, queries = self.request.options, self.request.queries
-        recommendations = (self.ranking or stream_any)(
-            self.recommender,
-            queries,
-            year_max=options.year_max,
-            excluded=self.excluded,
-            cited=self.cited,
-            explain=options.explain,
-            progress=progress,
-        )
-        return ranked_results(
-            queries,
-            recommendations,
-            progress,
-            lambda one: self.recommender.explain_no_results(
-                one, year_max=options.year_max, excluded=self.excluded | self.cited
-            ),
-        )
+        progress("queries", 0, len(self.queries))
+        lists = self.recommend_many(self.queries, self.options, progress)
+        for number, one in enumerate(lists, start=1):
+            yield Result(one.query, one.items, one.why_nothing)
+            progress("queries", number, len(self.queries))
 
 
 @contextmanager
@@ -89,58 +55,64 @@ def opened_request(
     Raises:
         CiterecError: If one cannot be opened, or there is no cluster at the address.
     """
+    from citerec.folder import open_index
+
+    folder = open_index(path)  # before a cluster starts, which takes seconds
     if ray is None:
-        yield open_work(path, request, console)
+        yield open_work(folder, request, console)
         return
     from citerec.distributed.cluster import connected
     from citerec.distributed.recommending import RayRecommender
-    from citerec.folder import open_index
 
-    open_index(
-        path
-    )  # a folder that is no index is refused before a cluster starts, which takes seconds
     with connected(ray) as cluster:
         options = request.options
-        workers = RayRecommender(cluster, options.bm25.threads, options.heap, console.log)
-        yield replace(open_work(path, request, console), ranking=workers.stream)
+        work = open_work(folder, request, console)
+        workers = RayRecommender(
+            work.recommender, cluster, options.bm25.threads, options.heap, console.log
+        )
+        yield replace(work, recommend_many=workers.recommend_many)
 
 
-def open_work(path: Path, request: RecommendRequest, console: ConsoleOutput) -> Work:
-    """Open an index and the models that a request needs, in this process.
-
-    Raises:
-        CiterecError: If one cannot be opened, or an option does not suit it.
-    """
-    from citerec.folder import open_index
-
-    return prepared(open_index(path), request, console, opener_with(request.options.heap))
-
-
-def prepared(
-    folder: "IndexFolder", request: RecommendRequest, console: ConsoleOutput, opener: Opener
-) -> Work:
-    """Return a request ready to be ranked; messages for the user are logged.
-
-    Args:
-        folder: The index.
-        request: The request.
-        console: Receives the messages.
-        opener: Opens the models.
+def open_work(folder: "IndexFolder", request: RecommendRequest, console: ConsoleOutput) -> Work:
+    """Open the models that a request needs; log the reranker, and all settings if verbose.
 
     Raises:
-        CiterecError: If an option does not suit the index, or a model or list cannot be opened.
+        CiterecError: If one cannot be opened, or an option does not suit the index.
     """
+    from citerec.java import start_jvm, start_jvm_later
+    from citerec.recommend import Recommender
+    from citerec.retrieve.bm25 import needs_lucene
+    from citerec.rules.eligible import QueryOptions
+
     config = suited(
         _config(folder, request, console),
         request.drafts,
         request.options.rerank.model,
         console.warn,
     )
-    recommender = _opened(folder, config, opener, console)
-    excluded = listed_rows(request.excluded, recommender, console)
-    cited = cited_rows_of(request.drafts, request.cited, recommender, console)
-    warn_unreadable(request.queries, recommender, console)
-    return Work(request, recommender, excluded, cited)
+    with console.status(f"loading {_loaded(folder, config)}"):
+        start = start_jvm if needs_lucene(folder) else start_jvm_later
+        start(request.options.heap, quick=config.few_queries)
+        if config.ranker != "none":
+            from citerec.rank.trees import load
+
+            load(hide_optional=True)
+        recommender = Recommender(folder, config, console.log)
+    retrievers = " + ".join(recommender.retriever_names)
+    of_encoder = f" of {recommender.encoder}" if recommender.encoder else ""
+    papers = plural(folder.manifest.counts["papers"], "paper")
+    console.detail(f"{folder.path}: {papers}, {retrievers}{of_encoder}")
+    if recommender.cascade:
+        console.log(recommender.reranker_in_use)
+    for line in recommender.settings_in_use:
+        console.detail(line)
+    options = QueryOptions(
+        year_max=request.options.year_max,
+        excluded=listed_rows(request.excluded, recommender, console),
+        cited=cited_rows_of(request.drafts, request.cited, recommender, console),
+        explain=request.options.explain,
+    )
+    return Work(request.queries, recommender, options, recommender.recommend_many)
 
 
 def _config(
@@ -167,9 +139,11 @@ def _config(
     )
 
 
-def opener_with(heap: str | None) -> Opener:
-    """Return what opens the models in this process, which starts Java with some memory."""
+def _loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
+    """Return the components that are loaded before the first search, for the status line."""
+    from citerec.rerank.choose import shown_reranker
 
+<<<<<<< HEAD
     def opened(folder: "IndexFolder", config: RecommendConfig, log: Log) -> "BatchRecommender":
         from citerec.java import set_heap
         from citerec.recommend import BatchRecommender
@@ -201,3 +175,13 @@ def _opened(
     for line in recommender.settings_in_use:
         console.detail(line)
     return recommender
+=======
+    parts = [f"the index {folder.manifest.name}"]
+    if config.encoder != "none" and folder.is_embedded:
+        parts.append(f"the encoder {folder.manifest.settings['encoder']['name']}")
+    if isinstance(config.reranker, RerankConfig):
+        parts.append(f"the reranker {shown_reranker(config.reranker.model, folder)}")
+    if config.ranker != "none":
+        parts.append("the learning-to-rank model")
+    return " · ".join(parts)
+>>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)

@@ -5,7 +5,7 @@ a time. So the recommendations are the same, bit by bit, on machines of one kind
 index at the same path, and the models.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,75 +15,58 @@ from citerec.distributed.cluster import Cluster
 from citerec.distributed.pool import Pool
 from citerec.errors import ClusterError
 from citerec.folder import open_index
-from citerec.missing import stream_any
-from citerec.recommend import AT_ONCE, BatchRecommender
-from citerec.recommendations import BatchResult
+from citerec.recommend import AT_ONCE, Recommender
+from citerec.recommendations import Recommendations
 from citerec.rerank.reranker import OpenReranker
+from citerec.rules.eligible import DEFAULT_OPTIONS, QueryOptions
 from citerec.types import Log, Progress, Query, no_progress
 
 Block = Sequence[Query]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockOptions:
-    """What is the same for all queries."""
-
-    year_max: int | None
-    excluded: frozenset[int]  # rows of papers
-    cited: frozenset[int]
-    explain: bool
-
-
 @dataclass(frozen=True, slots=True)
 class RayRecommender:
-    """Ranks queries in the actors of a cluster."""
+    """Recommends papers in the actors of a cluster, as a recommender does in this process."""
 
+    recommender: Recommender  # says which index and models
     cluster: Cluster
     threads: int = 0  # of an actor; 0 for one
     heap: str | None = None  # of the JVM of an actor
     log: Log | None = None
     block: int = AT_ONCE  # queries of a block; with another number, results agree up to rounding
 
-    def stream(
+    def recommend_many(
         self,
-        recommender: BatchRecommender,
         queries: Sequence[Query],
-        *,
-        year_max: int | None = None,
-        excluded: Iterable[int] = (),
-        cited: Collection[int] = (),
-        explain: bool = False,
+        options: QueryOptions = DEFAULT_OPTIONS,
         progress: Progress = no_progress,
-    ) -> Iterator[BatchResult]:
-        """Yield the results of queries as `stream_any` does; `recommender` says which index and models.
+    ) -> Iterator[Recommendations]:
+        """Yield what `Recommender.recommend_many` yields; `progress` is not called.
 
         Raises:
             ClusterError: If a worker cannot open the index or a model, or too many workers are lost.
         """
-        threads = self.threads or 1
-        options = BlockOptions(
-            year_max=year_max, excluded=frozenset(excluded), cited=frozenset(cited), explain=explain
-        )
-        index = recommender.index
+        threads, index = self.threads or 1, self.recommender.index
+        config = self.recommender.config
         make = partial(
             open_worker,
             index.path.absolute(),
             str(index.manifest.created),
-            worker_config(recommender.config, recommender.cascade, threads),
+            worker_config(config, self.recommender.cascade, threads),
             options,
             self.heap,
         )
         starts = range(0, len(queries), self.block)
         blocks = [queries[start : start + self.block] for start in starts]
-        with Pool[Block, list[BatchResult]](
-            self.cluster, make, cpus=threads, gpus=_gpus(recommender.config), log=self.log
+        noticed = 0
+        with Pool[Block, list[Recommendations]](
+            self.cluster, make, cpus=threads, gpus=_gpus(config), log=self.log
         ) as pool:
             for results in pool.in_order(blocks):
-                for result in results:
-                    if self.log:
-                        for notice in result.notices:
-                            self.log(notice)
-                    yield result
+                noticed += sum(bool(one.notices) for one in results)
+                yield from results
+        if self.log and noticed:
+            self.log(f"{noticed:,} of {len(queries):,} lists have notices, such as unreliable ones")
 
 
 def worker_config(
@@ -105,8 +88,8 @@ def worker_config(
 
 
 def open_worker(
-    path: Path, created: str, config: RecommendConfig, options: BlockOptions, heap: str | None
-) -> Callable[[Block], list[BatchResult]]:
+    path: Path, created: str, config: RecommendConfig, options: QueryOptions, heap: str | None
+) -> Callable[[Block], list[Recommendations]]:
     """Open an index and its models in an actor; return what ranks a block.
 
     Raises:
@@ -121,6 +104,7 @@ def open_worker(
             f"{path} on a worker's machine was built at {index.manifest.created}, here at {created}; "
             "copy the index to all nodes, or put it into a folder that they share"
         )
+<<<<<<< HEAD
     set_heap(heap)
     recommender = BatchRecommender(index, config)
 
@@ -136,6 +120,12 @@ def open_worker(
         return list(results)
 
     return ranked
+=======
+    start = start_jvm if needs_lucene(index) else start_jvm_later
+    start(heap, quick=config.few_queries)
+    recommender = Recommender(index, config)
+    return lambda queries: list(recommender.recommend_many(queries, options))
+>>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)
 
 
 def _gpus(config: RecommendConfig) -> int:

@@ -15,18 +15,20 @@ from citerec.types import Eligibility, Query
 class QueryOptions:
     """What the user of one query asks for, besides its text."""
 
-    year_max: int | None = (
-        None  # latest year of papers and of known citations; None for the query's
-    )
-    excluded: frozenset[int] = (
+    # latest year of papers and of known citations; None for the query's
+    year_max: int | None = None
+    excluded: frozenset[int] = frozenset()  # rows that are not eligible
+    cited: frozenset[int] = (
         frozenset()
-    )  # rows that are not eligible; those of `cited` are among them
-    cited: frozenset[int] = frozenset()  # rows of the known references
+    )  # rows of the known references, which are not eligible either
     explain: bool = False  # whether to add reasons
 
     def __post_init__(self) -> None:
         if self.year_max is not None and not self.year_max >= 1:
             raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
+
+
+DEFAULT_OPTIONS = QueryOptions()
 
 
 def eligible(
@@ -50,19 +52,6 @@ def eligible(
     return [
         Eligibility(query.year if year_max is None else year_max, out.union(docids))
         for query, docids in zip(queries, query_rows(queries, papers), strict=True)
-    ]
-
-
-def eligible_each(
-    queries: Sequence[Query], papers: Papers, options: Sequence[QueryOptions]
-) -> list[Eligibility]:
-    """Return what `eligible` returns for queries that each have options of their own."""
-    return [
-        Eligibility(
-            rule.year_max if option.year_max is None else option.year_max,
-            rule.excluded | option.excluded,
-        )
-        for rule, option in zip(eligible(queries, papers), options, strict=True)
     ]
 
 

@@ -28,7 +28,7 @@ STAGES = {
 
 
 def measure_latency(work: Work, script: Path, rounds: int) -> list[Row]:
-    """Time `BatchRecommender.recommend` of one query, k = 20, by what it is made of."""
+    """Time `Recommender.recommend` of one query, k = 20, by what it is made of."""
     build_dense(work)
     model_of(work)
     rows: list[Row] = []
@@ -65,7 +65,7 @@ def serve_latency(name: str, work: Work) -> None:
 def _recommender(name: str, work: Work) -> Callable[[Any], object]:
     from citerec.config import RecommendConfig, RerankConfig
     from citerec.folder import open_index
-    from citerec.recommend import BatchRecommender
+    from citerec.recommend import Recommender
 
     rerank = RerankConfig(model=str(model_of(work)), depth=DEPTH, threads=work.threads)
     ranks = name in ("ranked", "explained")
@@ -76,7 +76,7 @@ def _recommender(name: str, work: Work) -> Callable[[Any], object]:
     )
     if name == "bm25":
         config = config.replace(encoder="none")
-    recommender = BatchRecommender(open_index(work.dense), config)
+    recommender = Recommender(open_index(work.dense), config)
     return lambda query: recommender.recommend([query], explain=name == "explained")
 
 
