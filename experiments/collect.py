@@ -35,6 +35,7 @@ from citerec.java import start_jvm
 from citerec.matching import listed_rows
 from citerec.provenance import provenance
 from citerec.recommend import Recommender
+from citerec.rules.eligible import QueryOptions
 from citerec.types import Paper, Progress, Query, no_progress
 
 HERE = Path(__file__).resolve().parent
@@ -224,7 +225,7 @@ def one_draft(
     )
     for name, settings in SYSTEMS.items():
         recommender = Recommender(index, settings)
-        [items] = recommender.recommend([query], cited=cited)
+        [items] = recommender.recommend_many([query], QueryOptions(cited=cited))
         shares[name] = len(hidden & {item.paper.title for item in items}) / len(hidden)
     return shares
 
