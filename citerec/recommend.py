@@ -15,25 +15,16 @@ from citerec.api.corpus import Corpus
 from citerec.api.listed import PaperListLike, find_listed
 from citerec.bibliography.paper_list import PaperList, read_paper_list
 from citerec.config import RecommendConfig
-<<<<<<< HEAD
-from citerec.describe import describe_cascade, describe_settings
-from citerec.drafts.context import read_query
-from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
-from citerec.matching import recognise
-from citerec.no_results import (
-=======
 from citerec.describe import (
     describe_cascade,
     describe_settings,
->>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)
     explain_no_results,
     unmatched_notice,
     unreadable_notice,
 )
 from citerec.drafts.context import read_context, read_query, sentence_query
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder, find_index, open_index, verifying_on_failure
+from citerec.folder import IndexFolder, find_index, open_index
 from citerec.matching import recognise
 from citerec.pipeline import (
     DiversityStage,
@@ -334,72 +325,6 @@ class Recommender:
         Raises:
             ConfigError: If a row is not in the corpus, or lists hold no paper of the corpus.
         """
-<<<<<<< HEAD
-        known = self.checked_rows(cited, "cited")
-        out = known | self.checked_rows(excluded, "excluded")
-        options = QueryOptions(year_max=year_max, excluded=out, cited=known, explain=explain)
-        yield from self.stream_each(queries, [options] * len(queries), progress)
-
-    def stream_each(
-        self,
-        queries: Sequence[Query],
-        options: Sequence[QueryOptions],
-        progress: Progress = no_progress,
-    ) -> Iterator[BatchResult]:
-        """Yield the results of queries that each have options of their own; see `stream`."""
-        for start in range(0, len(queries), AT_ONCE):
-            now = slice(start, start + AT_ONCE)
-            read = [read_query(query) for query in queries[now]]
-            recognised = recognise(read, self.index.papers)
-            part = [one.query for one in recognised]
-            notices = iter([self._logged(one.notice) for one in recognised])
-            rules = eligible_each(part, self.index.papers, options[now])
-            batch = QueryBatch(part, rules, [sorted(one.cited) for one in options[now]])
-            explains = (one.explain for one in options[now])
-            for group, candidates in self.pipeline.run(batch, progress):
-                pairs = zip(group.queries, candidates, strict=True)
-                best = [self._best(*pair) for pair in pairs]
-                papers = with_papers(self.index.papers, best)
-                for query, ranked, items in zip(group.queries, best, papers, strict=True):
-                    shown = self._explained(query, ranked, items) if next(explains) else items
-                    weak = self._weak_notice(query, ranked)
-                    yield BatchResult(shown, tuple(filter(None, (next(notices), weak))))
-
-    def _best(self, query: Query, candidates: CandidateSet) -> CandidateSet:
-        """Return the papers that are shown; probabilities are calibrated for drafts, not for sentences."""
-        probabilities = None if query.is_sentence else candidates.probabilities
-        return replace(
-            candidates, hits=candidates.hits.best(self.config.k), probabilities=probabilities
-        )
-
-    def _explained(
-        self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
-    ) -> tuple[Recommendation, ...]:
-        bm25, ranker, cascade = self.retriever.bm25, self.ranker, self.cascade
-        return with_reasons(
-            query, candidates, items, graph=self.graph, bm25=bm25, ranker=ranker, cascade=cascade
-        )
-
-    def _weak_notice(self, query: Query, candidates: CandidateSet) -> str:
-        """Return why a list may be unreliable; `unreadable_notice` is not logged: commands warn themselves."""
-        return unreadable_notice(query, self.unreadable(query)) or self._logged(
-            unmatched_notice(query, candidates)
-        )
-
-    def _logged(self, notice: str) -> str:
-        if self._log and notice:
-            self._log(notice)
-        return notice
-
-    def checked_rows(self, rows: Iterable[int], name: str) -> frozenset[int]:
-        """Return rows as a set; a `ConfigError` if one is not in the corpus."""
-        checked, papers = frozenset(rows), len(self.index.papers)
-        if bad := [row for row in checked if not 0 <= row < papers]:
-            raise ConfigError(
-                f"{name} must hold rows of the corpus, from 0 to {papers - 1:,}; got {bad[0]}"
-            )
-        return checked
-=======
         queries, papers = [*queries], self.index.papers
         rows = options.excluded | options.cited
         if bad := [row for row in rows if not 0 <= row < len(papers)]:
@@ -418,24 +343,22 @@ class Recommender:
             iter(queries),
             dict[str, list[tuple[str, str]]](),
         )  # query and notice, by kind
-        with verifying_on_failure(self.index):
-            for start in range(0, len(queries), AT_ONCE):
-                part = [read_query(query) for query in queries[start : start + AT_ONCE]]
-                recognised = recognise(part, papers)
-                part = [one.query for one in recognised]
-                known = iter([one.notice for one in recognised])
-                rules = eligible(part, papers, year_max=options.year_max, excluded=rows)
-                batch = QueryBatch(part, rules, [sorted(options.cited)] * len(part))
-                pipeline = self._missing(batch) if True in kinds else self.pipeline
-                for group, candidates in pipeline.run(batch, progress):
-                    for one in self._finished(group, candidates, explain=options.explain):
-                        notices = tuple(filter(None, (next(known), *one.notices)))
-                        for notice in notices:
-                            kind = "unreliable" if notice in one.notices else "in the corpus"
-                            noticed.setdefault(kind, []).append((one.query.id, notice))
-                        yield replace(one, query=next(given), notices=notices)
+        for start in range(0, len(queries), AT_ONCE):
+            part = [read_query(query) for query in queries[start : start + AT_ONCE]]
+            recognised = recognise(part, papers)
+            part = [one.query for one in recognised]
+            known = iter([one.notice for one in recognised])
+            rules = eligible(part, papers, year_max=options.year_max, excluded=rows)
+            batch = QueryBatch(part, rules, [sorted(options.cited)] * len(part))
+            pipeline = self._missing(batch) if True in kinds else self.pipeline
+            for group, candidates in pipeline.run(batch, progress):
+                for one in self._finished(group, candidates, explain=options.explain):
+                    notices = tuple(filter(None, (next(known), *one.notices)))
+                    for notice in notices:
+                        kind = "unreliable" if notice in one.notices else "in the corpus"
+                        noticed.setdefault(kind, []).append((one.query.id, notice))
+                    yield replace(one, query=next(given), notices=notices)
         self._log_notices(noticed, len(queries))
->>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)
 
     def unreadable(self, query: Query) -> float:
         """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].

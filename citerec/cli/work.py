@@ -79,9 +79,8 @@ def open_work(folder: "IndexFolder", request: RecommendRequest, console: Console
     Raises:
         CiterecError: If one cannot be opened, or an option does not suit the index.
     """
-    from citerec.java import start_jvm, start_jvm_later
+    from citerec.java import set_heap
     from citerec.recommend import Recommender
-    from citerec.retrieve.bm25 import needs_lucene
     from citerec.rules.eligible import QueryOptions
 
     config = suited(
@@ -91,8 +90,7 @@ def open_work(folder: "IndexFolder", request: RecommendRequest, console: Console
         console.warn,
     )
     with console.status(f"loading {_loaded(folder, config)}"):
-        start = start_jvm if needs_lucene(folder) else start_jvm_later
-        start(request.options.heap, quick=config.few_queries)
+        set_heap(request.options.heap)
         if config.ranker != "none":
             from citerec.rank.trees import load
 
@@ -143,39 +141,6 @@ def _loaded(folder: "IndexFolder", config: RecommendConfig) -> str:
     """Return the components that are loaded before the first search, for the status line."""
     from citerec.rerank.choose import shown_reranker
 
-<<<<<<< HEAD
-    def opened(folder: "IndexFolder", config: RecommendConfig, log: Log) -> "BatchRecommender":
-        from citerec.java import set_heap
-        from citerec.recommend import BatchRecommender
-
-        set_heap(heap)
-        if config.ranker != "none":
-            from citerec.rank.trees import load
-
-            load(hide_optional=True)
-        return BatchRecommender(folder, config, log)
-
-    return opened
-
-
-def _opened(
-    folder: "IndexFolder", config: RecommendConfig, opener: Opener, console: ConsoleOutput
-) -> "BatchRecommender":
-    """Open the pipeline; log the reranker, and the retrievers if verbose."""
-    with console.status(f"loading {loaded(folder, config)}"):
-        recommender = opener(folder, config, console.log)
-    retrievers = " + ".join(recommender.retriever_names)
-    if recommender.encoder:
-        retrievers += f" of {recommender.encoder}"
-    console.detail(
-        f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}, {retrievers}"
-    )
-    if recommender.cascade:
-        console.log(recommender.reranks)
-    for line in recommender.settings_in_use:
-        console.detail(line)
-    return recommender
-=======
     parts = [f"the index {folder.manifest.name}"]
     if config.encoder != "none" and folder.is_embedded:
         parts.append(f"the encoder {folder.manifest.settings['encoder']['name']}")
@@ -184,4 +149,3 @@ def _opened(
     if config.ranker != "none":
         parts.append("the learning-to-rank model")
     return " · ".join(parts)
->>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)

@@ -104,28 +104,9 @@ def open_worker(
             f"{path} on a worker's machine was built at {index.manifest.created}, here at {created}; "
             "copy the index to all nodes, or put it into a folder that they share"
         )
-<<<<<<< HEAD
     set_heap(heap)
-    recommender = BatchRecommender(index, config)
-
-    def ranked(queries: Block) -> list[BatchResult]:
-        results = stream_any(
-            recommender,
-            queries,
-            year_max=options.year_max,
-            excluded=options.excluded,
-            cited=options.cited,
-            explain=options.explain,
-        )
-        return list(results)
-
-    return ranked
-=======
-    start = start_jvm if needs_lucene(index) else start_jvm_later
-    start(heap, quick=config.few_queries)
     recommender = Recommender(index, config)
     return lambda queries: list(recommender.recommend_many(queries, options))
->>>>>>> 384bc9c (One facade: Recommender recommends for the command line, programs and clusters)
 
 
 def _gpus(config: RecommendConfig) -> int:
