@@ -318,7 +318,9 @@ def _build(
             shard=config.shard,
             elsewhere=config.elsewhere,
         )
-        vectors = embed(folder, index, encoder, how, progress)
+        kept: list[str] = list(collector.rows)[added:]
+        rows = old.index.papers.rows_of(kept) if old else None
+        vectors = embed(folder, index, encoder, how, progress, old.index if old else None, rows)
     carry_models(index, folder)
     manifest = _manifest(folder, index, source, format_name, old, collector, vectors)
     write_manifest(folder, manifest)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.atomic import building, locked
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
-from citerec.folder import DENSE, PAPERS, open_index
+from citerec.folder import DENSE, PAPERS, IndexFolder, open_index
 from citerec.manifest import MODELS, checksums, read_manifest, write_manifest
 from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
 from citerec.stored import MappedShards
@@ -46,7 +47,13 @@ class EmbedConfig:
 
 
 def embed(
-    folder: Path, target: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress
+    folder: Path,
+    target: Path,
+    encoder: "Encoder",
+    config: EmbedConfig,
+    progress: Progress,
+    old: IndexFolder | None = None,
+    old_rows: npt.NDArray[np.int32] | None = None,
 ) -> dict[str, Any]:
     """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
@@ -56,17 +63,28 @@ def embed(
         encoder: Gives the vectors.
         config: How to embed.
         progress: Receives how many papers are embedded.
+        old: An index with vectors of the same encoder.
+        old_rows: Its rows whose papers are the last ones of the new index, in order: their vectors are taken over.
 
     Raises:
         OutputError: If a file cannot be written.
     """
-    from citerec.index.vectors import write_dense
+    from citerec.index.vectors import blocks_of, open_dense, write_dense
 
     papers = Papers(folder / PAPERS)
-    with shards_of(papers, target, encoder, config, progress) as shards:
+    kept = np.zeros(0, np.int32) if old_rows is None else old_rows
+    new = len(papers) - len(kept)
+    with shards_of(papers, target, encoder, config, progress, new) as shards:
+
+        def all_vectors() -> Iterator[Shard]:
+            yield from shards()
+            if old is not None and len(kept):
+                stored = old.manifest.settings["dense"]
+                yield from blocks_of(open_dense(old.dense, stored, old.papers.years), kept)
+
         vectors = write_dense(
             folder / DENSE,
-            shards,
+            all_vectors,
             rows=len(papers),
             dim=encoder.dim,
             similarity=encoder.spec.similarity,
@@ -150,9 +168,9 @@ def shards_of(
     encoder: "Encoder",
     config: EmbedConfig,
     progress: Progress,
-    first_row: int = 0,
+    count: int,
 ) -> Generator[Callable[[], Iterator[Shard]]]:
-    """Embed the papers from `first_row` on, shard by shard; the shards exist until `forget_shards`.
+    """Embed the first `count` papers, shard by shard; the shards exist until `forget_shards`.
 
     Yields:
         A function that reads the shards.
@@ -163,13 +181,13 @@ def shards_of(
         if not config.resume:
             for old in store.glob("*.npy"):
                 old.unlink()
-        plan = _planned(papers, store, encoder, config, first_row)
+        plan = _planned(papers, store, encoder, config, count)
         if config.elsewhere:
             shards = [shard for shard, _ in plan]
             _encode_elsewhere(config.elsewhere, encoder, target, papers, shards, progress)
             files = [shard.file for shard in shards]
         else:
-            files = [*_embedded(papers, plan, encoder, progress, first_row)]
+            files = [*_embedded(plan, encoder, progress, count)]
         yield lambda: (np.load(file, mmap_mode="r") for file in files)
 
 
@@ -179,31 +197,30 @@ def forget_shards(target: Path) -> None:
 
 
 def _planned(
-    papers: Papers, store: Path, encoder: "Encoder", config: EmbedConfig, first_row: int
+    papers: Papers, store: Path, encoder: "Encoder", config: EmbedConfig, count: int
 ) -> Iterator[tuple[PlannedShard, list[Paper]]]:
-    """Yield the shards of the papers from `first_row` on, each with its papers."""
-    for first in range(first_row, len(papers), config.shard):
-        rows = range(first, min(first + config.shard, len(papers)))
+    """Yield the shards of the first `count` papers, each with its papers."""
+    for first in range(0, count, config.shard):
+        rows = range(first, min(first + config.shard, count))
         batch = [*papers.at(rows).values()]
         key = _key(encoder, batch, config.elsewhere)
-        name = f"{first - first_row:09}-{key[:24]}.npy"
+        name = f"{first:09}-{key[:24]}.npy"
         yield PlannedShard(store / name, rows), batch
 
 
 def _embedded(
-    papers: Papers,
     plan: Iterator[tuple[PlannedShard, list[Paper]]],
     encoder: "Encoder",
     progress: Progress,
-    first_row: int,
+    count: int,
 ) -> Iterator[Path]:
-    total = len(papers) - first_row
+    total = count
     progress("encoding", 0, total)
     for shard, batch in plan:
         if not is_complete(shard.file, (len(batch), encoder.dim)):
-            first = shard.rows.start - first_row
+            first = shard.rows.start
             write_shard(shard.file, encoder.encode(batch, _shifted(progress, first, total)))
-        progress("encoding", shard.rows.stop - first_row, total)
+        progress("encoding", shard.rows.stop, total)
         yield shard.file
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from citerec import embed
 from citerec.atomic import locked
 from citerec.build import BuildConfig, build_index, grow_index
 from citerec.cli import run
@@ -143,12 +144,22 @@ def test_a_reader_keeps_the_index_that_it_opened(
 
 
 def test_vectors_are_those_of_a_build(
-    build: Build, write_jsonl: Write, tmp_path: Path, tiny_model: str
+    build: Build,
+    write_jsonl: Write,
+    tmp_path: Path,
+    tiny_model: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start = build(papers(*"abcd"), encoder=tiny_model)
+    encoded: list[int] = []
+    write = embed.write_shard
+    monkeypatch.setattr(
+        embed, "write_shard", lambda file, made: encoded.append(len(made)) or write(file, made)
+    )
 
     grow(start.path, tmp_path, write_jsonl, *papers("b", "e", seed=1), removed="a")
 
+    assert encoded == [2]  # c and d keep their vectors
     index = open_index(start.path)
     assert verify_index(start.path).settings["dense"]["papers"] == len(index.papers) == 4
     with pytest.raises(EncoderMismatchError):
