@@ -9,9 +9,10 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show, track
 from citerec.cli.rank import measurable, ranker_provenance
-from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
+    K1,
     OPTIONS,
+    B,
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
@@ -21,6 +22,7 @@ from citerec.cli.rerank import (
     RerankerOption,
     RerankOptions,
     RerankWeightOption,
+    StopWordsOption,
 )
 from citerec.config import Bm25Config, DenseConfig, StopWords
 from citerec.encode.config import Backend, Precision

@@ -1,44 +1,10 @@
 """The options of all commands with a learning-to-rank model, and its facts for reports."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from citerec.cli.console import ConsoleOutput
     from citerec.folder import IndexFolder
-
-RankerOption = Annotated[
-    str,
-    typer.Option(
-        "--ranker",
-        help="The learning-to-rank model: auto for that of the index, else the default one; none; or a folder.",
-    ),
-]
-NoPopularityOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-popularity",
-        help="Rank without citation counts and age: fair to new and rarely cited papers.",
-    ),
-]
-NoAuthorsOption = Annotated[
-    bool, typer.Option("--no-authors", help="Rank without author features.")
-]
-DiversityOption = Annotated[
-    float,
-    typer.Option(
-        min=0, max=1, help="Penalty for papers similar to higher ranked ones, from 0 (none) to 1."
-    ),
-]
-CitedOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="References of the draft: one id per line, or a .bib. They guide the ranking and are not recommended. "
-        "Those that a .tex or .md cites are used by themselves; none for no references."
-    ),
-]
 
 
 def measurable(ranker: str, folder: "IndexFolder", console: "ConsoleOutput") -> str:

@@ -1,221 +1,433 @@
 """`citerec recommend`."""
 
-from enum import StrEnum
-from functools import partial
+import re
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from os.path import realpath
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from pydantic import Field
 
-from citerec.cli.append import ALL, AppendOption, KeyPatternOption, PickOption, addition
-from citerec.cli.console import (
-    ConsoleOutput,
-    Heap,
-    Index,
-    Quiet,
-    Threads,
-    Verbose,
-    check_output,
-    write_pieces,
-)
-from citerec.cli.contexts import ContextOption, with_context
-from citerec.cli.drafts import given_drafts
-from citerec.cli.formats import FieldsOption, FormatOption, checked_fields
-from citerec.cli.rank import (
-    CitedOption,
-    DiversityOption,
-    NoAuthorsOption,
-    NoPopularityOption,
-    RankerOption,
-)
-from citerec.cli.ranked import is_terminal, logging_empty, logging_missing_dois
-from citerec.cli.request import ListedFile, Options, RecommendRequest
-from citerec.cli.rerank import (
-    BackendOption,
-    CandidateTokensOption,
-    DeviceOption,
-    DtypeOption,
-    QueryTokensOption,
-    RerankDepthOption,
-    RerankerOption,
-    RerankOptions,
-    RerankWeightOption,
-)
-from citerec.cli.work import opened_request
-from citerec.config import Bm25Config, StopWords
-from citerec.encode.config import Backend, Precision
-from citerec.text import QueryForm
+from citerec.cli.console import ConsoleOutput, check_output, write_pieces
+from citerec.cli.options import settings_options
+from citerec.config import RecommendConfig, RerankConfig, Settings
+from citerec.errors import ConfigError
+from citerec.text import plural
+from citerec.types import Paper, Progress, Query, QueryKind
 
-K1 = Annotated[
-    float, typer.Option("--k1", min=0, help="BM25: term frequency saturation; at most 1000.")
-]
-B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
+if TYPE_CHECKING:
+    from citerec.bibliography.paper_list import PaperList
+    from citerec.drafts import QueryFile
+    from citerec.export import Result
+    from citerec.recommend import Recommender
+    from citerec.recommendations import Recommendations
+
+FEW_QUERIES = 8  # up to here, opening torch costs more time than it saves
+ALL = "all"
+UNREAD_SHOWN = 20  # unreadable entries of a list that have a line each
+_RANKS = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 
 
-class Fusion(StrEnum):
-    """The fusion of the first-stage retrievers."""
+class DraftOptions(Settings):
+    """What needs references."""
 
-    AUTO = "auto"
-    RRF = "rrf"
-    WEIGHTED = "weighted"
+    query: str | None = Field(
+        default=None,
+        description="A file with a draft, or - for stdin: LaTeX, Markdown, Word, PDF, HTML, text, JSON, BibTeX, RIS; "
+        "or with many: JSONL, BibTeX, RIS, CSL-JSON.",
+    )
+    title: str | None = Field(
+        default=None,
+        description="The title of the draft, in place of --query or of the title in it.",
+    )
+    abstract: str | None = Field(
+        default=None, description="The abstract, with --title, or in place of that in --query."
+    )
+    context: str | None = Field(
+        default=None,
+        description="The sentence that needs a reference, with or without its draft; [CITE] marks the place.",
+    )
+    index: Path | None = Field(
+        default=None, description="The index folder; optional if indexes/ contains only one."
+    )
+    cited: Path | None = Field(
+        default=None,
+        description="References of the draft: one id per line, or a .bib. They guide the ranking and are not "
+        "recommended. Those that a document cites are used by themselves; none for no references.",
+    )
+    year_max: int | None = Field(
+        default=None,
+        ge=1,
+        description="Latest year of papers and of known citations; the year of the query by default.",
+    )
+    exclude: Path | None = Field(
+        default=None, description="Papers to exclude: one id per line, or a .bib."
+    )
 
 
-StopWordsOption = Annotated[
-    StopWords, typer.Option(help="BM25: stop words that are removed from a query.")
-]
+class ListOptions(Settings):
+    """How the list is written."""
+
+    format: str = Field(
+        default="table",
+        description="table, json, jsonl, trec, bibtex, ris, csl, doi, or a format that a package adds.",
+    )
+    fields: str | None = Field(
+        default=None,
+        description="JSON: what else of each paper, such as authors,venue,doi,abstract.",
+    )
+    output: Path | None = Field(default=None, description="Output file, in place of stdout.")
+    append: Path | None = Field(
+        default=None,
+        description="Add the papers to this .bib, .ris or CSL .json, but those that it has; FILE.bak keeps what it "
+        "was.",
+    )
+    pick: str = Field(
+        default=ALL,
+        description="The ranks of the papers that --append adds, such as 1,3,7 or 1-5.",
+    )
+    explain: bool = Field(default=False, description="Add the reasons for each paper.")
 
 
+class RunOptions(Settings):
+    """Where the work is done, and what is reported of it."""
+
+    heap: str | None = Field(default=None, description="Maximum memory of the JVM, such as 2g.")
+    ray: str | None = Field(
+        default=None,
+        description="Rank many queries on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine.",
+    )
+    quiet: bool = Field(default=False, description="Print only the result.")
+    verbose: bool = Field(default=False, description="Print details on stderr.")
+
+
+@settings_options
 def recommend(
-    query: Annotated[
-        str | None,
-        typer.Option(
-            help="A file with a draft, or - for stdin: LaTeX, Markdown, Word, PDF, HTML, text, JSON, BibTeX, RIS; "
-            "or with many: JSONL, BibTeX, RIS, CSL-JSON."
-        ),
-    ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option(help="The title of the draft, in place of --query or of the title in it."),
-    ] = None,
-    abstract: Annotated[
-        str | None, typer.Option(help="The abstract, with --title, or in place of that in --query.")
-    ] = None,
-    context: ContextOption = None,
-    index: Index = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="Number of papers.")] = 20,
-    encoder: Annotated[
-        str, typer.Option(help="auto for that of the index, or none for BM25 alone.")
-    ] = "auto",
-    fusion: Annotated[
-        Fusion,
-        typer.Option(help="Fusion of BM25 and vectors; auto: the tuned one, else rrf."),
-    ] = Fusion.AUTO,
-    retriever: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A first-stage retriever that a package adds, fused with BM25 and vectors; may be repeated."
-        ),
-    ] = None,
-    reranker: RerankerOption = None,
-    rerank_depth: RerankDepthOption = None,
-    query_tokens: QueryTokensOption = None,
-    candidate_tokens: CandidateTokensOption = None,
-    rerank_weight: RerankWeightOption = None,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.AUTO,
-    ranker: RankerOption = "auto",
-    no_popularity: NoPopularityOption = False,
-    no_authors: NoAuthorsOption = False,
-    diversity: DiversityOption = 0.0,
-    cited: CitedOption = None,
-    year_max: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Latest year of papers and of known citations; the year of the query by default.",
-        ),
-    ] = None,
-    exclude: Annotated[
-        Path | None, typer.Option(help="Papers to exclude: one id per line, or a .bib.")
-    ] = None,
-    format: FormatOption = "table",
-    fields: FieldsOption = None,
-    output: Annotated[Path | None, typer.Option(help="Output file, in place of stdout.")] = None,
-    append: AppendOption = None,
-    pick: PickOption = ALL,
-    key_pattern: KeyPatternOption = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Add the reasons for each paper.")
-    ] = False,
-    query_form: Annotated[
-        QueryForm, typer.Option(help="BM25: the fields of the query.")
-    ] = QueryForm.TITLE_ABSTRACT,
-    k1: K1 = 1.2,
-    b: B = 0.75,
-    stop_words: StopWordsOption = StopWords.AUTO,
-    threads: Threads = 0,
-    heap: Heap = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            "--ray",
-            metavar="ADDRESS",
-            help="Rank many queries on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of "
-            "--threads each.",
-        ),
-    ] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    draft: DraftOptions, config: RecommendConfig, shown: ListOptions, run: RunOptions
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
-    from citerec.export import Format, pieces
-    from citerec.folder import find_index
+    from citerec.export import pieces
+    from citerec.rules.eligible import QueryOptions
 
-    console = ConsoleOutput(quiet, verbose)
-    bm25 = Bm25Config(k1=k1, b=b, form=query_form, stop_words=stop_words, threads=threads)
-    check_output(output)
-    more = checked_fields(fields, format)
-    drafts = with_context(
-        partial(given_drafts, query, title, abstract),
-        context,
-        cited,
-        has_draft=not (query is None and title is None and not abstract),
-    )
+    console = ConsoleOutput(run.quiet, run.verbose)
+    fields = checked_fields(shown)
+    drafts = read_drafts(draft)
+    addition = Addition.checked(shown, config.k, batch=drafts.batch)
+    lists = {name: listed(path) for name, path in (("out", draft.exclude), ("cited", draft.cited))}
     for notice in drafts.notices:
         console.log(notice)
-    adds = addition(append, pick, key_pattern, k=k, output=output, batch=drafts.batch)
-    rerank = RerankOptions(
-        model=reranker,
-        depth=rerank_depth,
-        query_tokens=query_tokens,
-        candidate_tokens=candidate_tokens,
-        weight=rerank_weight,
-        device=device,
-        precision=dtype,
-        backend=backend,
-        threads=threads,
-    )
-    options = Options(
-        k=k,
-        bm25=bm25,
-        encoder=encoder,
-        fusion=fusion.value,
-        retrievers=tuple(retriever or ()),
-        rerank=rerank,
-        ranker=ranker,
-        popularity=not no_popularity,
-        authors=not no_authors,
-        diversity=diversity,
-        year_max=year_max,
-        explain=explain,
-        heap=heap,
-    )
-    request = RecommendRequest(
-        options=options,
-        drafts=drafts,
-        excluded=ListedFile.named(exclude),
-        cited=ListedFile.named(cited),
-    )
-    shown = output is None and is_terminal()  # a progress bar would be mixed with the results
+    to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
     with (
-        opened_request(find_index(index), request, console, ray) as opened,
-        (ConsoleOutput(quiet=True) if shown else console).progress() as progress,
+        opened(draft.index, suited(config, drafts, console), run, console) as (recommender, many),
+        (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
-        results = adds.collected(opened.results(progress))
-        if format != "table":
-            results = logging_empty(results, console.log)
-        if format == Format.DOI:
-            results = logging_missing_dois(results, console.log)
-        write_pieces(
-            pieces(
-                results,
-                format,
-                batch=drafts.batch,
-                color=shown,
-                fields=more,
-                key_pattern=adds.pattern,
-            ),
-            output,
+        options = QueryOptions(
+            year_max=draft.year_max,
+            excluded=rows_of(lists["out"], f"in {draft.exclude}", recommender, console),
+            cited=cited_rows(drafts, draft.cited, lists["cited"], recommender, console),
+            explain=shown.explain,
         )
-    adds.write(console)
+        results = Results(drafts.queries, many(drafts.queries, options, progress), progress)
+        # one list is a value before it is formatted; those of a batch may be larger than memory
+        values = results if drafts.batch and not addition.path else [*results]
+        kind = shown.format
+        text = pieces(values, kind, batch=drafts.batch, color=to_terminal, fields=fields)
+        write_pieces(text, shown.output)
+    results.log_missing(kind, console)
+    addition.write(values, console)
+
+
+@dataclass(slots=True)
+class Results:
+    """The results of queries in their order, and what the formats that only show papers leave out."""
+
+    queries: tuple[Query, ...]
+    lists: "Iterator[Recommendations]"
+    progress: Progress
+    empty: "list[Result]" = field(default_factory=list["Result"])
+    has_doi: dict[str, bool] = field(default_factory=dict[str, bool])  # by id of the paper
+
+    def __iter__(self) -> "Iterator[Result]":
+        from citerec.bibliography.doi import paper_doi
+        from citerec.export import Result
+
+        self.progress("queries", 0, len(self.queries))
+        for number, one in enumerate(self.lists, start=1):
+            result = Result(one.query, one.items, one.why_nothing)
+            if not one.items:
+                self.empty.append(result)
+            self.has_doi |= {item.paper.id: bool(paper_doi(item.paper)) for item in one.items}
+            yield result
+            self.progress("queries", number, len(self.queries))
+
+    def log_missing(self, kind: str, console: ConsoleOutput) -> None:
+        """Log why lists are empty, and how many papers a list of DOIs leaves out, in one line each."""
+        if self.empty and kind != "table":
+            first, drafts = self.empty[0], len(self.queries)
+            many = f" for {len(self.empty):,} of {drafts:,} drafts (the first: {first.query.id})"
+            console.log(f"nothing was found{many if drafts > 1 else ''}: {first.why_nothing}")
+        missing = list(self.has_doi.values()).count(False)
+        if missing and kind == "doi":
+            console.log(
+                f"{missing:,} of {plural(len(self.has_doi), 'recommended paper')} left out: no DOI; "
+                "--format bibtex, ris or csl writes all papers"
+            )
+
+
+def read_drafts(draft: DraftOptions) -> "QueryFile":
+    """Return the queries of a draft and a sentence, of either alone, or of a list of references alone.
+
+    Raises:
+        ConfigError: If the options do not fit together.
+        BadInputError: If a file cannot be read.
+    """
+    from citerec.drafts import QueryFile, read_queries
+    from citerec.drafts.context import read_context, sentence_query
+
+    title = None if draft.title is None else " ".join(draft.title.split())
+    abstract = None if draft.abstract is None else draft.abstract.strip()
+    if title == "" or (draft.query is not None and not draft.query.strip()):
+        raise ConfigError("--title and --query must not be empty; give a title, or name a file")
+    if draft.query is not None:
+        given = read_queries(draft.query, title=title, abstract=abstract)
+    elif title is not None:
+        query = Query(id="query", title=title, abstract=abstract or "", named=False)
+        given = QueryFile((query,))
+    elif abstract:
+        raise ConfigError("--abstract needs --title; add the title of the draft")
+    elif draft.context is not None:
+        return QueryFile((sentence_query(draft.context),))
+    elif draft.cited is not None:
+        from citerec.recommend import list_query
+
+        return QueryFile((list_query(draft.cited.name),))
+    else:
+        raise ConfigError(
+            "give the draft either by --query FILE (- for stdin) or by --title; "
+            "without a draft, give --context or --cited"
+        )
+    if draft.context is None:
+        return given
+    if given.batch:
+        raise ConfigError(
+            f"--context is a sentence of one draft, but --query holds {len(given.queries):,}; "
+            'give one draft, or the key "context" in each line of a JSONL file'
+        )
+    [query] = given.queries
+    return replace(given, queries=(replace(query, context=read_context(draft.context)),))
+
+
+def suited(config: RecommendConfig, drafts: "QueryFile", console: ConsoleOutput) -> RecommendConfig:
+    """Return the settings for some queries: a list alone has no draft that a ranker or reranker could read."""
+    if drafts.queries[0].kind is not QueryKind.REFERENCES:
+        return config.replace(few_queries=len(drafts.queries) <= FEW_QUERIES)
+    reranker = config.reranker
+    model = reranker.model if isinstance(reranker, RerankConfig) else reranker
+    if not {config.ranker, model} <= {"auto", "none"}:
+        console.warn(
+            "--ranker and --reranker need a draft; --cited alone has none, so they are not used"
+        )
+    return config.replace(
+        few_queries=True, reranker="none", ranker="none", popularity=True, authors=True
+    )
+
+
+@contextmanager
+def opened(
+    index: Path | None, config: RecommendConfig, run: RunOptions, console: ConsoleOutput
+) -> "Generator[tuple[Recommender, Any]]":
+    """Open the index and the models; yield the recommender and its `recommend_many`, or that of a Ray cluster.
+
+    Raises:
+        CiterecError: If one cannot be opened, or there is no cluster at the address.
+    """
+    from citerec.folder import find_index, open_index
+    from citerec.java import set_heap
+    from citerec.rank.trees import load
+    from citerec.recommend import Recommender
+
+    folder = open_index(find_index(index))
+    with console.status(f"loading the index {folder.manifest.name} and its models"):
+        set_heap(run.heap)
+        if config.ranker != "none":
+            load(hide_optional=True)  # pandas and scikit-learn would take half a second to import
+        recommender = Recommender(folder, config, console.log)
+    of_encoder = f" of {recommender.encoder}" if recommender.encoder else ""
+    papers = plural(folder.manifest.counts["papers"], "paper")
+    names = " + ".join(recommender.retriever_names)
+    console.detail(f"{folder.path}: {papers}, {names}{of_encoder}")
+    if recommender.cascade:
+        console.log(recommender.reranker_in_use)
+    for line in recommender.settings_in_use:
+        console.detail(line)
+    if run.ray is None:
+        yield recommender, recommender.recommend_many
+        return
+    from citerec.distributed.cluster import connected
+    from citerec.distributed.recommending import RayRecommender
+
+    with connected(run.ray) as cluster:
+        workers = RayRecommender(recommender, cluster, config.bm25.threads, run.heap, console.log)
+        yield recommender, workers.recommend_many
+
+
+def listed(path: Path | None) -> "PaperList | None":
+    """Return the list of papers that an option names, read once as it may be a pipe; None for none.
+
+    Raises:
+        BadInputError: If it cannot be read.
+    """
+    if path is None or str(path) == "none":
+        return None
+    from citerec.bibliography.paper_list import read_paper_list
+
+    return read_paper_list(path)
+
+
+def cited_rows(
+    drafts: "QueryFile",
+    path: Path | None,
+    references: "PaperList | None",
+    recommender: "Recommender",
+    console: ConsoleOutput,
+) -> frozenset[int]:
+    """Return the rows of the papers that a draft cites: those that it cites itself, and those of `--cited`."""
+    if str(path) == "none":
+        return frozenset()
+    own = rows_of(drafts.cited, f"cited in {drafts.cited_from}", recommender, console)
+    return own | rows_of(references, f"in {path}", recommender, console)
+
+
+def rows_of(
+    references: "PaperList | None", place: str, recommender: "Recommender", console: ConsoleOutput
+) -> frozenset[int]:
+    """Return the rows of the papers that a list names; log how many were found. None is an empty list."""
+    if references is None:
+        return frozenset()
+    from citerec.matching import listed_rows
+
+    papers, name = recommender.index.papers, place.removeprefix("cited ").removeprefix("in ")
+    for fault in references.unread[:UNREAD_SHOWN]:
+        console.warn(f"{name}: {fault}; the entry is ignored")
+    if (more := len(references.unread) - UNREAD_SHOWN) > 0:
+        console.warn(f"{name}: {more:,} more entries are ignored (list them: citerec check)")
+    by_entry = listed_rows(references, papers)
+    for entry, rows in zip(references.entries, by_entry, strict=True):
+        ids = ", ".join(papers.ids_at(sorted(rows)))
+        console.detail(f"{name}: {entry.title or entry.place}: {ids or 'not found'}")
+    missing = sum(not rows for rows in by_entry)
+    hint = " (use --verbose to list them)" if missing and not console.verbose else ""
+    not_found = f", {missing} not found{hint}" if missing else ""
+    found = f"{len(by_entry) - missing} found in this corpus"
+    console.log(f"{plural(len(by_entry), 'reference')} {place}: {found}{not_found}")
+    return frozenset[int]().union(*by_entry)
+
+
+def checked_fields(shown: ListOptions) -> tuple[str, ...]:
+    """Return the names that `--fields` lists; check the format and the output file before the work.
+
+    Raises:
+        ConfigError: If a name or the format is unknown, or the format is not JSON.
+        OutputError: If the output file cannot be written.
+    """
+    from citerec.export import Format, formats
+
+    check_output(shown.output)
+    if shown.format not in formats():
+        raise ConfigError(
+            f"--format {shown.format!r}: there is no such format; choose from {', '.join(formats())}"
+        )
+    if shown.fields is None:
+        return ()
+    from citerec.export.jsonl import FIELDS
+
+    if shown.format not in {Format.JSON, Format.JSONL}:
+        raise ConfigError(f"--fields is for --format json and jsonl, not {shown.format}")
+    names = tuple(name for part in shown.fields.split(",") if (name := part.strip()))
+    if unknown := [name for name in names if name not in FIELDS]:
+        raise ConfigError(f"--fields: no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What is added to a file of references after a recommendation."""
+
+    path: Path | None
+    ranks: frozenset[int]  # from 1; empty for all
+
+    @classmethod
+    def checked(cls, shown: ListOptions, k: int, *, batch: bool) -> "Addition":
+        """Check the options, and that the file can be extended, before the work.
+
+        Raises:
+            ConfigError: If they contradict each other, or a rank is invalid.
+            CiterecError: If the file cannot be extended.
+        """
+        ranks, path = picked(shown.pick), shown.append
+        if path is None:
+            if ranks:
+                raise ConfigError("--pick needs --append; name the file to add papers to")
+            return cls(None, ranks)
+        if ranks and batch:
+            raise ConfigError("--pick needs a single draft; leave it out to add all papers")
+        if ranks and max(ranks) > k:
+            raise ConfigError(f"--pick {max(ranks)}: --k gives {plural(k, 'paper')}; increase --k")
+        if shown.output and realpath(shown.output) == realpath(path):
+            raise ConfigError(f"--output would replace {path}; --append writes the file")
+        from citerec.references.file import read_reference_file
+
+        read_reference_file(path)
+        return cls(path, ranks)
+
+    def write(self, results: "Iterable[Result]", console: ConsoleOutput) -> None:
+        """Add the papers to the file, and report it in one line.
+
+        Raises:
+            ConfigError: If a rank is higher than the number of recommendations.
+            CiterecError: If the file cannot be extended.
+        """
+        if self.path is None:
+            return
+        papers: dict[str, Paper] = {
+            item.paper.id: item.paper
+            for result in results
+            for item in result.recommendations
+            if not self.ranks or item.rank in self.ranks
+        }
+        if len(papers) < len(self.ranks):
+            raise ConfigError(
+                f"--pick {max(self.ranks)}: there is no recommendation of this rank; nothing was added to {self.path}"
+            )
+        from citerec.references.append import append_papers
+
+        done = append_papers(self.path, list(papers.values()))
+        keys = f": {', '.join(done.keys)}" if done.keys else ""
+        skipped = "; ".join(paper.title or paper.id for paper in done.skipped[:3])
+        more = f"; skipped, as the file has {len(done.skipped)} already: {skipped}"
+        console.log(
+            f"{plural(len(done.keys), 'paper')} added to {self.path}{keys}{more if skipped else ''}"
+        )
+        if done.backup:
+            console.detail(f"the former content is in {done.backup}")
+
+
+def picked(ranks: str) -> frozenset[int]:
+    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; none for all.
+
+    Raises:
+        ConfigError: If it lists something else.
+    """
+    if ranks.strip().lower() == ALL:
+        return frozenset()
+    found: set[int] = set()
+    for part in ranks.split(","):
+        match = _RANKS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
+            raise ConfigError(f"--pick {ranks!r}: expected ranks such as 1,3,7 or 1-5, or {ALL}")
+        found.update(range(first, last + 1))
+    return frozenset(found)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.config import RerankConfig
+from citerec.config import RerankConfig, StopWords
 from citerec.encode.config import Backend, Precision
 
 if TYPE_CHECKING:
@@ -75,6 +75,15 @@ OPTIONS = (  # the parameters of these options
     "dtype",
     "backend",
 )
+
+
+K1 = Annotated[
+    float, typer.Option("--k1", min=0, help="BM25: term frequency saturation; at most 1000.")
+]
+B = Annotated[float, typer.Option("--b", min=0, max=1, help="BM25: length normalisation.")]
+StopWordsOption = Annotated[
+    StopWords, typer.Option(help="BM25: stop words that are removed from a query.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

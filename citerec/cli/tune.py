@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show
-from citerec.cli.recommend import K1, B, StopWordsOption
 from citerec.cli.rerank import (
+    K1,
+    B,
     BackendOption,
     CandidateTokensOption,
     DeviceOption,
@@ -17,6 +18,7 @@ from citerec.cli.rerank import (
     RerankDepthOption,
     RerankerOption,
     RerankOptions,
+    StopWordsOption,
 )
 from citerec.config import Bm25Config, DenseConfig, StopWords
 from citerec.encode.config import Backend, Precision
