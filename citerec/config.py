@@ -213,8 +213,16 @@ class RerankConfig(Settings):
         description="Weight of the reranker against the previous order; by default as tuned, else the model's.",
     )
     device: str = Field(default="auto", description="auto, cpu, cuda or cuda:1.")
-    precision: str = Field(default="auto", description="auto, float32, bfloat16 or float16.")
-    backend: str = "auto"  # of `citerec.encode.config.Backend`
+    precision: str = Field(
+        default="auto",
+        pattern="^(auto|float32|bfloat16|float16)$",
+        description="auto, float32, bfloat16 or float16.",
+    )
+    backend: str = Field(
+        default="auto",
+        pattern="^(auto|torch|openvino)$",
+        description="The library that runs the reranker: auto, torch or openvino.",
+    )
     threads: int = Field(
         default=0, ge=0, description="Threads of the models; 0 for one per processor."
     )

@@ -198,9 +198,9 @@ def test_the_format_of_dois_says_how_many_papers_have_none(
     maps = capsys.readouterr()
 
     assert both.out == "10.1000/trees\n"
-    assert "1 of 2 recommended papers has no DOI and is left out; --format bibtex" in both.err
+    assert "1 of 2 recommended papers left out: no DOI; --format bibtex" in both.err
     assert maps.out == ""
-    assert "1 of 1 recommended paper has no DOI and is left out" in maps.err
+    assert "1 of 1 recommended paper left out: no DOI" in maps.err
     assert recommend(index, "--title", "Maps", "--format", "doi", "--quiet") == 0
     assert recommend(index, "--title", "Maps", "--format", "bibtex") == 0
     assert "no DOI" not in capsys.readouterr().err

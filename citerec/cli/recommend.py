@@ -375,7 +375,7 @@ class Addition:
         if ranks and batch:
             raise ConfigError("--pick needs a single draft; leave it out to add all papers")
         if ranks and max(ranks) > k:
-            raise ConfigError(f"--pick {max(ranks)}: --k gives {plural(k, 'paper')}; increase --k")
+            raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
         if shown.output and realpath(shown.output) == realpath(path):
             raise ConfigError(f"--output would replace {path}; --append writes the file")
         from citerec.references.file import read_reference_file
