@@ -23,7 +23,6 @@ from citerec.errors import ConfigError, IndexReplacedError, writing
 from citerec.folder import DENSE, PAPERS, IndexFolder, open_index
 from citerec.manifest import MODELS, checksums, read_manifest, write_manifest
 from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
-from citerec.stored import MappedShards
 from citerec.types import Paper, Progress, no_progress
 
 if TYPE_CHECKING:
@@ -99,8 +98,6 @@ def embed_anew(
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
-    If the new encoder is a linear map of the one that made the vectors, exact vectors are mapped, and no text is read.
-
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
         IndexLockedError: If another process is changing the index.
@@ -110,7 +107,6 @@ def embed_anew(
     open_index(path)  # before anything is locked or written
     with building(path) as folder, locked(path):
         index = open_index(path)
-        config = replace(config, elsewhere=MappedShards.of(index, encoder) or config.elsewhere)
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
@@ -251,8 +247,6 @@ def _key(encoder: "Encoder", papers: list[Paper], elsewhere: ShardEncoder | None
     """Return the key of a shard: two shards of one key hold the same vectors."""
     run = encoder.config
     setup = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
-    if isinstance(elsewhere, MappedShards):  # of vectors that may have another precision
-        setup += ("mapped",)
     digest = hashlib.sha256(repr(setup).encode())
     for paper in papers:
         fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)

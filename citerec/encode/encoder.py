@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from citerec.encode.config import EncodeConfig
 from citerec.encode.light.parts import LightParts, NumpyBackend
-from citerec.encode.projection import Projection
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity
 from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query
@@ -71,8 +70,6 @@ class TransformerEncoder:
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
         log: Log | None = None,
-        *,
-        projection: Projection | None = None,
     ) -> None:
         """Make an encoder of an open model; the model may be moved to another device and precision.
 
@@ -81,13 +78,12 @@ class TransformerEncoder:
             fingerprint: What an index records of it.
             config: How to run it.
             log: Receives a message if the device has too little memory for a batch.
-            projection: A linear map of its vectors, if it has one.
 
         Raises:
             ConfigError: If there is no such device.
             MissingExtraError: If OpenVINO is requested but not installed.
         """
-        self.parts, self.projection = parts, projection
+        self.parts = parts
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
         self._by_sentence = parts.spec.reads is Reads.SENTENCES
@@ -126,24 +122,19 @@ class TransformerEncoder:
             from citerec.encode.sentences import pieces_of, summed
 
             pieces, owners = pieces_of(papers, self.spec.form)
-            return self._mapped(summed(self._encode(pieces, progress), owners, len(papers)))
-        return self._mapped(self._encode(self._texts(papers), progress))
+            return summed(self._encode(pieces, progress), owners, len(papers))
+        return self._encode(self._texts(papers), progress)
 
     def encode_together(self, papers: Sequence[Paper | Query]) -> Vectors:
         """Return what `encode` returns, but for rounding; for short texts that always come together NumPy is faster."""
         if self._by_sentence or not papers or not isinstance(self._backend, NumpyBackend):
             return self.encode(papers)
-        return self._mapped(self._encode(self._texts(papers), None, self._backend.run_together))
+        return self._encode(self._texts(papers), None, self._backend.run_together)
 
     @property
     def overlaps(self) -> bool:
         """Whether two threads that encode at the same time do not wait for each other, as with NumPy."""
         return isinstance(self._backend, NumpyBackend)
-
-    def _mapped(self, vectors: Vectors) -> Vectors:
-        if self.projection is None:
-            return vectors
-        return self.projection.of(vectors, self.spec.similarity)
 
     def _texts(self, papers: Sequence[Paper | Query]) -> list[str]:
         return [encoder_text(p, self.spec.form, self.parts.separator) for p in papers]

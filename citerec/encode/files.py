@@ -8,7 +8,6 @@ import orjson
 
 from citerec.encode.difference.folder import RECORD, is_difference, tokenizer_folder
 from citerec.encode.difference.folder import WEIGHTS as DIFFERENCE
-from citerec.encode.projection import projection_file
 from citerec.entries import name_fault, read_record, shown
 from citerec.errors import ModelError
 
@@ -29,17 +28,16 @@ def weights_files(folder: Path) -> list[Path]:
     """Return the weight files of a model: safetensors, else PyTorch's format.
 
     PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code. A difference to a base model also
-    has its record, which names the sha256 of the weights of the base model. The last one is the linear map, if any.
+    has its record, which names the sha256 of the weights of the base model.
 
     Raises:
         ModelError: If there are none.
     """
     if is_difference(folder) and (folder / DIFFERENCE).is_file():
         return [folder / RECORD, folder / DIFFERENCE]
-    projection = projection_file(folder)
     for pattern in WEIGHTS:
         if files := sorted(folder.glob(pattern)):
-            return [*files, *([projection] if projection else [])]
+            return files
     raise ModelError(f"{folder} holds no weights; expected model.safetensors")
 
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from citerec.encode.projection import FILE as PROJECTION_FILE
-from citerec.encode.projection import FOLDER as PROJECTION
 from citerec.errors import ModelError
 from citerec.types import Log
 
@@ -94,8 +92,7 @@ def model_files(names: Sequence[str]) -> list[str]:
     weights = _matching(top, SAFE) or _matching(top, PLAIN)
     pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]
     small = [name for pattern in SMALL for name in _matching(top, pattern)]
-    linear_map = _matching(names, f"{PROJECTION}/{PROJECTION_FILE}")
-    return sorted({*weights, *pooling, *small, *linear_map}) if weights else []
+    return sorted({*weights, *pooling, *small}) if weights else []
 
 
 def adapter_files(names: Sequence[str]) -> list[str]:

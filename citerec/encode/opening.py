@@ -11,8 +11,6 @@ from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.light.parts import LightParts, open_light
-from citerec.encode.projection import FOLDER as PROJECTION
-from citerec.encode.projection import read_projection
 from citerec.encode.shared import OpenModels
 from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
@@ -22,6 +20,7 @@ from citerec.types import Log
 if TYPE_CHECKING:
     from citerec.encode.model import Parts
 
+LINEAR_MAP = "2_Dense"  # of sentence-transformers; without it the vectors would be others
 TRANSFORMER = "config.json"  # marks the folder of a transformer
 
 
@@ -116,8 +115,7 @@ def fingerprint_of(source: ModelSource, parts: "Parts | LightParts") -> Fingerpr
 def _open(source: ModelSource, config: EncodeConfig | None, log: Log | None) -> Encoder:
     if not (source.folder / TRANSFORMER).is_file() and (marker := _plugin(source.folder)):
         return plugins.load(plugins.ENCODERS, marker)(source, config)
-    projection = source.folder / PROJECTION
-    folders = [source.folder, source.adapter, projection if projection.is_dir() else None]
+    folders = [source.folder, source.adapter]
     work = partial(_open_transformer, source, config, log)
     # torch converts weights for NumPy, which opens the next encoder of few texts
     return _OPEN.get((source, config, log), folders, work, _is_final)
@@ -130,12 +128,15 @@ def _is_final(encoder: TransformerEncoder) -> bool:
 def _open_transformer(
     source: ModelSource, config: EncodeConfig | None, log: Log | None
 ) -> TransformerEncoder:
+    if (source.folder / LINEAR_MAP).is_dir():
+        raise ModelError(
+            f"{source.folder / LINEAR_MAP} is a layer after pooling, which is not supported"
+        )
     spec = spec_of(source)
     parts = open_light(source.folder, spec, source.adapter) if config and config.few_texts else None
     parts = parts or _with_torch(source, spec)
-    projection = read_projection(source.folder, parts.dim)
     fingerprint = fingerprint_of(source, parts)
-    return TransformerEncoder(parts, fingerprint, config, log, projection=projection)
+    return TransformerEncoder(parts, fingerprint, config, log)
 
 
 def _with_torch(source: ModelSource, spec: EncoderSpec) -> "Parts":

@@ -7,8 +7,6 @@ from pathlib import Path
 from citerec.encode.difference.folder import base_folder, is_difference
 from citerec.encode.files import check_named_files, tokenizer_files, weights_files
 from citerec.encode.minilm import MINILM, minilm_folder
-from citerec.encode.projection import FOLDER as PROJECTION
-from citerec.encode.projection import projection_file
 from citerec.entries import name_fault, shown
 from citerec.errors import MissingExtraError, ModelError
 from citerec.manifest import check_model
@@ -176,7 +174,6 @@ def _holds_model(folder: Path) -> bool:
         return False
     sharded = re.search(r"-of-0*(\d+)\.", weights[0].name)
     is_complete = not sharded or len(weights) == int(sharded[1])
-    is_complete &= bool(projection_file(folder)) or not (folder / PROJECTION).is_dir()
     return is_complete and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
 
 

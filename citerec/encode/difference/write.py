@@ -26,7 +26,6 @@ from citerec.encode.difference.folder import (
 from citerec.encode.difference.tensors import ADDED, LEFT, RIGHT, WHOLE, read_state
 from citerec.encode.light.tensors import Tensor
 from citerec.encode.minilm import MINILM
-from citerec.encode.projection import projection_file
 from citerec.errors import ConfigError, ModelError
 from citerec.manifest import CARD, TRAINING, seal_model
 
@@ -61,7 +60,7 @@ def write_difference(
 
     Raises:
         ConfigError: If `rank` is negative, or `share` is not in [0, 1].
-        ModelError: If the model was not trained by citerec, has a linear map, or another tokenizer than its base model.
+        ModelError: If the model was not trained by citerec or has another tokenizer than its base model.
         MissingExtraError: If MiniLM is not installed.
         OutputError: If the folder cannot be written.
     """
@@ -70,8 +69,6 @@ def write_difference(
     specs = [name for name in SPECS if (trained / name).is_file()]
     if len(specs) != 1:
         raise ModelError(f"{trained} holds no {' or '.join(SPECS)}; expected a model of citerec")
-    if projection_file(trained):
-        raise ModelError(f"{trained} has a linear map, which a difference does not store")
     origin = named_base(base)
     _check_tokenizer(trained, origin)
     state, base_state = read_state(trained), read_state(origin)
