@@ -20,7 +20,6 @@ from citerec.entries import (
     checksums_of,
     entries,
     file_faults,
-    name_fault,
     name_faults,
     read_record,
     sha256_of,
@@ -113,7 +112,6 @@ def _has_types(manifest: Manifest) -> bool:
         and all(type(number) is int for number in numbers)
         and all(type(value) in {str, int} for value in manifest.corpus.values())
         and isinstance(manifest.settings, dict)
-        and name_fault(manifest.name) is None
         and "/" not in manifest.name
     )
 

@@ -23,8 +23,9 @@ from citerec.describe import (
     unreadable_notice,
 )
 from citerec.drafts.context import read_context, read_query, sentence_query
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, IndexReplacedError
 from citerec.folder import IndexFolder, find_index, open_index
+from citerec.manifest import read_manifest
 from citerec.matching import recognise
 from citerec.pipeline import (
     DiversityStage,
@@ -142,6 +143,8 @@ class Recommender:
             open_reranking(index, self.config, model, reranker, log),
             TemporalGraph(index, CitationScope.PUBLISHED),
         )
+        if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
+            raise IndexReplacedError(index.path)
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from citerec.config import DenseConfig, DenseIndexConfig, DenseKind
+from citerec.config import DenseConfig, DenseIndexConfig, DenseKind, RecommendConfig
 from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
 from citerec.errors import (
     ConfigError,
@@ -22,6 +22,7 @@ from citerec.errors import (
 from citerec.folder import IndexFolder, open_index
 from citerec.index.vectors import NAME, pairwise, write_dense
 from citerec.manifest import checksums, write_manifest
+from citerec.recommend import Recommender
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Hits, Query
@@ -432,7 +433,7 @@ def test_vectors_of_an_index_that_was_replaced_are_not_opened(build: Build) -> N
     embedded(index, some_vectors(5, seed=9))
 
     with pytest.raises(IndexReplacedError):
-        opened(index)
+        Recommender(index, RecommendConfig(encoder="none", ranker="none"))
 
 
 def test_an_open_index_stays_what_it_is_when_its_file_is_replaced(

@@ -13,12 +13,13 @@ import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
+from citerec.atomic import locked
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.embed import EmbedConfig, embed_anew, shard_count, shard_folder
 from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
-from citerec.errors import ConfigError
+from citerec.errors import IndexLockedError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.manifest import seal_model
 
@@ -178,15 +179,10 @@ def test_without_resume_the_work_begins_anew(build: Build, tiny: str) -> None:
 
 
 def test_two_processes_do_not_embed_for_one_index_at_once(build: Build, tiny: str) -> None:
-    fcntl = pytest.importorskip("fcntl")
     index = build(PAPERS)
-    store = shard_folder(index.path)
-    store.mkdir()
 
-    with (store / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match="another process embeds papers"):
-            embed_anew(index.path, open_encoder(tiny), EmbedConfig())
+    with locked(index.path), pytest.raises(IndexLockedError):
+        embed_anew(index.path, open_encoder(tiny), EmbedConfig())
 
 
 def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(

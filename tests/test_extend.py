@@ -297,7 +297,7 @@ def test_a_registered_retriever_is_fused_where_it_is_named(
 
     with citerec.Recommender(sample_index, plain.replace(retrievers=("latest",))) as named:
         found = named.recommend(query, k=40)
-        settings = named._open.settings_in_use
+        settings = named.settings_in_use
     with citerec.Recommender(sample_index, plain) as without:
         assert without.retriever_names == ("bm25",)
     latest = citerec.Recommender(

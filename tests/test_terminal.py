@@ -168,11 +168,9 @@ def test_a_message_of_a_book_is_cut(workplace: Path, capfd: pytest.CaptureFixtur
     assert run(["index", "long.jsonl", "--encoder", "none"]) == 2
 
     err = capfd.readouterr().err
-    assert err.startswith(
-        "citerec: error: long.jsonl, line 1: no format that citerec reads has these fields"
-    )
+    assert err.startswith("citerec: error: long.jsonl, line 1: ")
     assert len(err) < 2_100
-    assert err.endswith(" …\n")
+    assert err.count("\n") == 1
 
 
 def test_info_shows_what_an_index_was_built_from_and_does_not_obey_it(
