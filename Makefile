@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format docs bench tables clean
+.PHONY: help demo test test-all check format docs docs-check bench tables clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -62,6 +62,9 @@ format: $(VENV)/dev.ok ## Format the code
 docs: $(VENV)/docs.ok ## Build the documentation into site/; a broken link fails
 	$(BIN)/python docs/tools/stage.py .site
 	PYTHONPATH=docs/tools $(BIN)/zensical build --clean --strict
+
+docs-check: $(VENV)/dev.ok ## Run what the documentation shows
+	$(BIN)/python -m pytest -m docs tests/test_docs.py
 
 bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/results/
 	$(BIN)/python experiments/bench.py

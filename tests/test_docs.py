@@ -94,6 +94,9 @@ class Demo:
         return open_index(self.folder / "indexes" / "sample")
 
 
+runs = pytest.mark.docs  # what runs the demo or a block of a page: minutes, by `make docs-check`
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Demo:
     """The demo, run once for all processes of a test run: in float32 it embeds the sample for half a minute."""
@@ -132,6 +135,7 @@ def workplace(tmp_path: Path, demo: Demo) -> Path:
     return tmp_path
 
 
+@runs
 def test_the_demo_indexes_the_sample_and_says_what_to_do_next(demo: Demo) -> None:
     done = demo.printed
 
@@ -142,7 +146,7 @@ def test_the_demo_indexes_the_sample_and_says_what_to_do_next(demo: Demo) -> Non
     assert demo.index.manifest.name == "sample"
 
 
-@pytest.mark.slow  # embeds the sample again; that --quiet leaves the result alone is tested for other commands
+@runs
 def test_the_demo_can_be_quiet(demo: Demo, tmp_path: Path) -> None:
     done = run_command("citerec demo --quiet", tmp_path)
 
@@ -150,6 +154,7 @@ def test_the_demo_can_be_quiet(demo: Demo, tmp_path: Path) -> None:
     assert demo.printed.stdout.startswith(done.stdout)
 
 
+@runs
 @pytest.mark.parametrize(("page", "block"), blocks("console"), ids=short)
 def test_a_console_block_prints_what_it_shows(page: str, block: str, workplace: Path) -> None:
     for command, shown in steps(block):
@@ -160,6 +165,7 @@ def test_a_console_block_prints_what_it_shows(page: str, block: str, workplace: 
         assert not difference(shown, printed), f"{page}: {command} printed:\n{printed}"
 
 
+@runs
 def test_the_python_blocks_run(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workplace)
     names: dict[str, object] = {}

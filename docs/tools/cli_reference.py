@@ -117,7 +117,8 @@ def _placeholder(kind: Any) -> str:
 
 
 def _default(parameter: inspect.Parameter) -> str:
-    default = parameter.default
+    shown = _info(parameter).show_default  # a text where an option that is not given is None
+    default = shown.strip("()") if isinstance(shown, str) else parameter.default
     is_none = default is None or default is False or default in ("", inspect.Parameter.empty)
     return "" if is_none else f"`{default}`"
 
