@@ -13,8 +13,7 @@ from support.tiny import tiny_bert, tiny_reranker
 from citerec import Recommender
 from citerec.cli import run
 from citerec.config import RerankConfig
-from citerec.encode.difference.folder import RECORD
-from citerec.encode.difference.write import write_difference
+from citerec.encode.difference import RECORD, write_difference
 from citerec.encode.source import DEFAULT_RERANKER, SHIPPED, find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError

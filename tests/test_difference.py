@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from support.tiny import tiny_bert, tiny_reranker
 
 from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.encode.difference.folder import RECORD, WEIGHTS
-from citerec.encode.difference.tensors import ADDED, LEFT, RIGHT, WHOLE, read_state
-from citerec.encode.difference.write import difference, write_difference
-from citerec.encode.light.parts import LightParts
+from citerec.encode.difference import (
+    ADDED,
+    LEFT,
+    RECORD,
+    RIGHT,
+    WEIGHTS,
+    WHOLE,
+    difference,
+    read_state,
+    write_difference,
+)
+from citerec.encode.light import LightParts
 from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
 from citerec.encode.source import find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity

@@ -24,12 +24,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from citerec.cache import is_private
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.encoder import Encoder, TransformerEncoder
-from citerec.encode.light.converted import KEPT
-from citerec.encode.light.functions import erf
-from citerec.encode.light.one_thread import one_blas_thread
-from citerec.encode.light.parts import LightParts, open_light
-from citerec.encode.light.wordpiece import WordPiece
+from citerec.encode.light import KEPT, LightParts, open_light
 from citerec.encode.model import cut
+from citerec.encode.numpy_bert import WordPiece, erf, one_blas_thread
 from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
 from citerec.encode.source import find_model
 from citerec.encode.spec import (
@@ -546,7 +543,7 @@ def test_weights_are_not_converted_where_there_is_no_room(
     if why == "a file is in the way":
         cache.parent.parent.write_text("")
     else:
-        monkeypatch.setattr("citerec.encode.light.converted.FREE_BYTES", 2**62)
+        monkeypatch.setattr("citerec.encode.light.FREE_BYTES", 2**62)
 
     encoders = [open_encoder(str(copied), FEW) for _ in range(2)]
 

@@ -172,7 +172,7 @@ def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model
 def test_an_unknown_setting_is_refused(
     sample_index: IndexFolder, tiny_reranker_model: str, setting: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"{setting} must be one of"):
+    with pytest.raises(ConfigError, match=setting):
         open_reranker(sample_index, RerankConfig(model=tiny_reranker_model, **{setting: "int7"}))
 
 

@@ -7,8 +7,8 @@ import pytest
 from support.tiny import tiny_bert, tiny_reranker
 
 from citerec.errors import ConfigError, ModelError
-from citerec.rerank.depth import default_depth, pair_flops
 from citerec.rerank.model import RerankerParts, load_reranker
+from citerec.rerank.spec import default_depth, pair_flops
 
 
 @pytest.fixture(scope="module")

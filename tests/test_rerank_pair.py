@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from support.tiny import WORDS, tiny_reranker
 
 from citerec.encode.batching import token_types
-from citerec.rerank.pair import Specials, pair
-from citerec.rerank.spec import RerankerSpec
+from citerec.rerank.spec import RerankerSpec, Specials, pair
 
 BERT = Specials(before=(101,), between=(102,), after=(102,))
 TEXTS = st.lists(st.sampled_from([*WORDS, "x1", "graphs", "?"]), max_size=20).map(" ".join)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.encode.config import EncodeConfig
-from citerec.encode.light.parts import LightParts, NumpyBackend
+from citerec.encode.light import LightParts, NumpyBackend
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity
 from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from citerec.encode.difference.folder import RECORD, is_difference, tokenizer_folder
-from citerec.encode.difference.folder import WEIGHTS as DIFFERENCE
+from citerec.encode.difference import RECORD, is_difference, tokenizer_folder
+from citerec.encode.difference import WEIGHTS as DIFFERENCE
 from citerec.entries import name_fault, read_record, shown
 from citerec.errors import ModelError
 

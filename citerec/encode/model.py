@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.encode.backend import Net
-from citerec.encode.difference.folder import is_difference, tokenizer_folder
-from citerec.encode.difference.tensors import read_state
+from citerec.encode.difference import is_difference, read_state, tokenizer_folder
 from citerec.encode.files import tokenizer_files, weights_files
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import MissingExtraError, ModelError

@@ -10,7 +10,7 @@ from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.files import tokenizer_files, weights_files
-from citerec.encode.light.parts import LightParts, open_light
+from citerec.encode.light import LightParts, open_light
 from citerec.encode.shared import OpenModels
 from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
@@ -141,7 +141,7 @@ def _open_transformer(
 
 def _with_torch(source: ModelSource, spec: EncoderSpec) -> "Parts":
     from citerec.encode.adapter import add_adapter
-    from citerec.encode.light.converted import convert_weights
+    from citerec.encode.light import convert_weights
     from citerec.encode.model import load_parts
 
     parts = load_parts(source.folder, spec)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.encode.difference.folder import base_folder, is_difference
+from citerec.encode.difference import base_folder, is_difference
 from citerec.encode.files import check_named_files, tokenizer_files, weights_files
 from citerec.encode.minilm import MINILM, minilm_folder
 from citerec.entries import name_fault, shown

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.config import ExpandConfig, RecommendConfig
-from citerec.encode.light.one_thread import one_blas_thread
+from citerec.encode.numpy_bert import one_blas_thread
 from citerec.entries import is_regular, name_fault, read_record, shown
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder

@@ -16,10 +16,8 @@ from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.index.tokens import Tokens
-from citerec.rerank.depth import default_depth
 from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
-from citerec.rerank.pair import pair
-from citerec.rerank.spec import RerankerSpec
+from citerec.rerank.spec import RerankerSpec, default_depth, pair
 from citerec.retrieve.fuse import sigmoid
 from citerec.text import pair_text
 from citerec.types import Log, Progress, Query

@@ -9,20 +9,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from citerec.encode.config import Backend, EncodeConfig, Precision, requested_precision
-from citerec.encode.difference.folder import tokenizer_folder
-from citerec.encode.light import UnsupportedError
-from citerec.encode.light.bert import BertConfig, read_config
-from citerec.encode.light.head import ScoringBert
-from citerec.encode.light.one_thread import one_blas_thread
-from citerec.encode.light.parts import stored_tensors
-from citerec.encode.light.wordpiece import WordPiece
+from citerec.encode.difference import tokenizer_folder
+from citerec.encode.light import stored_tensors
+from citerec.encode.numpy_bert import (
+    BertConfig,
+    ScoringBert,
+    UnsupportedError,
+    WordPiece,
+    one_blas_thread,
+    read_config,
+)
 from citerec.errors import ModelError
 from citerec.index.tokens import LONGEST
 from citerec.machine import may_have_gpu
-from citerec.rerank.depth import affordable_depth, default_depth
-from citerec.rerank.limits import with_limits
-from citerec.rerank.pair import Specials
-from citerec.rerank.spec import RerankerSpec, read_reranker_spec
+from citerec.rerank.spec import (
+    RerankerSpec,
+    Specials,
+    affordable_depth,
+    default_depth,
+    read_reranker_spec,
+    with_limits,
+)
 
 if TYPE_CHECKING:
     from citerec.encode.backend import Outputs, Tokens

@@ -9,9 +9,7 @@ from citerec.encode.backend import Net
 from citerec.encode.model import check_positions, cut, open_folder, positions_of, refuse_missing
 from citerec.errors import ModelError
 from citerec.index.tokens import LONGEST
-from citerec.rerank.limits import with_limits
-from citerec.rerank.pair import Specials
-from citerec.rerank.spec import RerankerSpec, read_reranker_spec
+from citerec.rerank.spec import RerankerSpec, Specials, read_reranker_spec, with_limits
 
 KIND = "AutoModelForSequenceClassification"
 EXPANDER = "pooler."  # below the model's own prefix, and part of the head

@@ -24,9 +24,8 @@ from citerec.encode.model import (
 from citerec.errors import ConfigError, ModelError, writing
 from citerec.folder import IndexFolder
 from citerec.rerank.model import EXPANDER, KIND, RerankerParts
-from citerec.rerank.pair import Specials, pair
 from citerec.rerank.spec import NAME as SPEC
-from citerec.rerank.spec import RerankerSpec, write_reranker_spec
+from citerec.rerank.spec import RerankerSpec, Specials, pair, write_reranker_spec
 from citerec.text import pair_text
 from citerec.train.candidates import CandidateFinder, CandidateLists, LabelledCandidates, labelled
 from citerec.train.data import DevQueries, load_training_data

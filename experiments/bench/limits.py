@@ -133,7 +133,7 @@ def tokens_of(sides: Sequence[Sequence[str]], most: Sequence[int]) -> list[int]:
         sides: The texts, or the first and the second texts of the pairs.
         most: The tokens that each side has at most, with its special tokens.
     """
-    from citerec.encode.light.wordpiece import WordPiece
+    from citerec.encode.numpy_bert import WordPiece
     from citerec.encode.source import find_model
 
     words: Any = WordPiece(find_model("minilm").folder)
