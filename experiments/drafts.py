@@ -121,9 +121,7 @@ def ranked(
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
         batch, candidates = QueryBatch(queries, rules), found
-        for stage in rank_stages(
-            TemporalGraph(index, known), open_ranker(DEFAULT), None, k=RANKING_DEPTH
-        ):
+        for stage in rank_stages(TemporalGraph(index, known), open_ranker(DEFAULT), None):
             candidates = stage.run(batch, candidates)
         hits = candidates[0].hits.best(RANKING_DEPTH)
         ids = index.papers.ids_at(hits.rows.tolist())
