@@ -5,13 +5,11 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
 from shutil import copytree
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
@@ -24,18 +22,14 @@ from citerec.config import (
     RecommendConfig,
     RerankConfig,
 )
-from citerec.distributed.cluster import Cluster, connected
-from citerec.distributed.embedding import RayShards
-from citerec.distributed.pool import Pool
-from citerec.distributed.recommending import RayRecommender
-from citerec.distributed.scoring import RayScorers
+from citerec.distributed import RayRecommender, RayShards
+from citerec.distributed.cluster import Cluster, Pool, connected
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.opening import open_encoder
 from citerec.errors import ClusterError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
-from citerec.rerank.choose import open_reranker
-from citerec.types import Hits, Query, no_progress
+from citerec.types import Query
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 NODE = {"num_cpus": 1, "object_store_memory": 2**27}
@@ -57,10 +51,6 @@ def nodes() -> Generator[Any]:
 def cluster(nodes: Any) -> Iterator[Cluster]:
     with connected(nodes.address) as cluster:
         yield cluster
-
-
-def holders() -> list[int]:
-    return workers(b"ray::_Holder")
 
 
 def workers(kind: bytes = b"ray::Worker") -> list[int]:
@@ -196,24 +186,6 @@ def test_recommendations_of_workers_equal_those_of_this_process(
     assert found == expected
 
 
-def test_scores_of_workers_equal_those_of_this_process(
-    sample_index: IndexFolder, tiny_reranker_model: str, cluster: Cluster
-) -> None:
-    cascade = open_reranker(sample_index, RerankConfig(model=tiny_reranker_model, depth=40))
-    queries = [Query(id=f"q{i}", title=f"retrieval of {i} papers") for i in range(30)]
-    rank = np.arange(300, dtype=np.int32)
-    lists = [Hits(rank[i : i + 40], np.linspace(1, 0, 40, dtype=np.float32)) for i in range(30)]
-
-    expected = cascade.rerank(queries, lists, 5, no_progress)
-    with ExitStack() as stack:
-        moved = RayScorers(cluster, stack)(cascade)
-        found = moved.rerank(queries, lists, 5, no_progress)
-
-    for one, other in zip(found, expected, strict=True):
-        assert one.hits.rows.tolist() == other.hits.rows.tolist()
-        assert one.hits.scores.tolist() == other.hits.scores.tolist()
-
-
 def test_the_commands_print_the_same_with_and_without_ray(
     nodes: Any, sample_index: IndexFolder, tiny_model: str, tmp_path: Path, capsys: Any
 ) -> None:
@@ -276,7 +248,7 @@ def test_replicas_give_the_answers_of_one_server(
     import httpx
     from support.server import serving
 
-    from citerec.distributed.serving import Replicas, served
+    from citerec.distributed import Replicas, served
     from citerec.serve.service import ServeConfig, Service
 
     indexes, draft = {"sample": sample_index.path}, {"title": "Dense retrieval", "reranker": "none"}

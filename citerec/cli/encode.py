@@ -137,7 +137,7 @@ def shards_elsewhere(ray: str | None, console: ConsoleOutput) -> "Generator[Shar
     if ray is None:
         yield None
         return
-    from citerec.distributed.embedding import ray_shards
+    from citerec.distributed import ray_shards
 
     with ray_shards(ray, console.log) as elsewhere:
         yield elsewhere

@@ -266,8 +266,8 @@ def opened(
     if run.ray is None:
         yield recommender, recommender.recommend_many
         return
+    from citerec.distributed import RayRecommender
     from citerec.distributed.cluster import connected
-    from citerec.distributed.recommending import RayRecommender
 
     with connected(run.ray) as cluster:
         workers = RayRecommender(recommender, cluster, config.bm25.threads, run.heap, console.log)
