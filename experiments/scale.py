@@ -18,6 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -95,7 +96,6 @@ class Stopwatch:
 def measured(path: Path) -> dict[str, Any]:
     """Return the processor seconds of each stage on one index, and the memory of the process in MiB."""
     from citerec import recommend
-    from citerec.compiled import preload
     from citerec.config import RecommendConfig
     from citerec.folder import open_index
     from citerec.rank.trees import load
@@ -108,7 +108,7 @@ def measured(path: Path) -> dict[str, Any]:
     watch.seconds["open few"] += watch.seconds["open index"]
     drafts = drafts_of(index)
     watch.timed("first", one.recommend)([drafts[0]])
-    preload()  # as the server does
+    import_module("numba")  # as the server does
     _instrument(one, recommend, watch)
     for draft in drafts[1 : 1 + WARM]:
         one.recommend([draft])

@@ -1,8 +1,7 @@
 """Open indexes, and the threads in which requests use them.
 
 Queries run one after the other in one thread: a batch of the queries that wait takes as long (measured: 8.0 against 8.2
-s of processor time for 32 drafts), as BM25 and the models use all processors for one query. Look-ups have threads of
-their own, so that they do not wait for models.
+s of processor time for 32 drafts). Look-ups have threads of their own, so that they do not wait for models.
 """
 
 import hashlib
@@ -10,6 +9,8 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -19,7 +20,6 @@ import orjson
 from pydantic import Field, field_validator
 
 from citerec import RecommendConfig, Recommender, open_index
-from citerec.compiled import preload
 from citerec.config import Settings
 from citerec.errors import shown
 from citerec.manifest import MODEL_SUMS
@@ -162,7 +162,10 @@ class Service:
 
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
-        preload()
+        with suppress(
+            ImportError, RuntimeError
+        ):  # BM25's loops are compiled from the first request on
+            import_module("numba")
         for one in self.indexes.values():
             one.default.recommend(title="a first search", explain=True)
 
