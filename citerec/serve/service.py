@@ -162,10 +162,8 @@ class Service:
 
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
-        with suppress(
-            ImportError, RuntimeError
-        ):  # BM25's loops are compiled from the first request on
-            import_module("numba")
+        with suppress(ImportError, RuntimeError):
+            import_module("numba")  # BM25's loops are compiled from the first request on
         for one in self.indexes.values():
             one.default.recommend(title="a first search", explain=True)
 
