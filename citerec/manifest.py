@@ -112,6 +112,7 @@ def _has_types(manifest: Manifest) -> bool:
         and all(type(number) is int for number in numbers)
         and all(type(value) in {str, int} for value in manifest.corpus.values())
         and isinstance(manifest.settings, dict)
+        and manifest.name not in {"", ".", ".."}
         and "/" not in manifest.name
     )
 

@@ -258,8 +258,8 @@ def test_the_command_line_finds_the_reader_and_the_exporter_of_an_installed_pack
 
     assert (built.returncode, done.returncode, wrong.returncode) == (0, 0, 2)
     assert done.stdout == "## Trees\n\n1. Trees, drawn (1995), `b`\n\n"
-    assert "'word' is not one of 'table', 'json', 'jsonl'" in wrong.stderr
-    assert wrong.stderr.rstrip().endswith("'doi', 'markdown'. (see: citerec recommend --help)")
+    assert "'word'" in wrong.stderr
+    assert "doi, markdown" in wrong.stderr
 
 
 # --- stages
